@@ -207,7 +207,6 @@ class Run:
             self.write()
 
     def _point(self, made: Any, fill: Any, point: Any, main: bool) -> dict[str, Any]:
-        import torch
         from on_gpu import fills
 
         measured = fills.Measured(made, point, self.clock, self.seconds)
@@ -216,10 +215,7 @@ class Run:
             ways |= {
                 "agreement": lambda: measured.agreement(fill),
                 "eager": lambda: measured.eager(fill),
-                "ours, overlapped launches": lambda: measured.variant(None, True),
                 "ours, library products": lambda: measured.library(),
-                "ours, int8 weights": lambda: measured.variant(torch.int8, False),
-                "ours, fp8 weights": lambda: measured.variant(torch.float8_e4m3fn, False),
                 "compiled": lambda: measured.compiled(fill),
             }
         return {name: fills.attempt(way) for name, way in ways.items()}

@@ -6,7 +6,7 @@ import torch
 from mercury_engine.cuda.graphs import GraphDenoiser
 from mercury_engine.models.canvas_chunks import CanvasChunk
 from mercury_engine.models.decoder import TorchDecoder
-from mercury_kernels import launch, ops
+from mercury_kernels import ops
 
 from on_gpu.baselines import LeftToRight, Plain
 from on_gpu.clock import Clock, spread
@@ -21,11 +21,9 @@ def pages(points: list[Point], size: int) -> int:
     return 2 + max(p.sessions * (p.context // size + 3 + -(-(p.slots + 1) // size)) for p in points)
 
 
-def filler(made: TorchDecoder, points: list[Point], eight_bit: torch.dtype | None = None) -> GraphDenoiser:
+def filler(made: TorchDecoder, points: list[Point]) -> GraphDenoiser:
     size = 64 if made.device.type == "cuda" else 16
-    return GraphDenoiser(
-        made, pages=pages(points, size), page_size=size, chunk=FILL_STEPS, eight_bit=eight_bit, positions=8192
-    )
+    return GraphDenoiser(made, pages=pages(points, size), page_size=size, chunk=FILL_STEPS, positions=8192)
 
 
 class Measured:
@@ -49,14 +47,6 @@ class Measured:
         whole = self.clock.each(lambda: fill.captures.run(bucket), self.seconds)
         fills = self.clock.host(lambda: fill.fill(jobs), self.seconds)
         return {"step": spread([t / FILL_STEPS for t in whole]), "fill": spread(fills), "steps": FILL_STEPS}
-
-    def variant(self, eight_bit: torch.dtype | None, overlap: bool) -> dict[str, object]:
-        """The device loop with different weights or launches."""
-        launch.overlap(overlap)
-        try:
-            return self.ours(filler(self.made, [self.point], eight_bit))
-        finally:
-            launch.overlap(False)
 
     def library(self) -> dict[str, object]:
         """The device loop with cuBLAS products and separate kernels, which large batches use."""

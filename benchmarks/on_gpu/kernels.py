@@ -11,7 +11,7 @@ from types import ModuleType
 
 import torch
 from mercury_engine.models.network import ModelConfig
-from mercury_kernels import accept, attention, commit, head, linear, norm, qkv, quantize, reference, swiglu
+from mercury_kernels import accept, attention, commit, head, linear, norm, qkv, reference, swiglu
 from mercury_kernels.operands import CanvasSlots, Drafts, Frames, Matrix, Table, TokenChoice
 from torch import Tensor
 
@@ -47,24 +47,19 @@ class Cases:
     def real(self, *size: int, scale: float = 1.0) -> Tensor:
         return (scale * torch.randn(size, device=self.device)).to(self.dtype)
 
-    def matrices(self, outputs: int, inputs: int, format_: torch.dtype | None = None) -> list[Matrix]:
+    def matrices(self, outputs: int, inputs: int) -> list[Matrix]:
         """Enough copies to exceed the cache."""
-        size = outputs * inputs * (1 if format_ else self.size)
+        size = outputs * inputs * self.size
         count = 1 if self.device.type == "cpu" else min(48, max(1, math.ceil(COLD_BYTES / size)))
-        plain = [Matrix(self.real(outputs, inputs, scale=inputs**-0.5)) for _ in range(count)]
-        if format_ is None:
-            return plain
-        packed = [reference.quantize_rows(matrix.weight, format_) for matrix in plain]
-        return [Matrix(codes, None, scale) for codes, scale in packed]
+        return [Matrix(self.real(outputs, inputs, scale=inputs**-0.5)) for _ in range(count)]
 
     def all(self) -> Iterator[Case]:
-        yield from (self.norm(), self.swiglu(), self.quantize(), self.epilogue(), self.qkv())
+        yield from (self.norm(), self.swiglu(), self.epilogue(), self.qkv())
         yield self.attention()
         c, inner, q = self.shape.hidden_size, self.shape.intermediate_size, self.heads * self.groups * self.width
         yield self.linear("out", c, q, residual=True)
         yield self.linear("down", c, inner, residual=True)
-        for format_ in (None, torch.int8, torch.float8_e4m3fn):
-            yield self.linear("gate_up", 2 * inner, c, format_, norm=True, gated=True)
+        yield self.linear("gate_up", 2 * inner, c, norm=True, gated=True)
         yield self.head()
         yield self.accept()
         yield self.commit()
@@ -80,13 +75,6 @@ class Cases:
     def swiglu(self) -> Case:
         inner = self.real(self.rows, 2 * self.shape.intermediate_size)
         return Case("swiglu", swiglu, lambda m, _: m.swiglu(inner), 1.5 * inner.numel() * self.size, 0, 0)
-
-    def quantize(self) -> Case:
-        def call(module: ModuleType, _: int) -> Tensor:
-            codes, scale = module.quantize_rows(self.x, torch.int8, self.scale, 1e-6)
-            return codes.float() * scale[:, None]
-
-        return Case("quantize_rows", quantize, call, self.x.numel() * (self.size + 1), 0, 0)
 
     def frames(self) -> Frames:
         near = torch.arange(self.rows, device=self.device, dtype=torch.int32)
@@ -139,12 +127,11 @@ class Cases:
         name: str,
         outputs: int,
         inputs: int,
-        format_: torch.dtype | None = None,
         norm: bool = False,
         residual: bool = False,
         gated: bool = False,
     ) -> Case:
-        matrices = self.matrices(outputs, inputs, format_)
+        matrices = self.matrices(outputs, inputs)
         x = self.real(self.rows, inputs)
         behind = self.real(self.rows, outputs) if residual else None
         scale = self.scale if norm else None
@@ -152,8 +139,7 @@ class Cases:
         def call(module: ModuleType, i: int) -> Tensor:
             return module.linear(x, matrices[i % len(matrices)], scale, 1e-6, behind, gated)
 
-        label = f"linear {name}" + (f" W8A16 {str(format_)[6:]}" if format_ else "")
-        return self._product(label, linear, call, outputs, inputs, 1 if format_ else self.size)
+        return self._product(f"linear {name}", linear, call, outputs, inputs, self.size)
 
     def head(self) -> Case:
         vocabulary, inputs = self.shape.vocab_size + 2, self.shape.hidden_size

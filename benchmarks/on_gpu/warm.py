@@ -13,7 +13,7 @@ from on_gpu import fills, kernels, shapes
 from on_gpu.clock import Clock
 from on_gpu.shapes import Point
 
-COMPILED_PARTS = ("kernels", "fills", "overlap", "eight bits", "compiled")
+COMPILED_PARTS = ("kernels", "fills", "compiled")
 
 
 def start(script: Path, models: int) -> list[subprocess.Popen[bytes]]:
@@ -51,9 +51,5 @@ def warm(model: ModelConfig, part: str, points: tuple[Point, ...], dtype: torch.
         measured, fill = fills.Measured(made, point, clock, 0.0), fills.filler(made, [point])
         if part == "fills":
             fills.attempt(lambda m=measured, f=fill: (m.ours(f), m.left_to_right(f)))
-        elif part == "overlap":
-            fills.attempt(lambda m=measured: m.variant(None, True))
-        elif part == "eight bits":
-            fills.attempt(lambda m=measured: (m.variant(torch.int8, False), m.variant(torch.float8_e4m3fn, False)))
         else:
             fills.attempt(lambda m=measured, f=fill: m.compiled(f))

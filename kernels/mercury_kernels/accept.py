@@ -17,7 +17,7 @@ from torch import Tensor
 from mercury_kernels import reference
 from mercury_kernels.counters import counters
 from mercury_kernels.head import head_tiles, products
-from mercury_kernels.launch import OLDEST_FP8_CAPABILITY, guarded, options, ready, require
+from mercury_kernels.launch import guarded, options
 from mercury_kernels.operands import Drafts, Matrix
 
 FIELDS = 6
@@ -28,7 +28,6 @@ def _opinions(
     x: tl.tensor,
     norm: tl.tensor,
     weight: tl.tensor,
-    scale: tl.tensor,
     lists: tl.tensor,
     ban: tl.tensor,
     stop: tl.tensor,
@@ -38,15 +37,13 @@ def _opinions(
     V: tl.tensor,
     eps: tl.tensor,
     HAS_NORM: tl.constexpr,
-    SCALED: tl.constexpr,
     BM: tl.constexpr,
     BV: tl.constexpr,
     BC: tl.constexpr,
-    OVERLAP: tl.constexpr,
 ) -> None:
     m = tl.program_id(0) * BM + tl.arange(0, BM)
     v = tl.program_id(1) * BV + tl.arange(0, BV)
-    logits = products(x, norm, weight, scale, m, v, M, C, V, eps, HAS_NORM, SCALED, BM, BV, BC, OVERLAP)
+    logits = products(x, norm, weight, m, v, M, C, V, eps, HAS_NORM, BM, BV, BC)
     logits = tl.where((v < V)[None, :], logits, float("-inf"))
     inside = (m < M)[:, None] & (v < V)[None, :]
     listed = tl.load(ban + m, m < M, 0).to(tl.int64)[:, None]
@@ -74,11 +71,9 @@ def _logits_of(
     x: tl.tensor,
     norm: tl.tensor,
     weight: tl.tensor,
-    scale: tl.tensor,
     C: tl.tensor,
     eps: tl.tensor,
     HAS_NORM: tl.constexpr,
-    SCALED: tl.constexpr,
     BP: tl.constexpr,
     BC: tl.constexpr,
 ) -> tl.tensor:
@@ -97,8 +92,6 @@ def _logits_of(
     logits = tl.sum(sums, 1)
     if HAS_NORM:
         logits *= tl.rsqrt(tl.sum(squares, 0) / C + eps)
-    if SCALED:
-        logits *= tl.load(scale + tokens, inside, 0.0)
     return logits
 
 
@@ -107,7 +100,6 @@ def _accept(
     x: tl.tensor,
     norm: tl.tensor,
     weight: tl.tensor,
-    scale: tl.tensor,
     lists: tl.tensor,
     partial: tl.tensor,
     token: tl.tensor,
@@ -130,12 +122,10 @@ def _accept(
     end_id: tl.tensor,
     eps: tl.tensor,
     HAS_NORM: tl.constexpr,
-    SCALED: tl.constexpr,
     R: tl.constexpr,
     BT: tl.constexpr,
     BP: tl.constexpr,
     BC: tl.constexpr,
-    OVERLAP: tl.constexpr,
 ) -> None:
     row = tl.program_id(0)
     lane = tl.arange(0, BT)
@@ -143,7 +133,6 @@ def _accept(
     top, best = tl.full((BT,), float("-inf"), tl.float32), tl.full((BT,), float("-inf"), tl.float32)
     number, whole = tl.full((BT,), float("inf"), tl.float32), tl.zeros((BT,), tl.float32)
     content, ending = tl.zeros((BT,), tl.float32), tl.zeros((BT,), tl.float32)
-    ready(OVERLAP)
     for start in range(0, count, BT):
         at, inside = partial + row.to(tl.int64) * count + start + lane, start + lane < count
         other = tl.load(at, inside, float("-inf"))
@@ -172,9 +161,7 @@ def _accept(
         pair = start + tl.arange(0, BP)
         inside = pair < last
         tokens = tl.load(pair_token + pair, inside, 0)
-        logits = _logits_of(
-            tokens, inside, x + row.to(tl.int64) * C, norm, weight, scale, C, eps, HAS_NORM, SCALED, BP, BC
-        )
+        logits = _logits_of(tokens, inside, x + row.to(tl.int64) * C, norm, weight, C, eps, HAS_NORM, BP, BC)
         more = (1.0 - mine) * tl.load(pair_share + pair, inside, 0.0)
         allowed = inside & (tl.load(lists + banned + tokens, inside, 1) == 0)
         content += tl.sum(tl.where(allowed, more, 0.0), 0)
@@ -212,22 +199,19 @@ def accept(
 
     R is a power of two.
     """
-    if matrix.weight.dtype is torch.float8_e4m3fn:
-        require(hidden.device, OLDEST_FP8_CAPABILITY)
     hidden, device = hidden.contiguous(), hidden.device
     (rows, channels), vocabulary, numbers = hidden.shape, matrix.outputs, lists.view(torch.uint8)
     high, wide, deep = head_tiles(rows, hidden.element_size())
     count = triton.cdiv(vocabulary, wide)
     partial = torch.empty(FIELDS, rows, count, device=device)
-    scale, weight = hidden if matrix.scale is None else matrix.scale, hidden if norm is None else norm
-    kinds = norm is not None, matrix.scale is not None
+    weight, has_norm = hidden if norm is None else norm, norm is not None
     _opinions[(triton.cdiv(rows, high), count)](
-        hidden, weight, matrix.weight, scale, numbers, drafts.ban, drafts.stop, partial, rows, channels, vocabulary,
-        eps, *kinds, high, wide, deep, **options(device, 8 if high == 64 else 4, 4),
+        hidden, weight, matrix.weight, numbers, drafts.ban, drafts.stop, partial, rows, channels, vocabulary,
+        eps, has_norm, high, wide, deep, **options(device, 8 if high == 64 else 4, 4),
     )  # fmt: skip
     _accept[(rows,)](
-        hidden, weight, matrix.weight, scale, numbers, partial, drafts.token, drafts.probability, drafts.accepted,
+        hidden, weight, matrix.weight, numbers, partial, drafts.token, drafts.probability, drafts.accepted,
         drafts.draft, drafts.first, drafts.ban, drafts.stop, drafts.share, drafts.pair_first, drafts.pair_last,
-        drafts.pair_token, drafts.pair_share, counters(device), rows, channels, vocabulary, count, end_id, eps, *kinds,
-        drafts.token.shape[1], 256, 16, 128, **options(device, 4, 1),
+        drafts.pair_token, drafts.pair_share, counters(device), rows, channels, vocabulary, count, end_id, eps,
+        has_norm, drafts.token.shape[1], 256, 16, 128, **options(device, 4, 1),
     )  # fmt: skip

@@ -24,7 +24,6 @@ from mercury_kernels.launch import (
     multiprocessors,
     options,
     power,
-    ready,
 )
 from mercury_kernels.operands import Table
 
@@ -110,7 +109,6 @@ def _attend(
     BD: tl.constexpr,
     SHARES: tl.constexpr,
     UNROLL: tl.constexpr,
-    OVERLAP: tl.constexpr,
 ) -> None:
     tile, head, batch = tl.program_id(0), tl.program_id(1) // shares, tl.program_id(2)
     share = tl.program_id(1) % shares
@@ -120,7 +118,6 @@ def _attend(
     d = tl.arange(0, BD)
     at = ((row * H + head) * G + m % G).to(tl.int64)[:, None] * D + d[None, :]
     inside = valid[:, None] & (d < D)[None, :]
-    ready(OVERLAP)
     near, columns = tl.load(ends + batch * 2), tl.load(ends + batch * 2 + 1)
     each = tl.cdiv(columns, shares)
     first = share * each

@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 
 from mercury_kernels import reference
-from mercury_kernels.launch import guarded, options, power, ready
+from mercury_kernels.launch import guarded, options, power
 from mercury_kernels.operands import CanvasSlots, TokenChoice
 
 
@@ -35,11 +35,9 @@ def _commit(
     end_id: tl.tensor,
     BLOCK: tl.constexpr,
     PART: tl.constexpr,
-    OVERLAP: tl.constexpr,
 ) -> None:
     batch = tl.program_id(0)
     slot = tl.arange(0, BLOCK)
-    ready(OVERLAP)
     inside = slot + 1 < tl.load(rows + batch)
     at = batch * R + slot
     ids = tl.load(first + at + 1, inside, 0)

@@ -14,16 +14,11 @@ from torch import Tensor
 
 from mercury_kernels import reference
 from mercury_kernels.launch import (
-    AHEAD,
-    OLDEST_FP8_CAPABILITY,
     dot,
     guarded,
     operand,
     options,
     power,
-    prefetch,
-    ready,
-    require,
 )
 from mercury_kernels.operands import Matrix, TokenChoice
 
@@ -35,7 +30,6 @@ def products(
     x: tl.tensor,
     norm: tl.tensor,
     weight: tl.tensor,
-    scale: tl.tensor,
     m: tl.tensor,
     v: tl.tensor,
     M: tl.tensor,
@@ -43,19 +37,15 @@ def products(
     V: tl.tensor,
     eps: tl.tensor,
     HAS_NORM: tl.constexpr,
-    SCALED: tl.constexpr,
     BM: tl.constexpr,
     BV: tl.constexpr,
     BC: tl.constexpr,
-    OVERLAP: tl.constexpr,
 ) -> tl.tensor:
     """Logits float32 [BM,BV] of the rows m and the tokens v."""
     rows = x + m.to(tl.int64) * C
     weights = weight + tl.minimum(v, V - 1).to(tl.int64) * C
     logits = tl.zeros((BM, BV), tl.float32)
     squares = tl.zeros((BM,), tl.float32)
-    prefetch(weights, 0, tl.minimum(C, AHEAD * BC), OVERLAP)
-    ready(OVERLAP)
     for start in range(0, C, BC):
         c = start + tl.arange(0, BC)
         value = tl.load(rows[:, None] + c[None, :], (m < M)[:, None] & (c < C)[None, :], 0.0)
@@ -67,8 +57,6 @@ def products(
         logits = dot(value, tl.trans(operand(w, value)), logits)
     if HAS_NORM:
         logits *= tl.rsqrt(squares / C + eps)[:, None]
-    if SCALED:
-        logits *= tl.load(scale + v, v < V, 0.0)[None, :]
     return logits
 
 
@@ -77,7 +65,6 @@ def _tiles(
     x: tl.tensor,
     norm: tl.tensor,
     weight: tl.tensor,
-    scale: tl.tensor,
     banned: tl.tensor,
     ban: tl.tensor,
     partial: tl.tensor,
@@ -86,16 +73,14 @@ def _tiles(
     V: tl.tensor,
     eps: tl.tensor,
     HAS_NORM: tl.constexpr,
-    SCALED: tl.constexpr,
     ONE_LIST: tl.constexpr,
     BM: tl.constexpr,
     BV: tl.constexpr,
     BC: tl.constexpr,
-    OVERLAP: tl.constexpr,
 ) -> None:
     m = tl.program_id(0) * BM + tl.arange(0, BM)
     v = tl.program_id(1) * BV + tl.arange(0, BV)
-    logits = products(x, norm, weight, scale, m, v, M, C, V, eps, HAS_NORM, SCALED, BM, BV, BC, OVERLAP)
+    logits = products(x, norm, weight, m, v, M, C, V, eps, HAS_NORM, BM, BV, BC)
     if ONE_LIST:
         hidden = tl.load(banned + v, v < V, 1)[None, :]
     else:
@@ -123,13 +108,11 @@ def _join(
     M: tl.tensor,
     count: tl.tensor,
     BLOCK: tl.constexpr,
-    OVERLAP: tl.constexpr,
 ) -> None:
     row = tl.program_id(0)
     tile = tl.arange(0, BLOCK)
     at = partial + (tile.to(tl.int64) * M + row) * 4
     inside = tile < count
-    ready(OVERLAP)
     top = tl.load(at, inside, float("-inf"))
     best = tl.max(top, 0)
     number = tl.where(top == best, tl.load(at + 1, inside, float("inf")), float("inf"))
@@ -158,8 +141,6 @@ def choices(
 
     banned bool [K,V] marks tokens that are never chosen, but never all; row m obeys banned[ban[m]], ban int32 [M].
     """
-    if matrix.weight.dtype is torch.float8_e4m3fn:
-        require(hidden.device, OLDEST_FP8_CAPABILITY)
     hidden, device = hidden.contiguous(), hidden.device
     rows, channels = hidden.shape
     vocabulary = matrix.outputs
@@ -170,9 +151,9 @@ def choices(
     top, total, entropy = torch.empty(3, rows, device=device).unbind()
     if rows:
         _tiles[(triton.cdiv(rows, high), count)](
-            hidden, hidden if norm is None else norm, matrix.weight, hidden if matrix.scale is None else matrix.scale,
+            hidden, hidden if norm is None else norm, matrix.weight,
             banned.view(torch.uint8), ban, partial, rows, channels, vocabulary, eps, norm is not None,
-            matrix.scale is not None, len(banned) == 1, high, wide, deep, **options(device, 8 if high == 64 else 4, 4),
+            len(banned) == 1, high, wide, deep, **options(device, 8 if high == 64 else 4, 4),
         )  # fmt: skip
         warps = 8 if count > 1024 else 4 if count > 256 else 1
         _join[(rows,)](partial, token, top, total, entropy, rows, count, power(count), **options(device, warps, 1))

@@ -27,9 +27,6 @@ INTERPRETED = tl.constexpr(triton.knobs.runtime.interpret)
 OLDEST_CAPABILITY = (8, 0)
 """Lowest compute capability with bfloat16 matrix units."""
 
-OLDEST_FP8_CAPABILITY = (8, 9)
-"""Lowest compute capability with 8-bit floats."""
-
 STRICT_VARIABLE = "MERCURY_STRICT_KERNELS"
 """Environment variable: 1 lets the error of a kernel that does not compile through, instead of calling its twin."""
 
@@ -38,11 +35,6 @@ DEVICE_FAULTS = ("illegal memory access", "misaligned address", "illegal instruc
 
 broken: dict[str, str] = {}
 """Kernels that could not run, and why; their twins answer instead."""
-
-AHEAD = tl.constexpr(4)
-"""Steps of a product whose weights are prefetched; all of a large model's would push each other out of the cache."""
-
-_overlap = False
 
 
 class Unsupported(RuntimeError):
@@ -126,23 +118,9 @@ def power(value: int, least: int = 16, most: int = 1 << 30) -> int:
     return max(least, min(most, 1 << max(0, value - 1).bit_length()))
 
 
-def overlap(on: bool) -> None:
-    """Let each kernel start while the one before it ends (programmatic dependent launch, capability 9.0)."""
-    global _overlap
-    _overlap = on
-
-
-def overlapping(device: torch.device) -> bool:
-    """Whether kernels on the device overlap now."""
-    return _overlap and device.type == "cuda" and torch.version.hip is None and capability(device) >= (9, 0)
-
-
 def options(device: torch.device, warps: int, stages: int) -> dict[str, Any]:
     """Launch options; the interpreter takes none."""
-    if device.type != "cuda":
-        return {"OVERLAP": False}
-    on = overlapping(device)
-    return {"num_warps": warps, "num_stages": stages, "OVERLAP": on} | ({"launch_pdl": True} if on else {})
+    return {"num_warps": warps, "num_stages": stages} if device.type == "cuda" else {}
 
 
 def _device(args: tuple[Any, ...]) -> torch.device:
@@ -153,7 +131,7 @@ def _device(args: tuple[Any, ...]) -> torch.device:
 
 @triton.jit
 def dot(a: tl.tensor, b: tl.tensor, acc: tl.tensor) -> tl.tensor:
-    """acc + a @ b. The interpreter multiplies bfloat16 and 8-bit floats wrongly, so it gets float32."""
+    """acc + a @ b. The interpreter multiplies bfloat16 wrongly, so it gets float32."""
     if INTERPRETED:
         out = tl.dot(a.to(tl.float32), b.to(tl.float32), acc, input_precision="ieee")
     else:
@@ -167,27 +145,3 @@ def operand(codes: tl.tensor, like: tl.tensor) -> tl.tensor:
     return codes.to(
         tl.float32 if INTERPRETED else like.dtype
     )  # the interpreter takes integers for the bits of a bfloat16
-
-
-@triton.jit
-def ready(OVERLAP: tl.constexpr) -> None:
-    """Call before the first read of an earlier kernel's output; from here on the next kernel may prefetch."""
-    if OVERLAP:
-        tl.extra.cuda.gdc_wait()
-        tl.extra.cuda.gdc_launch_dependents()
-
-
-@triton.jit
-def prefetch(rows: tl.tensor, first: tl.tensor, last: tl.tensor, OVERLAP: tl.constexpr) -> None:
-    """Prefetch the elements from `first` to `last` of rows of weights, given by their pointers, into the L2 cache.
-
-    No kernel writes weights, so this may come before `ready`, while the previous kernel is still running.
-    """
-    if OVERLAP:
-        line: tl.constexpr = 1024 // rows.dtype.element_ty.primitive_bitwidth
-        place = tl.arange(0, 8) * line
-        for start in range(first, last, 8 * line):
-            at = rows[:, None] + tl.minimum(start + place, last - 1)[None, :]
-            tl.inline_asm_elementwise(
-                "prefetch.global.L2 [$1]; mov.u32 $0, 0;", "=r,l", [at], dtype=tl.int32, is_pure=False, pack=1
-            )

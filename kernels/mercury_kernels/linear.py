@@ -1,6 +1,6 @@
 """y = x W^T for few rows, with an RMSNorm before and bias, SwiGLU and residual after it, in one pass over the weights.
 
-Weights are floats, or int8 or float8_e4m3fn codes with one scale per output (W8A16). The norm's factor 1/rms is one
+The norm's factor 1/rms is one
 number per row: norm(x) W^T = (x * weight) W^T / rms(x), so it is applied after the sum, and the squares are collected
 in the same pass. Long sums are split over several programs; the last one to finish adds the shares in a fixed order.
 
@@ -15,17 +15,12 @@ from torch import Tensor
 from mercury_kernels import reference
 from mercury_kernels.counters import COUNTERS, counters
 from mercury_kernels.launch import (
-    AHEAD,
-    OLDEST_FP8_CAPABILITY,
     dot,
     guarded,
     multiprocessors,
     operand,
     options,
     power,
-    prefetch,
-    ready,
-    require,
 )
 from mercury_kernels.operands import Matrix
 
@@ -45,7 +40,6 @@ def _finish(
     out: tl.tensor,
     bias: tl.tensor,
     residual: tl.tensor,
-    scale: tl.tensor,
     m: tl.tensor,
     n: tl.tensor,
     M: tl.tensor,
@@ -56,17 +50,12 @@ def _finish(
     HAS_BIAS: tl.constexpr,
     HAS_RESIDUAL: tl.constexpr,
     GATED: tl.constexpr,
-    SCALED: tl.constexpr,
 ) -> None:
     """Everything after the sum, for one tile [BM,BN]."""
     y, z = acc.to(tl.float32), up.to(tl.float32)
     if HAS_NORM:
         rms = tl.rsqrt(squares / K + eps)[:, None]
         y, z = y * rms, z * rms
-    if SCALED:
-        y *= tl.load(scale + n, n < N, 0.0)[None, :]
-        if GATED:
-            z *= tl.load(scale + N + n, n < N, 0.0)[None, :]
     if HAS_BIAS:
         y += tl.load(bias + n, n < N, 0.0).to(tl.float32)[None, :]
         if GATED:
@@ -88,7 +77,6 @@ def _linear(
     bias: tl.tensor,
     norm: tl.tensor,
     residual: tl.tensor,
-    scale: tl.tensor,
     partial: tl.tensor,
     square_sums: tl.tensor,
     counter: tl.tensor,
@@ -102,12 +90,10 @@ def _linear(
     HAS_BIAS: tl.constexpr,
     HAS_RESIDUAL: tl.constexpr,
     GATED: tl.constexpr,
-    SCALED: tl.constexpr,
     SPLIT: tl.constexpr,
     BM: tl.constexpr,
     BN: tl.constexpr,
     BK: tl.constexpr,
-    OVERLAP: tl.constexpr,
 ) -> None:
     m = tl.program_id(0) * BM + tl.arange(0, BM)  # tiles of rows are neighbours, so they share the weights in the cache
     n = tl.program_id(1) * BN + tl.arange(0, BN)
@@ -117,11 +103,6 @@ def _linear(
     rows = x + m.to(tl.int64) * K
     weights = weight + tl.minimum(n, N - 1).to(tl.int64) * K
     first, last = share * each, tl.minimum(share * each + each, K)
-    early = tl.minimum(first + AHEAD * BK, last)
-    prefetch(weights, first, early, OVERLAP)
-    if GATED:
-        prefetch(weights + N.to(tl.int64) * K, first, early, OVERLAP)
-    ready(OVERLAP)
     for start in range(first, last, BK):
         k = start + tl.arange(0, BK)
         value = tl.load(rows[:, None] + k[None, :], (m < M)[:, None] & (k < last)[None, :], 0.0)
@@ -137,8 +118,8 @@ def _linear(
             up = dot(value, tl.trans(operand(w, value)), up)
     if not SPLIT:
         _finish(
-            acc, up, squares, out, bias, residual, scale, m, n, M, N, K, eps,
-            HAS_NORM, HAS_BIAS, HAS_RESIDUAL, GATED, SCALED,
+            acc, up, squares, out, bias, residual, m, n, M, N, K, eps,
+            HAS_NORM, HAS_BIAS, HAS_RESIDUAL, GATED,
         )  # fmt: skip
     else:
         number = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
@@ -163,8 +144,8 @@ def _linear(
                 if HAS_NORM:
                     squares += tl.load(sums_of + s * BM, cache_modifier=".cg")
             _finish(
-                acc, up, squares, out, bias, residual, scale, m, n, M, N, K, eps,
-                HAS_NORM, HAS_BIAS, HAS_RESIDUAL, GATED, SCALED,
+                acc, up, squares, out, bias, residual, m, n, M, N, K, eps,
+                HAS_NORM, HAS_BIAS, HAS_RESIDUAL, GATED,
             )  # fmt: skip
             tl.store(counter + number, 0)
 
@@ -180,8 +161,6 @@ def linear(
 ) -> Tensor:
     """x [M,K] times the matrix, with an optional norm before and optional SwiGLU and residual [M,N] after it."""
     weight = matrix.weight
-    if weight.dtype is torch.float8_e4m3fn:
-        require(x.device, OLDEST_FP8_CAPABILITY)
     x = x.contiguous()
     inner, outputs = x.shape[1], matrix.outputs // (2 if gated else 1)
     out = torch.empty(len(x), outputs, dtype=x.dtype, device=x.device)
@@ -197,10 +176,10 @@ def linear(
     warps = 8 if rows * columns * (1 + gated) > 4096 else 4
     stages = 3 if rows == 128 or (norm is not None and columns == 128) else 4  # a fourth spills 8 bytes on 10.0
     _linear[grid](
-        x, weight, out, _or(matrix.bias, x), _or(norm, x), _or(residual, x), _or(matrix.scale, x),
+        x, weight, out, _or(matrix.bias, x), _or(norm, x), _or(residual, x),
         partial, squares, counters(x.device), len(x), outputs, inner, each, splits, eps,
         norm is not None,
-        matrix.bias is not None, residual is not None, gated, matrix.scale is not None, splits > 1,
+        matrix.bias is not None, residual is not None, gated, splits > 1,
         rows, columns, depth, **options(x.device, warps, stages),
     )  # fmt: skip
     return out

@@ -9,7 +9,7 @@ import triton.language as tl
 from torch import Tensor
 
 from mercury_kernels import reference
-from mercury_kernels.launch import guarded, options, power, ready
+from mercury_kernels.launch import guarded, options, power
 
 
 @triton.jit
@@ -20,13 +20,11 @@ def _rms_norm(
     eps: tl.tensor,
     C: tl.tensor,
     BLOCK: tl.constexpr,
-    OVERLAP: tl.constexpr,
 ) -> None:
     row = tl.program_id(0).to(tl.int64) * C
     columns = tl.arange(0, BLOCK)
     inside = columns < C
     scale = tl.load(weight + columns, inside, 0.0).to(tl.float32)
-    ready(OVERLAP)
     wide = tl.load(x + row + columns, inside, 0.0).to(tl.float32)
     rms = tl.rsqrt(tl.sum(wide * wide, 0) / C + eps)
     tl.store(out + row + columns, (wide * rms * scale).to(out.dtype.element_ty), inside)

@@ -6,17 +6,15 @@ width, N pages, P tokens per page, W table columns.
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """A linear map [out,in]: floats, or int8 or float8_e4m3fn codes with a float32 scale per output."""
+    """A linear map [out,in]."""
 
     weight: Tensor
     bias: Tensor | None = None
-    scale: Tensor | None = None
 
     @property
     def outputs(self) -> int:
@@ -111,8 +109,3 @@ class Drafts:
     pair_last: Tensor
     pair_token: Tensor
     pair_share: Tensor
-
-
-EIGHT_BIT = (torch.int8, torch.float8_e4m3fn)
-LARGEST_CODE = {torch.int8: 127.0, torch.float8_e4m3fn: 448.0}
-"""The largest code of each 8-bit format."""

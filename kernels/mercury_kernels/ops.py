@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mercury_kernels import reference
-from mercury_kernels.operands import EIGHT_BIT, CanvasSlots, Drafts, Frames, Matrix, Table, TokenChoice
+from mercury_kernels.operands import CanvasSlots, Drafts, Frames, Matrix, Table, TokenChoice
 from mercury_kernels.reference import (
     Segment,
     causal_attention,
@@ -40,7 +40,6 @@ __all__ = [
     "linear",
     "paged_attention",
     "project_qkv",
-    "quantize_rows",
     "rms_norm",
     "rotary_angles",
     "rotary_table",
@@ -117,9 +116,9 @@ def linear(
 ) -> Tensor:
     """x [M,in] times the matrix, with an optional norm before and optional SwiGLU and residual [M,out] after it.
 
-    Many rows times float weights go to the library's matrix product, with kernels around it.
+    Many rows go to the library's matrix product, with kernels around it.
     """
-    if x.is_cuda and len(x) > FUSED_ROWS and matrix.weight.dtype not in EIGHT_BIT:
+    if x.is_cuda and len(x) > FUSED_ROWS:
         return _many(x if norm is None else rms_norm(x, norm, eps), matrix, residual, gated)
     kernels = _triton("linear") if x.is_cuda else reference
     return kernels.linear(x, matrix, norm, eps, residual, gated)
@@ -131,12 +130,6 @@ def _many(x: Tensor, matrix: Matrix, residual: Tensor | None, gated: bool) -> Te
     y = F.linear(x, matrix.weight, matrix.bias)
     y = swiglu(y) if gated else y
     return y if residual is None else y + residual
-
-
-def quantize_rows(x: Tensor, dtype: torch.dtype, norm: Tensor | None = None, eps: float = 0.0) -> tuple[Tensor, Tensor]:
-    """Codes int8 or float8_e4m3fn [M,C] and scales float32 [M]; x is about codes * scale. Optional norm first."""
-    kernels = _triton("quantize") if x.is_cuda else reference
-    return kernels.quantize_rows(x, dtype, norm, eps)
 
 
 def choices(
@@ -198,8 +191,7 @@ def availability() -> str:
         return f"{name}, compute capability {version[0]}.{version[1]}: too old (8.0 is needed), torch twins are used"
     if launch.broken:
         return f"{name}: torch twins are used for " + "; ".join(f"{k} ({why})" for k, why in launch.broken.items())
-    fp8 = "bf16, int8 and fp8" if version >= launch.OLDEST_FP8_CAPABILITY else "bf16 and int8, no fp8 (8.9 is needed)"
-    return f"{name}, compute capability {version[0]}.{version[1]}: kernels run; {fp8}"
+    return f"{name}, compute capability {version[0]}.{version[1]}: kernels run"
 
 
 def why_not(device: torch.device) -> str | None:

@@ -15,7 +15,7 @@ import triton.language as tl
 from torch import Tensor
 
 from mercury_kernels import reference
-from mercury_kernels.launch import AHEAD, dot, guarded, multiprocessors, operand, options, power, prefetch, ready
+from mercury_kernels.launch import dot, guarded, multiprocessors, operand, options, power
 from mercury_kernels.linear import LARGE, linear
 from mercury_kernels.operands import Frames, Matrix
 
@@ -129,14 +129,12 @@ def _rotate_and_store(
     QK_NORM: tl.constexpr,
     BM: tl.constexpr,
     BE: tl.constexpr,
-    OVERLAP: tl.constexpr,
 ) -> None:
     head = tl.program_id(0)
     m = tl.program_id(1) * BM + tl.arange(0, BM)
     pair = tl.arange(0, BE)
     at = (m.to(tl.int64) * (HQ + 2 * H) + head)[:, None] * 2 * E + pair[None, :]
     inside = (m < M)[:, None] & (pair < E)[None, :]
-    ready(OVERLAP)
     left = tl.load(qkv + at, inside, 0.0).to(tl.float32)
     right = tl.load(qkv + at + E, inside, 0.0).to(tl.float32)
     _finish(
@@ -151,7 +149,6 @@ def _project_qkv(
     norm: tl.tensor,
     weight: tl.tensor,
     bias: tl.tensor,
-    scale: tl.tensor,
     out: tl.tensor,
     near: tl.tensor,
     away: tl.tensor,
@@ -172,11 +169,9 @@ def _project_qkv(
     H: tl.tensor,
     QK_NORM: tl.constexpr,
     HAS_BIAS: tl.constexpr,
-    SCALED: tl.constexpr,
     BM: tl.constexpr,
     BE: tl.constexpr,
     BC: tl.constexpr,
-    OVERLAP: tl.constexpr,
 ) -> None:
     tiles = tl.cdiv(E, BE)
     head = tl.program_id(1) // tiles
@@ -187,10 +182,6 @@ def _project_qkv(
     upper = weight + (head * 2 * E + tl.minimum(pair, E - 1)).to(tl.int64) * C
     left, right = tl.zeros((BM, BE), tl.float32), tl.zeros((BM, BE), tl.float32)
     squares = tl.zeros((BM,), tl.float32)
-    early = tl.minimum(C, AHEAD * BC)
-    prefetch(upper, 0, early, OVERLAP)
-    prefetch(upper + E * C, 0, early, OVERLAP)
-    ready(OVERLAP)
     for start in range(0, C, BC):
         at = start + c
         value = tl.load(rows + at[None, :], (m < M)[:, None] & (at < C)[None, :], 0.0)
@@ -205,9 +196,6 @@ def _project_qkv(
     rms = tl.rsqrt(squares / C + eps)[:, None]
     left, right = left * rms, right * rms
     column = head * 2 * E + pair
-    if SCALED:
-        left *= tl.load(scale + column, pair < E, 0.0)[None, :]
-        right *= tl.load(scale + column + E, pair < E, 0.0)[None, :]
     if HAS_BIAS:
         left += tl.load(bias + column, pair < E, 0.0).to(tl.float32)[None, :]
         right += tl.load(bias + column + E, pair < E, 0.0).to(tl.float32)[None, :]
@@ -271,10 +259,10 @@ def project_qkv(
     block = power(width // 2) if qk_norm else _pairs(x.device, width // 2, queries + 2 * heads)
     grid = (triton.cdiv(len(x), rows), (queries + 2 * heads) * triton.cdiv(width // 2, block))
     _project_qkv[grid](
-        x, norm, matrix.weight, x if matrix.bias is None else matrix.bias, x if matrix.scale is None else matrix.scale,
+        x, norm, matrix.weight, x if matrix.bias is None else matrix.bias,
         out, frames.near, frames.away, frames.cos, frames.sin, keys, values, slots, *weights, eps, frames.origin,
         len(x), x.shape[1], width // 2, size, queries, heads, qk_norm is not None, matrix.bias is not None,
-        matrix.scale is not None, rows, block, _depth(x), **options(x.device, 4, 4),
+        rows, block, _depth(x), **options(x.device, 4, 4),
     )  # fmt: skip
     return out
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from mercury_kernels.operands import LARGEST_CODE, CanvasSlots, Drafts, Frames, Matrix, Table, TokenChoice
+from mercury_kernels.operands import CanvasSlots, Drafts, Frames, Matrix, Table, TokenChoice
 
 Segment = tuple[Tensor, Tensor, Tensor, Tensor | None]
 """Queries [B,H,GS,D] rotated for this segment, keys [B,H,T,D], values [B,H,T,D], bias [B|1,1,GS|1,T] or None."""
@@ -141,19 +141,9 @@ def linear(
     """x [M,in] times the matrix, with an optional norm before and optional SwiGLU and residual [M,out] after it."""
     x = x if norm is None else rms_norm(x, norm, eps)
     y = F.linear(x, matrix.weight.to(x.dtype))
-    y = y if matrix.scale is None else (y.float() * matrix.scale).to(x.dtype)
     y = y if matrix.bias is None else y + matrix.bias.to(y.dtype)
     y = swiglu(y) if gated else y
     return y if residual is None else y + residual
-
-
-def quantize_rows(x: Tensor, dtype: torch.dtype, norm: Tensor | None = None, eps: float = 0.0) -> tuple[Tensor, Tensor]:
-    """Codes int8 or float8_e4m3fn [M,C] and scales float32 [M]; x is about codes * scale. Optional norm first."""
-    wide = (x if norm is None else rms_norm(x, norm, eps)).float()
-    scale = wide.abs().amax(-1).clamp_min(1e-12) / LARGEST_CODE[dtype]
-    codes = wide / scale[:, None]
-    codes = torch.floor(codes + 0.5) if dtype is torch.int8 else codes
-    return codes.clamp(-LARGEST_CODE[dtype], LARGEST_CODE[dtype]).to(dtype), scale
 
 
 def paged_attention(q: Tensor, keys: Tensor, values: Tensor, table: Table) -> Tensor:
@@ -210,8 +200,7 @@ def choices(
 
 def _logits(hidden: Tensor, matrix: Matrix, norm: Tensor | None, eps: float) -> Tensor:
     hidden = hidden if norm is None else rms_norm(hidden, norm, eps)
-    logits = hidden.float() @ matrix.weight.to(hidden.dtype).float().T
-    return logits if matrix.scale is None else logits * matrix.scale
+    return hidden.float() @ matrix.weight.to(hidden.dtype).float().T
 
 
 def accept(

@@ -8,15 +8,14 @@ import triton.language as tl
 from torch import Tensor
 
 from mercury_kernels import reference
-from mercury_kernels.launch import guarded, options, power, ready
+from mercury_kernels.launch import guarded, options, power
 
 
 @triton.jit
-def _swiglu(gate_up: tl.tensor, out: tl.tensor, I: tl.tensor, BLOCK: tl.constexpr, OVERLAP: tl.constexpr) -> None:  # noqa: E741
+def _swiglu(gate_up: tl.tensor, out: tl.tensor, I: tl.tensor, BLOCK: tl.constexpr) -> None:  # noqa: E741
     row = tl.program_id(0).to(tl.int64)
     columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = columns < I
-    ready(OVERLAP)
     gate = tl.load(gate_up + row * 2 * I + columns, inside, 0.0).to(tl.float32)
     up = tl.load(gate_up + row * 2 * I + I + columns, inside, 0.0).to(tl.float32)
     tl.store(out + row * I + columns, (gate * tl.sigmoid(gate) * up).to(out.dtype.element_ty), inside)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 import triton
-from mercury_kernels import accept, attention, commit, head, launch, linear, norm, qkv, quantize, swiglu
+from mercury_kernels import accept, attention, commit, head, launch, linear, norm, qkv, swiglu
 from mercury_kernels.operands import CanvasSlots, Drafts, Frames, Matrix, Table, TokenChoice
 from triton.backends.compiler import GPUTarget
 from triton.runtime.jit import JITFunction
@@ -34,7 +34,7 @@ MODELS = {  # channels, inner channels, query heads, key heads, head width, voca
 ROWS = (16, 33, 65, 97)
 """Rows of a verifying pass and of canvases."""
 
-KERNELS = (accept, attention, commit, head, linear, norm, qkv, quantize, swiglu)
+KERNELS = (accept, attention, commit, head, linear, norm, qkv, swiglu)
 
 
 class Target:
@@ -73,7 +73,6 @@ def compile_only(kernel: JITFunction, grid: object):
             "kernel": kernel.fn.__name__,
             **now,
             "grid": grid,
-            "overlap": kwargs["OVERLAP"],
             "registers": registers,
         }
         row |= {
@@ -87,27 +86,26 @@ def compile_only(kernel: JITFunction, grid: object):
     return run
 
 
-def weights(outputs: int, inputs: int, format_: torch.dtype) -> Matrix:
-    plain = format_.itemsize > 1
-    return Matrix(torch.empty(outputs, inputs, dtype=format_), None, None if plain else torch.empty(outputs))
+def weights(outputs: int, inputs: int, kind: torch.dtype = torch.bfloat16) -> Matrix:
+    return Matrix(torch.empty(outputs, inputs, dtype=kind))
 
 
-def layer(rows: int, shape: tuple[int, ...], format_: torch.dtype, plain: torch.dtype = torch.bfloat16) -> None:
+def layer(rows: int, shape: tuple[int, ...], kind: torch.dtype = torch.bfloat16) -> None:
     """One layer's kernels for `rows` rows, of a canvas and of drafts."""
     channels, inner, queries, heads, width, _ = shape
-    x, scale = torch.empty(rows, channels, dtype=plain), torch.empty(channels, dtype=plain)
-    keys = torch.empty(30, heads, 64, width, dtype=plain)
+    x, scale = torch.empty(rows, channels, dtype=kind), torch.empty(channels, dtype=kind)
+    keys = torch.empty(30, heads, 64, width, dtype=kind)
     cos = torch.empty(2048, width // 2)
     places = torch.zeros(rows, dtype=torch.int32)
     frames = Frames(places, places, cos, cos, 100)
-    matrix = weights((queries + 2 * heads) * width, channels, format_)
+    matrix = weights((queries + 2 * heads) * width, channels, kind)
     q = qkv.project_qkv(x, scale, 1e-5, matrix, frames, keys, keys, places)
     pages, ends = (torch.zeros(1, n, dtype=torch.int32) for n in (29, 2))
     attended = attention.paged_attention(q, keys, keys, Table(pages, pages, ends))
     attention.paged_attention(q, keys, keys, Table(pages, pages, ends, places[:1], places))
-    linear.linear(attended, weights(channels, queries * width, format_), residual=x)
-    h = linear.linear(x, weights(2 * inner, channels, format_), scale, 1e-5, gated=True)
-    linear.linear(h, weights(channels, inner, format_), residual=x)
+    linear.linear(attended, weights(channels, queries * width, kind), residual=x)
+    h = linear.linear(x, weights(2 * inner, channels, kind), scale, 1e-5, gated=True)
+    linear.linear(h, weights(channels, inner, kind), residual=x)
 
 
 def verification(requests: int, channels: int, vocabulary: int) -> None:
@@ -116,15 +114,15 @@ def verification(requests: int, channels: int, vocabulary: int) -> None:
     numbers, reals = torch.zeros(requests, 16, dtype=torch.int32), torch.zeros(requests, 16)
     one, flat = numbers[:, 0].contiguous(), (numbers.view(-1), reals.view(-1))
     drafts = Drafts(numbers, reals, one, numbers, one, numbers, numbers, reals, numbers, numbers, *flat)
-    accept.accept(x, weights(vocabulary, channels, torch.bfloat16), lists, drafts, vocabulary, x[0], 1e-5)
+    accept.accept(x, weights(vocabulary, channels), lists, drafts, vocabulary, x[0], 1e-5)
 
 
-def others(rows: int, channels: int, vocabulary: int, eight_bit: tuple[torch.dtype, ...]) -> None:
+def others(rows: int, channels: int, vocabulary: int) -> None:
     """Head, commit and the kernels for many rows."""
     x, scale = torch.zeros(rows, channels, dtype=torch.bfloat16), torch.zeros(channels, dtype=torch.bfloat16)
     banned = torch.zeros(2, vocabulary, dtype=torch.bool)
     places = torch.zeros(rows, dtype=torch.int32)
-    head.choices(x, weights(vocabulary, channels, torch.bfloat16), banned, places, scale, 1e-5)
+    head.choices(x, weights(vocabulary, channels), banned, places, scale, 1e-5)
     real = torch.zeros(rows)
     slots = CanvasSlots(places[None], places[:1], real[:1], places[:1], real[None], places[:1], places[:1])
     commit.commit(slots, TokenChoice(places, real, real, real), 500, 501)
@@ -134,17 +132,12 @@ def others(rows: int, channels: int, vocabulary: int, eight_bit: tuple[torch.dty
     frames = Frames(places, places, torch.zeros(99, 32), torch.zeros(99, 32), 9)
     many = torch.zeros(rows, 15 * 64, dtype=torch.bfloat16)
     qkv.rotate_and_store(many, frames, keys, keys, places, (scale[:64], scale[:64]), 1e-5)
-    for format_ in eight_bit:
-        quantize.quantize_rows(x, format_, scale, 1e-5)
 
 
-def aim(overlap: bool, capability: int) -> None:
+def aim(capability: int) -> None:
     """Launch options of a GPU of the capability."""
-    more = {"launch_pdl": True} if overlap else {}
     for module in KERNELS:
-        module.options = lambda _, warps, stages: {  # type: ignore[attr-defined]
-            "num_warps": warps, "num_stages": stages, "OVERLAP": overlap, **more
-        }  # fmt: skip
+        module.options = lambda _, warps, stages: {"num_warps": warps, "num_stages": stages}  # type: ignore[attr-defined]
     for module in (attention, linear, qkv):
         module.multiprocessors = lambda _: MULTIPROCESSORS[capability]  # type: ignore[attr-defined]
 
@@ -153,26 +146,20 @@ def main(capability: int, models: list[str]) -> None:
     triton.runtime.driver.set_active(Target(capability))
     JITFunction.__getitem__ = compile_only
     launch.compile_failure = lambda _: False  # let failures show
-    eight_bit = (torch.int8, torch.float8_e4m3fn) if capability > 80 else (torch.int8,)
-    for overlap in (False, True) if capability >= 90 else (False,):
-        aim(overlap, capability)
-        for model in models or ["135M"]:
-            now["model"], shape = model, MODELS[model]
-            for rows in ROWS if models and not overlap else ROWS[:1]:
-                layer(rows, shape, torch.bfloat16)
-                others(rows, shape[0], shape[-1], eight_bit)
-            for requests in (1, 4) if models else (1,):
-                verification(requests, shape[0], shape[-1])
-    aim(False, capability)
-    for format_ in eight_bit:
-        for model in ("135M", "7B") if models else ("135M",):
-            now["model"] = model
-            layer(64, MODELS[model], format_)
-        many = torch.empty(2112, 896, dtype=torch.bfloat16)
-        linear.linear(many, weights(2 * 4864, 896, format_), many[0], 1e-5, gated=True)
+    aim(capability)
+    for model in models or ["135M"]:
+        now["model"], shape = model, MODELS[model]
+        for rows in ROWS if models else ROWS[:1]:
+            layer(rows, shape)
+            others(rows, shape[0], shape[-1])
+        for requests in (1, 4) if models else (1,):
+            verification(requests, shape[0], shape[-1])
     for model in ("135M", "7B") if models else ("135M",):
         now["model"] = model
-        layer(16, MODELS[model], torch.float32, torch.float32)
+        layer(64, MODELS[model])
+        layer(16, MODELS[model], torch.float32)
+    many = torch.empty(2112, 896, dtype=torch.bfloat16)
+    linear.linear(many, weights(2 * 4864, 896), many[0], 1e-5, gated=True)
 
 
 if __name__ == "__main__":

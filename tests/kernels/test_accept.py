@@ -71,12 +71,6 @@ def test_decisions_equal_their_twin(device, shape, dtype, normed):
     assert vocabulary < 300 or {True, False} == set((found.token == 9999).view(-1).tolist())
 
 
-def test_eight_bit_heads_equal_their_twin(device):
-    hidden, matrix = randn(ROWS, 64, device=device), Matrix(randn(300, 64, device=device))
-    codes, scale = reference.quantize_rows(matrix.weight, torch.int8)
-    alike(hidden, Matrix(codes, None, scale), lists_of(300, device), drafts_of(1, 300, device), None, 5e-5)
-
-
 @pytest.mark.parametrize("right", [0, 3, 14])
 def test_drafts_count_up_to_the_first_that_is_not_the_best_token(device, right):
     hidden, matrix = randn(2 * ROWS, 32, device=device), Matrix(randn(200, 32, device=device))

@@ -12,8 +12,8 @@ pytest.importorskip("triton")
 
 
 KERNELS = {
-    "_accept", "_attend", "_commit", "_join", "_linear", "_opinions", "_project_qkv", "_quantize", "_rms_norm",
-    "_rotate_and_store", "_swiglu", "_tiles",
+    "_accept", "_attend", "_commit", "_join", "_linear", "_opinions", "_project_qkv", "_rms_norm", "_rotate_and_store",
+    "_swiglu", "_tiles",
 }  # fmt: skip
 
 MOST_HEAD_REGISTERS = 160
@@ -36,8 +36,7 @@ def compiled(capability: int) -> list[dict]:
 @pytest.mark.parametrize("capability", [80, 90, 100] if MODELS else [90])
 def test_every_kernel_compiles_without_spilling(capability):
     rows = compiled(capability)
-    for overlap in (False, True) if capability >= 90 else (False,):
-        assert {row["kernel"] for row in rows if row["overlap"] == overlap} == KERNELS
+    assert {row["kernel"] for row in rows} == KERNELS
     assert {row["model"] for row in rows} >= {*MODELS}
     for row in rows:
         assert row["stack"] == 0, row

@@ -199,15 +199,6 @@ def test_jobs_beyond_the_buckets_are_refused_with_the_fix(networks):
         made.fill([job(networks[0], ends=295)])
 
 
-@pytest.mark.parametrize("format_", [torch.int8, torch.float8_e4m3fn])
-def test_eight_bit_weights_change_little(networks, format_):
-    one = job(networks[0], slots=6, most=1)
-    network = decoder_weights.merged_writer(tiny.network())
-    (whole,) = filler(networks).fill([one])
-    (packed,) = GraphDenoiser(network, pages=40, positions=300, page_size=16, eight_bit=format_).fill([one])
-    assert sum(a != b for a, b in zip(whole.ids, packed.ids, strict=True)) <= 3
-
-
 def test_a_chunk_takes_no_more_steps_than_slots_are_left(networks, monkeypatch):
     left, original = [], GraphDenoiser._run_chunk
     monkeypatch.setattr(

@@ -40,14 +40,6 @@ def test_choices_equal_their_twin(device, shape, dtype, normed):
     assert not bool(banned[ban.long(), found.token.long()].any())
 
 
-@pytest.mark.parametrize("format_", [torch.int8, torch.float8_e4m3fn])
-def test_eight_bit_heads_equal_their_twin(device, format_):
-    hidden, matrix, banned, ban = made(SHAPES[2], torch.float32, device)
-    codes, scale = reference.quantize_rows(matrix.weight, format_)
-    packed = Matrix(codes, None, scale)
-    alike(head.choices(hidden, packed, banned, ban), reference.choices(hidden, packed, banned, ban), 2e-5)
-
-
 def test_the_lowest_of_equal_tokens_is_chosen_across_tiles(device):
     hidden = torch.ones(1, 16, device=device)
     weight = torch.zeros(300, 16, device=device)

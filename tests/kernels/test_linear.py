@@ -4,8 +4,8 @@ import math
 
 import pytest
 import torch
-from mercury_kernels import head, linear, qkv, reference
-from mercury_kernels.launch import AHEAD, INTERPRETED, power
+from mercury_kernels import linear, qkv, reference
+from mercury_kernels.launch import power
 from mercury_kernels.operands import Frames, Matrix
 
 from tests.support.close import close, randn, wide
@@ -49,20 +49,6 @@ def test_linear_equals_its_twin(device, shape, dtype, parts, splits, monkeypatch
     found = linear.linear(x, matrix, **kwargs)
     assert found.dtype is dtype
     close(found, reference.linear(wide(x), wide(matrix), **wide(kwargs)))
-
-
-@pytest.mark.parametrize("splits", [1, 2])
-@pytest.mark.parametrize("format_", [torch.int8, torch.float8_e4m3fn])
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_eight_bit_weights_equal_their_twin(device, dtype, format_, splits, monkeypatch):
-    shares(monkeypatch, splits)
-    x, matrix, kwargs = made((9, 50, 150), dtype, device, norm=True, gated=True, bias=True, residual=True)
-    codes, scale = reference.quantize_rows(matrix.weight, format_)
-    packed = Matrix(codes, matrix.bias, scale)
-    found = linear.linear(x, packed, **kwargs)
-    close(found, reference.linear(wide(x), wide(packed), **wide(kwargs)))
-    whole = reference.linear(x, matrix, **kwargs).double()
-    assert float((found.double() - whole).norm()) <= (0.02 if format_ is torch.int8 else 0.06) * float(whole.norm())
 
 
 def test_shares_are_added_in_the_same_order_whichever_finishes_last(device, monkeypatch):
@@ -149,21 +135,3 @@ def test_a_large_projection_reads_at_most_half_as_much_of_its_rows_as_of_its_wei
 @pytest.mark.parametrize(("channels", "heads", "width"), [(576, 15, 64), (896, 18, 64), (1536, 16, 128)])
 def test_a_small_projection_stays_one_kernel(channels, heads, width):
     assert not any(qkv.reads_many_rows(torch.device("cpu"), n, channels, heads * width, width) for n in (16, 33, 97))
-
-
-@pytest.mark.skipif(not INTERPRETED.value, reason="looks into the interpreter")
-@pytest.mark.parametrize("inner", [96, 640])
-def test_a_program_prefetches_only_the_first_steps_of_its_weights(monkeypatch, inner):
-    reaches = []
-    for module in (linear, qkv, head):
-        monkeypatch.setattr(
-            module, "prefetch", lambda rows, first, last, OVERLAP: reaches.append(int(last) - int(first))
-        )
-    x, weight = torch.zeros(3, inner), Matrix(torch.zeros(96, inner))
-    linear.linear(x, weight, gated=True)
-    places, keys = torch.zeros(3, dtype=torch.int32), torch.zeros(4, 2, 16, 16)
-    frames = Frames(places, places, torch.zeros(9, 8), torch.zeros(9, 8), 0)
-    qkv.project_qkv(x, x[0], 1e-5, weight, frames, keys, keys, places)
-    head.choices(x, weight, torch.zeros(1, 96, dtype=torch.bool), places)
-    step = 32  # inputs at a time, in float32
-    assert reaches and max(reaches) == min(inner, AHEAD.value * step)

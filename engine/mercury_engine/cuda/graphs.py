@@ -48,12 +48,11 @@ class GraphDenoiser:
         positions: int = 8192,
         chunk: int = 4,
         most: int = len(SLOT_BUCKETS) * len(PAGE_BUCKETS) + 12,
-        eight_bit: torch.dtype | None = None,
         page_size: int = PAGE_TOKENS,
     ) -> None:
         config, self.device = decoder.config, decoder.device
         self.mask_id, self.end_id, self.chunk = config.mask_id, config.end_id, chunk
-        self.weights = TritonWeights.of(decoder, eight_bit)
+        self.weights = TritonWeights.of(decoder)
         heads, width = config.num_key_value_heads, config.head_dim
         self.pool = PagePool(
             config.num_hidden_layers, heads, width, pages, decoder.embedding.dtype, self.device, page_size

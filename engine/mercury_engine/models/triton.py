@@ -29,7 +29,7 @@ class TritonLayer:
 
 @dataclass(frozen=True, slots=True)
 class TritonWeights:
-    """A network laid out for the kernels: vocabulary rows followed by mask and end, matrices plain or in eight bits."""
+    """A network laid out for the kernels: vocabulary rows followed by mask and end."""
 
     table: Tensor
     head: Matrix
@@ -39,30 +39,30 @@ class TritonWeights:
 
     @classmethod
     @torch.no_grad()
-    def of(cls, network: TorchDecoder, eight_bit: torch.dtype | None = None) -> "TritonWeights":
-        """Weights of a reader or a merged writer (adapter_rank 0); `eight_bit`: int8 or float8_e4m3fn matrices.
+    def of(cls, network: TorchDecoder) -> "TritonWeights":
+        """Weights of a reader or a merged writer (adapter_rank 0).
 
         The network's own embedding and head become views of the longer tables, so nothing is stored twice.
         """
         assert network.config.adapter_rank == 0
         table = _lengthened(network.embedding, network.markers)
         rows = table if network.head is None else _lengthened(network.head, network.markers)
-        return cls(table, _matrix(rows, None, eight_bit), network.norm, _layers(network, eight_bit), _eps(network))
+        return cls(table, Matrix(rows), network.norm, _layers(network), _eps(network))
 
     @classmethod
     @torch.no_grad()
     def of_reader(cls, network: TorchDecoder) -> "TritonWeights":
         """Weights of a reader, whose adapter is left out and whose vocabulary has neither mask nor end."""
         head = Matrix(network.embedding if network.head is None else network.head)
-        return cls(network.embedding, head, network.norm, _layers(network, None), _eps(network))
+        return cls(network.embedding, head, network.norm, _layers(network), _eps(network))
 
 
 def _eps(network: TorchDecoder) -> float:
     return network.config.rms_norm_eps
 
 
-def _layers(network: TorchDecoder, eight_bit: torch.dtype | None) -> tuple[TritonLayer, ...]:
-    return tuple(_layer(layer, eight_bit) for layer in network.layers if isinstance(layer, Layer))
+def _layers(network: TorchDecoder) -> tuple[TritonLayer, ...]:
+    return tuple(_layer(layer) for layer in network.layers if isinstance(layer, Layer))
 
 
 def _lengthened(rows: torch.nn.Parameter, markers: Tensor) -> Tensor:
@@ -71,18 +71,11 @@ def _lengthened(rows: torch.nn.Parameter, markers: Tensor) -> Tensor:
     return table
 
 
-def _layer(layer: Layer, eight_bit: torch.dtype | None) -> TritonLayer:
+def _layer(layer: Layer) -> TritonLayer:
     qkv, out, gate_up, down = (
-        _matrix(part.weight, part.bias, eight_bit) for part in (layer.qkv, layer.out, layer.gate_up, layer.down)
+        Matrix(part.weight, part.bias) for part in (layer.qkv, layer.out, layer.gate_up, layer.down)
     )
     return TritonLayer(layer.attn_norm, qkv, out, layer.ffn_norm, gate_up, down)
-
-
-def _matrix(weight: Tensor, bias: Tensor | None, eight_bit: torch.dtype | None) -> Matrix:
-    if eight_bit is None:
-        return Matrix(weight, bias)
-    codes, scale = ops.quantize_rows(weight, eight_bit)
-    return Matrix(codes, bias, scale)
 
 
 def forward(
