@@ -12,13 +12,16 @@ import torch
 from mercury_kernels import ops
 from torch import Tensor
 
-from mercury_engine.models import decoder_weights, element_type
+from mercury_engine.models import decoder_weights
 from mercury_engine.models.arrays import IdArray
 from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.models.graphed_blocks import GraphedBlocks
 from mercury_engine.models.graphed_reader import GraphedReader
 from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, KeyValueSegment, Packing
 from mercury_engine.models.paged_reader import PagedReader
+
+OLDEST_BFLOAT16_CAPABILITY = (8, 0)
+"""Compute capability of the first GPUs that multiply bfloat16."""
 
 _log = logging.getLogger(__name__)
 
@@ -127,6 +130,17 @@ def paged(reader: TorchNetwork) -> PagedReader | None:
     return made
 
 
+def element_type(device: torch.device) -> torch.dtype:
+    """bfloat16 on a GPU that multiplies it, else float32: a CPU on which torch runs a model has no C kernels for it."""
+    if device.type != "cuda":
+        return torch.float32
+    if (found := torch.cuda.get_device_capability(device)) >= OLDEST_BFLOAT16_CAPABILITY:
+        return torch.bfloat16
+    name = torch.cuda.get_device_name(device)
+    _log.warning("%s (compute capability %d.%d) has no bfloat16: the model runs in float32, slower", name, *found)
+    return torch.float32
+
+
 def load(
     folder: Path, device: Literal["cpu", "cuda"], dtype: torch.dtype | None, threads: int
 ) -> tuple[TorchNetwork, TorchNetwork | None]:
@@ -134,7 +148,7 @@ def load(
     torch_device = torch.device(device)
     if device == "cpu":
         torch.set_num_threads(threads)
-    decoder = decoder_weights.load(folder, dtype or element_type.fastest(torch_device), torch_device)
+    decoder = decoder_weights.load(folder, dtype or element_type(torch_device), torch_device)
     reader = TorchNetwork(decoder, (GraphedReader(decoder), GraphedBlocks(decoder)) if device == "cuda" else ())
     with torch.no_grad():
         reader.prepare()

@@ -3,12 +3,13 @@
 from typing import Any, Literal, get_args
 
 import torch
-from mercury_engine.models import element_type
 from mercury_engine.models.decoder import AdaptedLinear, TorchDecoder
 from mercury_engine.models.network import ModelConfig
 from mercury_engine.models.weights import FUSED_MATRICES
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from mercury_lab.training import element_type
 
 Precision = Literal["float32", "mixed"]
 """What frozen matrices are multiplied in, float32 or bfloat16; the rest is float32."""

@@ -15,13 +15,14 @@ from typing import Any, ClassVar, TextIO
 
 import torch
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
-from mercury_engine.models import decoder_weights, element_type
+from mercury_engine.models import decoder_weights
 from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.prompt.tokenizer import Tokenizer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from mercury_lab.training import element_type
 from mercury_lab.training.data.corpus import SourceFile, read_checked, read_files
 from mercury_lab.training.optimisation.optimizer import Optimizer, by_name
 from mercury_lab.training.optimisation.options import plan_of, setup_of

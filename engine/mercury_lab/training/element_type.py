@@ -9,9 +9,7 @@ import time
 from functools import cache
 
 import torch
-
-OLDEST_BFLOAT16_CAPABILITY = (8, 0)
-"""Compute capability of the first GPUs that multiply bfloat16."""
+from mercury_engine.models import torch_network
 
 PROBE_ROWS, PROBE_WIDTH = 64, 576
 """The product that is timed: rows of a short prefill by a square matrix of the bundled model."""
@@ -24,16 +22,7 @@ _log = logging.getLogger(__name__)
 
 def fastest(device: torch.device) -> torch.dtype:
     """bfloat16 or float32. A GPU is judged by its compute capability, a CPU by a measurement, once per process."""
-    return _by_capability(device) if device.type == "cuda" else _by_measurement()
-
-
-def _by_capability(device: torch.device) -> torch.dtype:
-    found = torch.cuda.get_device_capability(device)
-    if found >= OLDEST_BFLOAT16_CAPABILITY:
-        return torch.bfloat16
-    name = torch.cuda.get_device_name(device)
-    _log.warning("%s (compute capability %d.%d) has no bfloat16: the model runs in float32, slower", name, *found)
-    return torch.float32
+    return torch_network.element_type(device) if device.type == "cuda" else _by_measurement()
 
 
 @cache

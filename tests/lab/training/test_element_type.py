@@ -1,10 +1,10 @@
-"""Which element type torch computes in on each device."""
+"""Which element type torch trains in on each device."""
 
 import logging
 
 import pytest
 import torch
-from mercury_engine.models import element_type
+from mercury_lab.training import element_type
 from mercury_lab.training.adapters.mixed_precision import measured_precision
 from mercury_lab.training.optimisation.run import move_for_training
 
