@@ -1,4 +1,4 @@
-"""The model that editors use where their settings name none: the user's choice, in a file beside the models."""
+"""The models that editors use where their settings name none: the user's choices, in files beside the models."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,28 +7,29 @@ from typing import Any
 from mercury_engine.model_folders import is_path, path_of, user_models
 
 from mercury_lsp.errors import SettingsError
-from mercury_lsp.settings import BUNDLED
+from mercury_lsp.settings import BUNDLED, SAME
 
 
-def path() -> Path:
-    """The file that holds the choice: a model's name."""
-    return user_models().parent / "default-model"
+def path(edits: bool = False) -> Path:
+    """The file that holds the choice: a model's name. `edits`: that of the model for edits."""
+    return user_models().parent / ("default-edit-model" if edits else "default-model")
 
 
-def read() -> str | None:
-    """The chosen model's name; None for the bundled model, which is the choice of those who made none.
+def read(edits: bool = False) -> str | None:
+    """The chosen model's name; None for the bundled model, or for edits by the same one, as those have who chose none.
 
     Raises SettingsError.
     """
+    choice = path(edits)
     try:
-        name = path().read_text("utf-8").strip()
+        name = choice.read_text("utf-8").strip()
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path()} cannot be read ({error}); delete it, or run mercury-lsp models use") from error
+        raise SettingsError(f"{choice} cannot be read ({error}); delete it, or run mercury-lsp models use") from error
     if is_path(name):
-        raise SettingsError(f"{path()} holds no model's name, but {name}; run mercury-lsp models use")
-    return name if name and name != BUNDLED else None
+        raise SettingsError(f"{choice} holds no model's name, but {name}; run mercury-lsp models use")
+    return name if name not in ("", SAME if edits else BUNDLED) else None
 
 
 def named(model: str | None) -> str | None:
@@ -45,4 +46,4 @@ def named(model: str | None) -> str | None:
 
 def added_to(section: Mapping[str, Any]) -> dict[str, Any]:
     """A client's settings, with the user's choice where they name no model; `null` chooses the bundled one."""
-    return {"model": read()} | dict(section)
+    return {"model": read(), "editModel": read(edits=True)} | dict(section)

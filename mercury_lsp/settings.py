@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -20,7 +20,10 @@ Eagerness = Literal["low", "medium", "high"]
 BUNDLED = "bundled"
 """Names the bundled model, as `null` does."""
 
-_ADD = "run mercury-lsp models add with its path, then set mercury.model to its name"
+SAME = "same"
+"""As the model for edits names the model of the fills, as `null` does."""
+
+_ADD = "run mercury-lsp models add with its path, then give its name in the settings"
 
 EngineKey = tuple[str | None, Device, int | None]
 """Model, device and threads."""
@@ -32,6 +35,10 @@ class Settings:
 
     model: str | None = None
     """Whole path of a folder or GGUF file, or a name, also after `installed:`; None for the bundled model."""
+    edit_model: str | None = None
+    """The model that rewrites regions for next edits, named likewise; None for the one above."""
+    memory_mb: int | None = None
+    """Most memory of this process with a model for edits; None: what is available."""
     device: Device = "auto"
     threads: int | None = None
     effort: Effort = "medium"
@@ -59,28 +66,25 @@ class Settings:
         values = {_snake(key): value for key, value in raw.items() if key not in _CLIENT_KEYS}
         if values.get("model") == BUNDLED:
             values["model"] = None
+        if values.get("edit_model") == SAME:
+            values["edit_model"] = None
         values["disabled_languages"] = tuple(values.get("disabled_languages", ()))
         return cls(**values)
 
-    def require_trusted_model(self, workspace: Sequence[Path]) -> None:
+    def require_trusted_models(self, workspace: Sequence[Path]) -> None:
         """Raise SettingsError for a model that a repository may have chosen or brought along.
 
         Those are relative paths, paths below the opened folders, and no plain name after `installed:`. Asks the disk.
         """
-        if self.model is None or not is_path(self.model):
-            return
-        if self.model.startswith(INSTALLED):
-            named = self.model.removeprefix(INSTALLED)
-            raise SettingsError(f"a workspace may name an installed model, but not the folder or file {named}; {_ADD}")
-        try:
-            path = Path(os.path.normpath(path_of(self.model)))
-            if not path.is_absolute():
-                raise SettingsError(f"{self.model} could be any repository's; give the whole path, or {_ADD}")
-            roots = {form for root in workspace for form in (root, root.resolve())}
-            if any(form.is_relative_to(root) for form in (path, path.resolve()) for root in roots):
-                raise SettingsError(f"the model {self.model} is in the opened workspace and is not used; {_ADD}")
-        except (MercuryError, OSError, ValueError) as error:
-            raise SettingsError(str(error)) from error
+        for model in (self.model, self.edit_model):
+            if model is not None and is_path(model):
+                _require_trusted(model, workspace)
+
+    @property
+    def for_edits(self) -> "Settings | None":
+        """The same with the model for edits as the model; None if the edits have no model of their own."""
+        is_own = self.edit_model is not None and self.edit_model != self.model
+        return replace(self, model=self.edit_model) if is_own else None
 
     @property
     def engine_key(self) -> EngineKey:
@@ -90,6 +94,21 @@ class Settings:
     def allows(self, language_id: str) -> bool:
         """Whether anything may be suggested in this language."""
         return self.enabled and language_id not in self.disabled_languages
+
+
+def _require_trusted(model: str, workspace: Sequence[Path]) -> None:
+    if model.startswith(INSTALLED):
+        named = model.removeprefix(INSTALLED)
+        raise SettingsError(f"a workspace may name an installed model, but not the folder or file {named}; {_ADD}")
+    try:
+        path = Path(os.path.normpath(path_of(model)))
+        if not path.is_absolute():
+            raise SettingsError(f"{model} could be any repository's; give the whole path, or {_ADD}")
+        roots = {form for root in workspace for form in (root, root.resolve())}
+        if any(form.is_relative_to(root) for form in (path, path.resolve()) for root in roots):
+            raise SettingsError(f"the model {model} is in the opened workspace and is not used; {_ADD}")
+    except (MercuryError, OSError, ValueError) as error:
+        raise SettingsError(str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +138,11 @@ _BOOLEAN = _ValueRule(lambda value: isinstance(value, bool), "true, false")
 
 _VALUE_RULES = {
     "model": _ValueRule(_optional(_is_text), "a folder, a GGUF file, a model name, bundled or null"),
+    "editModel": _ValueRule(
+        lambda value: value is None or (_is_text(value) and value != BUNDLED),
+        "a folder, a GGUF file, a model name, same or null; the bundled model makes no edits",
+    ),
+    "memoryMb": _ValueRule(_optional(_integer_up_to(10_000_000)), "an integer from 1 to 10000000 or null"),
     "device": _choice(Device),
     "threads": _ValueRule(_optional(_integer_up_to(1024)), "an integer from 1 to 1024 or null"),
     "effort": _choice(Effort),

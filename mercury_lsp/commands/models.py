@@ -20,12 +20,12 @@ from mercury_lsp.installed_models.installing import SOURCES, Addition
 from mercury_lsp.installed_models.listing import Model
 from mercury_lsp.installed_models.record import ModelRecord
 from mercury_lsp.installed_models.store import Store
-from mercury_lsp.settings import BUNDLED
+from mercury_lsp.settings import BUNDLED, SAME
 
 LEGEND = (
-    "+: installed; *: in use where an editor's settings name no model; memory: of a server that has loaded it; pass, "
-    "answer: milliseconds of a forward pass and of a suggestion on this machine, measured by --measure on that day; "
-    "busy: while other programs ran, so measure again when the machine is idle; ~: estimated"
+    "+: installed; *: in use where an editor's settings name no model; e: the same for next edits; memory: of a server "
+    "that has loaded it; pass, answer: milliseconds of a forward pass and of a suggestion on this machine, measured by "
+    "--measure on that day; busy: while other programs ran, so measure again when the machine is idle; ~: estimated"
 )
 
 
@@ -47,7 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     removed.add_argument("name", metavar="NAME")
     removed.add_argument("--yes", action="store_true", help="also delete a model that mercury-lsp did not add")
     used = verbs.add_parser("use", help="have editors use a model, where their settings name none")
-    used.add_argument("name", metavar="NAME", help=f"an installed model, or {BUNDLED}")
+    used.add_argument("name", metavar="NAME", help=f"an installed model, or {BUNDLED}; with --edits, or {SAME}")
+    used.add_argument("--edits", action="store_true", help="for next edits only, beside the model that fills")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -57,7 +58,9 @@ def run(arguments: argparse.Namespace) -> int:
         return _list(store, arguments.json, arguments.measure)
     if arguments.verb == "add":
         return _add(store, arguments)
-    return _remove(store, arguments.name, arguments.yes) if arguments.verb == "remove" else _use(store, arguments.name)
+    if arguments.verb == "remove":
+        return _remove(store, arguments.name, arguments.yes)
+    return _use(store, arguments.name, arguments.edits)
 
 
 def _list(store: Store, as_json: bool, measure: bool) -> int:
@@ -127,13 +130,18 @@ def _remove(store: Store, name: str, yes: bool) -> int:
         if default_model.read() == name:
             store.make_default(BUNDLED)
             _note("editors use the bundled model again")
+        if default_model.read(edits=True) == name:
+            store.make_default(SAME, edits=True)
+            _note("the model that fills makes the next edits again")
     _note(f"removed {name}")
     return 0
 
 
-def _use(store: Store, name: str) -> int:
-    store.make_default(name)
-    _note(f"editors use {name} from their next start, unless their own settings name a model")
+def _use(store: Store, name: str, edits: bool) -> int:
+    store.make_default(name, edits)
+    what = "the model that fills also" if name == SAME else name
+    done = f"{what} makes the next edits" if edits else f"editors use {name}"
+    _note(f"{done} from their next start, unless their own settings name a model")
     return 0
 
 
@@ -166,7 +174,7 @@ def _table(rows: Sequence[Model]) -> Table:
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("measured")
     for row in rows:
-        mark = "*" if row.in_use else "+" if row.installed else ""
+        mark = f"{'*' if row.in_use else ''}{'e' if row.in_use_for_edits else ''}" or ("+" if row.installed else "")
         table.add_row(mark, row.name, row.licence or "unknown", *_figures(row))
     return table
 

@@ -25,6 +25,7 @@ from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.redaction import shows_secret
 from mercury_lsp.documents.syntax import first_error
+from mercury_lsp.engine_host.edit_engine import EditEngine
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.settings import Settings
 
@@ -55,6 +56,7 @@ class Completer:
     def __init__(self, engines: Engines):
         self.settings = Settings()
         self._lease = engines.lease()
+        self.edit_engine = EditEngine(engines, self._lease)
         self._coalescer = Coalescer()
         self.next_edits = NextEdits(self._coalescer, self._lease.score)
         self._typing: dict[str, TypingThrough] = {}
@@ -72,15 +74,24 @@ class Completer:
         Raises whatever loading raises.
         """
         engine = await self._lease.load(self.settings)
-        rewrites = engine.edit_format is not None  # other models find neither place nor will to edit
-        self.next_edits.regions.rewrite = self._rewrite_region if rewrites else None
+        self._allow_rewrites()
         return engine
+
+    def configure(self, settings: Settings) -> None:
+        """Go over to these settings; a model for edits is loaded when it is first needed."""
+        self.settings = settings
+        self.edit_engine.use(settings)
+        self._allow_rewrites()
+
+    def _allow_rewrites(self) -> None:
+        """Have regions rewritten if a model can; others find neither place nor will to edit."""
+        self.next_edits.regions.rewrite = self._rewrite_region if self.edit_engine.can_rewrite else None
 
     async def _rewrite_region(
         self, region: Place, history: Sequence[EditHunk], enough: float, cancel: Event
     ) -> Sequence[RewrittenLines] | None:
         deadline_ms = None if self.settings.wait_for_context else DEADLINE_MS
-        return await rewrite_region(self._lease.rewrite, region, history, enough, deadline_ms, cancel)
+        return await rewrite_region(self.edit_engine.rewrite, region, history, enough, deadline_ms, cancel)
 
     async def complete(
         self,
@@ -131,6 +142,7 @@ class Completer:
         self._stop_looking_ahead()
         self._coalescer.cancel_where(lambda _: True)
         self._lease.close()
+        self.edit_engine.close()
 
     def _draft(self, context: CompletionContext, snapshot: Snapshot) -> str:
         """The draft that the canvas starts from; empty if there is none or a line of it looks like a secret."""

@@ -8,7 +8,6 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -16,6 +15,7 @@ import mercury_lsp
 from mercury_lsp.daemon import handshake
 from mercury_lsp.daemon.address import Address, UnixAddress
 from mercury_lsp.daemon.welcome import Hello, welcome
+from mercury_lsp.engine_host import memory
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.engine_host.worker import LoadEngine
 from mercury_lsp.server.routes import create_server
@@ -79,7 +79,7 @@ class Daemon:
             "pid": os.getpid(),
             "connections": len(self._servers),
             "seconds": round(monotonic() - self._started),
-            "memoryMb": resident_mb(),
+            "memoryMb": memory.resident_mb(),
             "engines": [
                 {"name": engine.name, "device": engine.device, "connections": users}
                 for engine, users in self.engines.loaded()
@@ -173,12 +173,3 @@ async def _messages(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) 
                 writer.write(PONG)
             else:
                 yield message
-
-
-def resident_mb() -> float | None:
-    """Resident memory of this process in MB; None if the system does not report it."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-    except (OSError, ValueError):
-        return None
-    return round(pages * os.sysconf("SC_PAGE_SIZE") / 2**20, 1)

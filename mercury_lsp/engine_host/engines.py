@@ -16,7 +16,9 @@ from mercury_engine.api import (
     ScoreRequest,
     Scores,
 )
+from mercury_engine.errors import ModelError
 
+from mercury_lsp.engine_host import memory
 from mercury_lsp.engine_host.outcome import deliver
 from mercury_lsp.engine_host.worker import LoadEngine, OnOutcome, Worker
 from mercury_lsp.settings import EngineKey, Settings
@@ -40,16 +42,17 @@ class Engines:
             if worker.engine is not None:
                 yield worker.engine, len(self._users[key])
 
-    def move(self, lease: "Lease", settings: Settings) -> Worker:
+    def move(self, lease: "Lease", settings: Settings, beside: bool = False) -> Worker:
         """The worker for these settings; the lease uses it from now on instead of its old one.
 
-        Unused engines are kept for the next connection, until another engine needs their memory.
+        Unused engines are kept for the next connection, until another engine needs their memory. `beside`: see
+        `Lease.load`.
         """
         self.leave(lease)
         key = settings.engine_key
         if key not in self._workers:
             freed = [self._drop(unused) for unused in [key for key, users in self._users.items() if not users]]
-            self._workers[key] = Worker(lambda: self._load_after(freed, settings))
+            self._workers[key] = Worker(lambda: self._load_after(freed, settings, beside))
         self._users.setdefault(key, set()).add(lease)
         return self._workers[key]
 
@@ -58,6 +61,14 @@ class Engines:
         for users in self._users.values():
             users.discard(lease)
 
+    def unload(self, lease: "Lease") -> None:
+        """The lease no longer uses an engine, which is freed unless others use it."""
+        keys = [key for key, users in self._users.items() if lease in users]
+        self.leave(lease)
+        for key in keys:
+            if not self._users[key]:
+                self._drop(key)
+
     def _drop(self, key: EngineKey) -> "Future[None] | None":
         worker = self._workers.pop(key)
         del self._users[key]
@@ -65,9 +76,11 @@ class Engines:
         freed = worker.close()
         return None if is_loading else freed
 
-    def _load_after(self, freed: "list[Future[None] | None]", settings: Settings) -> InferenceEngine:
+    def _load_after(self, freed: "list[Future[None] | None]", settings: Settings, beside: bool) -> InferenceEngine:
         """Load once the old engines are freed: two models may not fit into memory."""
         wait([each for each in freed if each is not None])
+        if beside:
+            _require_room(settings)
         return self._load(settings)
 
 
@@ -85,9 +98,12 @@ class Lease:
         """The loaded engine; None while there is none."""
         return self._worker.engine if self._worker is not None else None
 
-    async def load(self, settings: Settings) -> InferenceEngine:
-        """The engine that the settings name. Raises what loading it raises."""
-        worker = self._worker = self._engines.move(self, settings)
+    async def load(self, settings: Settings, beside: bool = False) -> InferenceEngine:
+        """The engine that the settings name. Raises what loading it raises.
+
+        `beside`: it is a second one, for which there must be room in memory.
+        """
+        worker = self._worker = self._engines.move(self, settings, beside)
         loading = worker.load()
         early, self._early = self._early, []
         for asked in early:
@@ -133,6 +149,21 @@ class Lease:
             control.cancel.set()
             raise
 
+    def unload(self) -> None:
+        """Stop using an engine, and free it unless others use it; returns at once."""
+        self._engines.unload(self)
+        self._worker = None
+
     def close(self) -> None:
         """Stop using an engine; returns at once."""
         self._engines.leave(self)
+
+
+def _require_room(settings: Settings) -> None:
+    """Raise ModelError if the model would not fit into memory beside the one that is loaded."""
+    from mercury_engine.loading import find_model  # takes a while
+    from mercury_engine.models.weights import weight_bytes
+
+    needed = memory.needed_mb(weight_bytes(find_model(settings.model)))
+    if why := memory.shortage(settings.memory_mb, needed):
+        raise ModelError(f"{settings.model} needs about {needed:,.0f} MB more, and {why}; choose a smaller model")

@@ -18,7 +18,8 @@ from mercury_engine.errors import DownloadError, ModelError, ModelNotFound
 from mercury_engine.model_folders import is_path, path_of
 from mercury_engine.prompt.edit_formats.edit_format import TEMPLATE_FILE
 
-from mercury_lsp.installed_models import measuring, memory
+from mercury_lsp.engine_host import memory
+from mercury_lsp.installed_models import measuring
 from mercury_lsp.installed_models.checking import check_config, check_folder
 from mercury_lsp.installed_models.record import ModelRecord
 from mercury_lsp.installed_models.store import Store

@@ -14,7 +14,8 @@ from mercury_engine.downloads.catalogue import KNOWN
 from mercury_engine.errors import MercuryError
 
 from mercury_lsp import default_model
-from mercury_lsp.installed_models import installing, memory
+from mercury_lsp.engine_host import memory
+from mercury_lsp.installed_models import installing
 from mercury_lsp.installed_models.store import Store
 
 NAME = "qwen2.5-coder-0.5b"

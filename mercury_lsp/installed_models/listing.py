@@ -42,6 +42,8 @@ class Model:
     installed: bool
     in_use: bool
     """Whether editors use it where their settings name no model."""
+    in_use_for_edits: bool
+    """The same for next edits, where they have a model of their own."""
     size_bytes: int
     """Bytes on the disk, or of the download."""
     weight_bytes: int
@@ -93,6 +95,7 @@ def _installed(store: Store, name: str, chosen: str, reference: Reference | None
         title=BUNDLED_TITLE if name == BUNDLED else known.title if known else name,
         installed=True,
         in_use=name == chosen,
+        in_use_for_edits=name == default_model.read(edits=True),
         size_bytes=sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
         weight_bytes=weights,
         licence=BUNDLED_LICENCE if name == BUNDLED else licence,
@@ -112,6 +115,7 @@ def _available(model: KnownModel, reference: Reference | None) -> Model:
         title=model.title,
         installed=False,
         in_use=False,
+        in_use_for_edits=False,
         size_bytes=model.download_bytes,
         weight_bytes=model.weight_bytes,
         licence=model.licence,

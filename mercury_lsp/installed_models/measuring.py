@@ -17,7 +17,7 @@ from statistics import median
 from mercury_engine.api import Fill, FillRequest, InferenceEngine
 from mercury_engine.errors import MercuryError, ModelError
 
-from mercury_lsp.daemon.server import resident_mb
+from mercury_lsp.engine_host import memory
 from mercury_lsp.engine_host.blocking import filled
 from mercury_lsp.engine_host.worker import load_engine
 from mercury_lsp.installed_models.record import Measurement
@@ -63,7 +63,7 @@ def measure(engine: InferenceEngine) -> Measurement:
     passes = [fill.elapsed / max(1, fill.steps) for fill in fills]
     elapsed = [fill.elapsed for fill in fills]
     pass_ms, answer_ms = (round(median(seconds) * 1000, 2) for seconds in (passes, elapsed))
-    return Measurement(pass_ms, answer_ms, resident_mb(), date.today().isoformat(), was_busy)
+    return Measurement(pass_ms, answer_ms, memory.resident_mb(), date.today().isoformat(), was_busy)
 
 
 def is_busy() -> bool:

@@ -20,7 +20,7 @@ from mercury_lsp.daemon import lock
 from mercury_lsp.errors import UsageError
 from mercury_lsp.installed_models import record
 from mercury_lsp.installed_models.record import ModelRecord
-from mercury_lsp.settings import BUNDLED
+from mercury_lsp.settings import BUNDLED, SAME
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
@@ -80,8 +80,8 @@ class Store:
             raise UsageError(
                 f"{name!r} cannot be a model's name; choose one of a-z, 0-9, dot, dash and underscore with --name"
             )
-        if name == BUNDLED:
-            raise UsageError(f"{BUNDLED} is the model that comes with mercury-lsp; choose another with --name")
+        if name in (BUNDLED, SAME):
+            raise UsageError(f"{name} has a meaning of its own in the settings; choose another name with --name")
         if os.path.lexists(self.folder / name):
             raise UsageError(
                 f"{name} is installed already; mercury-lsp models remove {name} removes it, --name gives another name"
@@ -135,11 +135,14 @@ class Store:
             shutil.rmtree(partial, ignore_errors=True)
             self._record_path(name).unlink(missing_ok=True)
 
-    def make_default(self, name: str) -> None:
-        """Have editors use this installed model, or the bundled one. Raises ModelNotFound, StorageError and OSError."""
-        if name != BUNDLED:
+    def make_default(self, name: str, edits: bool = False) -> None:
+        """Have editors use this installed model, or the bundled one; for edits, this one or that of the fills.
+
+        Raises ModelNotFound, StorageError and OSError.
+        """
+        if name != (SAME if edits else BUNDLED):
             self.path(name)
-        path = default_model.path()
+        path = default_model.path(edits)
         with disk_errors(path.parent):
             path.parent.mkdir(parents=True, exist_ok=True)
             written = path.with_name(f"{path.name}.new")

@@ -46,9 +46,9 @@ class Configuration:
             settings = Settings.parse(default_model.added_to(section_of(self._options) | section_of(section)))
             self._updates += 1
             update = self._updates
-            if settings.model is not None:
+            if named := [model for model in (settings.model, settings.edit_model) if model is not None]:
                 folders = tuple(self._session.folders.values())
-                await answered(partial(settings.require_trusted_model, folders), settings.model)
+                await answered(partial(settings.require_trusted_models, folders), " and ".join(named))
             if update != self._updates:
                 return  # newer settings have come meanwhile
             self._session.configure(settings)

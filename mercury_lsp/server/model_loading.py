@@ -22,6 +22,9 @@ class ModelLoading:
         self._session, self._editor, self._status = session, editor, status
         self._loaded: EngineKey | None = None
         """What the engine was last loaded with; None before the first load."""
+        edit_engine = session.completer.edit_engine
+        edit_engine.log = editor.log
+        edit_engine.tell = lambda text: editor.show_message(types.MessageType.Warning, f"Mercury: {text}")
 
     async def use(self, settings: Settings) -> None:
         """Load the model that the settings name, unless it is the one in use."""

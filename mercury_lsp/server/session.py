@@ -55,7 +55,7 @@ class Session:
 
     def configure(self, settings: Settings) -> None:
         """Go over to these settings; nothing is counted before they are known, for they may forbid it."""
-        self.completer.settings = settings
+        self.completer.configure(settings)
         self.statistics.observer.switch(settings.statistics)
 
     def document_opened(self, item: types.TextDocumentItem) -> None:

@@ -80,9 +80,9 @@ def test_every_setting_is_described():
 
 def test_what_could_run_something_is_not_taken_from_an_untrusted_workspace():
     restricted = PACKAGE["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"]
-    assert {"mercury.command", "mercury.model"} <= set(restricted)
+    assert {"mercury.command", "mercury.model", "mercury.editModel"} <= set(restricted)
     assert {name.removeprefix("mercury.") for name in restricted} <= set(PROPERTIES)
-    assert PROPERTIES["model"]["scope"] == "machine-overridable"
+    assert PROPERTIES["model"]["scope"] == PROPERTIES["editModel"]["scope"] == "machine-overridable"
 
 
 def test_no_workspace_names_the_program_even_if_it_is_trusted():

@@ -1,4 +1,7 @@
-/** The values of `mercury.model` by where they are set, as VS Code's `inspect` has them. */
+/** The settings that name a model, each with the word that stands for `null`. */
+export const MODELS: Readonly<Record<string, string>> = { model: "bundled", editModel: "same" };
+
+/** The values of such a setting by where they are set, as VS Code's `inspect` has them. */
 export interface ModelValues {
   readonly globalValue?: unknown;
   readonly workspaceValue?: unknown;
@@ -14,8 +17,8 @@ export function isSet(found: ModelValues | undefined): boolean {
 }
 
 /** The model to use. A repository may bring a folder or a file along, so a workspace's settings only choose by name. */
-export function chosen(found: ModelValues | undefined): unknown {
+export function chosen(found: ModelValues | undefined, none = "bundled"): unknown {
   const ofWorkspace = found?.workspaceFolderValue ?? found?.workspaceValue;
   if (ofWorkspace === undefined) return found?.globalValue;
-  return typeof ofWorkspace === "string" && ofWorkspace !== "bundled" ? INSTALLED + ofWorkspace : null;
+  return typeof ofWorkspace === "string" && ofWorkspace !== none ? INSTALLED + ofWorkspace : null;
 }

@@ -1,6 +1,6 @@
 import { ConfigurationTarget, workspace } from "vscode";
 import { contributes } from "../package.json";
-import { chosen, isSet, type ModelValues } from "./modelSetting";
+import { chosen, isSet, MODELS, type ModelValues } from "./modelSetting";
 
 /** The extension's own settings. */
 const OWN: readonly string[] = ["command", "nextEditKey", "nextPlaces", "trace.server"];
@@ -13,9 +13,12 @@ const NAMES = Object.keys(contributes.configuration.properties)
 /** The server's settings. The server rejects all of them if it does not know one. */
 export function serverSettings(): Record<string, unknown> {
   const section = workspace.getConfiguration("mercury");
-  // Without a model the server takes the one that `mercury-lsp models use` chose; null would be the bundled one.
-  const names = NAMES.filter((name) => name !== "model" || isModelSet());
-  return Object.fromEntries(names.map((name) => [name, name === "model" ? chosen(modelValues()) : section.get(name)]));
+  // Without a model the server takes the one that `mercury-lsp models use` chose; null would be the bundled one, or for
+  // edits the same one.
+  const names = NAMES.filter((name) => !(name in MODELS) || isSet(modelValues(name)));
+  return Object.fromEntries(
+    names.map((name) => [name, name in MODELS ? chosen(modelValues(name), MODELS[name]) : section.get(name)]),
+  );
 }
 
 /** Whether the user wants next edits. */
@@ -26,11 +29,11 @@ export function areNextEditsWanted(): boolean {
 
 /** Whether the user's settings say which model. */
 export function isModelSet(): boolean {
-  return isSet(modelValues());
+  return isSet(modelValues("model"));
 }
 
-function modelValues(): ModelValues | undefined {
-  return workspace.getConfiguration("mercury").inspect("model");
+function modelValues(name: string): ModelValues | undefined {
+  return workspace.getConfiguration("mercury").inspect(name);
 }
 
 /**

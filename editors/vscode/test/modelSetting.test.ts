@@ -13,6 +13,11 @@ test("a workspace's settings may choose the bundled model, also by a value that 
   for (const value of ["bundled", null, 7, {}, ["evil"]]) assert.equal(chosen({ workspaceValue: value }), null);
 });
 
+test("a workspace's settings may give next edits the model of the fills", () => {
+  for (const value of ["same", null, 7]) assert.equal(chosen({ workspaceValue: value }, "same"), null);
+  assert.equal(chosen({ workspaceValue: "/tmp/evil" }, "same"), "installed:/tmp/evil");
+});
+
 test("the user's own settings may name a folder", () => {
   assert.equal(chosen({ globalValue: "/home/me/model" }), "/home/me/model");
   assert.equal(chosen({ globalValue: null }), null);

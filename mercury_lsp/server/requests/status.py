@@ -4,6 +4,7 @@ from typing import Any
 
 import attrs
 from lsprotocol import types
+from mercury_engine.api import InferenceEngine
 
 from mercury_lsp.server.server import MercuryServer
 
@@ -22,13 +23,22 @@ class StatusParams:
 
 def status(server: MercuryServer, params: StatusParams) -> dict[str, Any]:
     """The state of the server and its model, and whether the document gets suggestions."""
-    answer = server.status.current.to_lsp() | {"version": server.version, "model": server.session.settings.model}
-    if engine := server.session.completer.engine:
-        answer |= {"engine": {"name": engine.name, "device": engine.device, "backend": engine.backend}}
+    settings, completer = server.session.settings, server.session.completer
+    answer = server.status.current.to_lsp() | {"version": server.version, "model": settings.model}
+    if engine := completer.engine:
+        answer |= {"engine": _described(engine)}
+    if settings.for_edits is not None:
+        answer |= {"editModel": settings.edit_model}
+        if engine := completer.edit_engine.engine:
+            answer |= {"editEngine": _described(engine)}
     if params.text_document is not None:
         language = server.session.documents.snapshot(params.text_document.uri).language_id
         answer |= {"languageId": language, "suggests": server.session.settings.allows(language)}
     return answer
+
+
+def _described(engine: InferenceEngine) -> dict[str, str]:
+    return {"name": engine.name, "device": engine.device, "backend": engine.backend}
 
 
 def status_command(server: MercuryServer, token: types.ProgressToken | None, *arguments: Any) -> dict[str, Any]:

@@ -21,9 +21,11 @@ from mercury_engine.loading import find_model, load_model
 from mercury_engine.models import adapters
 from mercury_engine.prompt.edit_formats.sweep import SWEEP
 
+from mercury_lsp import default_model
 from mercury_lsp.cli import main
 from mercury_lsp.daemon import lock
-from mercury_lsp.installed_models import installing, larger, measuring, memory, record
+from mercury_lsp.engine_host import memory
+from mercury_lsp.installed_models import installing, larger, measuring, record
 from mercury_lsp.installed_models.record import Measurement
 from tests.support import tiny, tiny_gguf, wheels
 from tests.support.fake_hub import FakeHub, serving
@@ -334,7 +336,8 @@ def test_two_downloads_at_once_do_not_collide(models, known, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["tiny", "--name", "bundled"], "comes with mercury-lsp"),
+        (["tiny", "--name", "bundled"], "has a meaning of its own in the settings"),
+        (["tiny", "--name", "same"], "has a meaning of its own in the settings"),
         (["tiny", "--name", "../up"], "cannot be a model's name"),
         (["tiny", "--name", ".hidden"], "cannot be a model's name"),
         (["nothing"], "no known model, folder or GGUF file nothing; known: tiny"),
@@ -541,6 +544,31 @@ def test_removing_the_model_in_use_goes_back_to_the_bundled_one(models, known, c
     assert main(["models", "remove", "tiny"]) == 0
     assert "bundled model again" in capsys.readouterr().err
     assert rows(capsys)["bundled"]["in_use"]
+
+
+def test_next_edits_get_a_model_of_their_own_until_it_is_removed_or_given_back(models, known, capsys):
+    assert main(["models", "add", "tiny", "--yes"]) == 0
+    assert main(["models", "use", "tiny", "--edits"]) == 0
+    assert "tiny makes the next edits from their next start" in capsys.readouterr().err
+    found = rows(capsys)
+    assert (found["tiny"]["in_use_for_edits"], found["tiny"]["in_use"], found["bundled"]["in_use"]) == (
+        True,
+        False,
+        True,
+    )
+    assert default_model.added_to({}) == {"model": None, "editModel": "tiny"}
+    assert default_model.added_to({"editModel": None}) == {"model": None, "editModel": None}
+    assert main(["models", "use", "same", "--edits"]) == 0
+    assert default_model.read(edits=True) is None
+    assert main(["models", "use", "tiny", "--edits"]) == main(["models", "remove", "tiny"]) == 0
+    assert "the model that fills makes the next edits again" in capsys.readouterr().err
+    assert default_model.read(edits=True) is None
+
+
+@pytest.mark.parametrize(("arguments", "said"), [(["bundled", "--edits"], "bundled is"), (["same"], "same is")])
+def test_only_edits_are_made_by_the_same_model_and_never_by_the_bundled_one(models, known, capsys, arguments, said):
+    assert main(["models", "use", *arguments]) == 2
+    assert f"{said} not installed" in capsys.readouterr().err
 
 
 def test_a_model_that_was_put_there_by_hand_is_deleted_only_on_demand(models, known, capsys):

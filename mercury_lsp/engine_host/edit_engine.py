@@ -1,0 +1,101 @@
+"""The engine that rewrites regions: a second one where the settings name a model for edits, else that of the fills.
+
+The second one is loaded at the first next edit if it fits into memory, and given up when memory gets short. Where it
+cannot be had the other one rewrites, if it can.
+"""
+
+import logging
+import math
+from collections.abc import Callable
+from time import monotonic
+
+from mercury_engine.api import Control, InferenceEngine, Rewrite, RewriteRequest
+from mercury_engine.errors import MercuryError
+
+from mercury_lsp.engine_host import memory
+from mercury_lsp.engine_host.engines import Engines, Lease
+from mercury_lsp.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+RETRY_SECONDS = 60.0
+"""Seconds after which a model that was refused or given up is tried again."""
+
+
+class EditEngine:
+    """Rewrites for one connection; to be used from the event loop's thread."""
+
+    def __init__(self, engines: Engines, fills: Lease, clock: Callable[[], float] = monotonic):
+        """`fills`: the connection's lease of the other engine."""
+        self._own, self._fills, self._clock = engines.lease(), fills, clock
+        self._settings: Settings | None = None
+        """They name the second model as their model; None without one."""
+        self._refused_until = -math.inf
+        self._told = ""
+        self.tell: Callable[[str], None] = logger.warning
+        """Called with what the user should know, once."""
+        self.log: Callable[[str], None] = logger.info
+
+    @property
+    def engine(self) -> InferenceEngine | None:
+        """The second engine; None while it is not loaded."""
+        return self._own.engine if self._settings is not None else None
+
+    @property
+    def can_rewrite(self) -> bool:
+        """Whether there is a model that was trained to rewrite, as far as is known before it is loaded."""
+        return self._settings is not None or self._fills_rewrite
+
+    def use(self, settings: Settings) -> None:
+        """Take the model that the settings name for edits, from the next rewrite on."""
+        named = settings.for_edits
+        if named is None or self._settings is None or named.engine_key != self._settings.engine_key:
+            self._own.unload()
+        self._settings, self._refused_until, self._told = named, -math.inf, ""
+
+    async def rewrite(self, request: RewriteRequest, control: Control | None = None) -> Rewrite | None:
+        """The rewrite; None if there is no engine for it. Raises as `Lease.rewrite` does."""
+        if await self._has_own():
+            return await self._own.rewrite(request, control)
+        return await self._fills.rewrite(request, control) if self._fills_rewrite else None
+
+    def close(self) -> None:
+        """Stop using an engine; returns at once."""
+        self._own.close()
+
+    @property
+    def _fills_rewrite(self) -> bool:
+        return self._fills.engine is not None and self._fills.engine.edit_format is not None
+
+    async def _has_own(self) -> bool:
+        """Whether the second engine is there; loads it if it fits."""
+        settings = self._settings
+        if settings is None or self._clock() < self._refused_until:
+            return False
+        if self._own.engine is not None:
+            if why := memory.shortage(settings.memory_mb):
+                self._refuse(f"{settings.model} was unloaded, for {why}")
+            return not why
+        try:
+            engine = await self._own.load(settings, beside=True)
+        except MercuryError as error:
+            return self._refuse(str(error), settings)
+        except Exception as error:
+            logger.exception("loading failed")
+            return self._refuse(f"{type(error).__name__}: {error}; run mercury-lsp doctor", settings)
+        if engine.edit_format is None:
+            return self._refuse(f"{engine.name} was not trained to rewrite; name a model for edits", settings)
+        if self._settings is settings:
+            self.log(f"next edits by {engine.name} on {engine.device}")
+        return self._settings is settings
+
+    def _refuse(self, why: str, settings: Settings | None = None) -> bool:
+        """Do without the second engine for a while, unless the settings have changed meanwhile; False."""
+        if settings is None or settings is self._settings:
+            self._own.unload()
+            self._refused_until = self._clock() + RETRY_SECONDS
+            instead = "mercury.model makes the next edits" if self._fills_rewrite else "no model makes next edits"
+            if self._told != why:
+                self._told = why
+                self.tell(f"mercury.editModel: {why}. Meanwhile {instead}.")
+        return False

@@ -1,0 +1,67 @@
+"""How much memory this machine has and this process takes."""
+
+import os
+import sys
+from pathlib import Path
+
+
+def total_mb() -> float | None:
+    """The machine's memory in MB; None if the system does not report it."""
+    if sys.platform == "win32":
+        return _windows_total_mb()
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20
+    except (ValueError, OSError):
+        return None
+
+
+LEAST_FREE_MB = 256.0
+"""What is left to other programs."""
+
+
+def shortage(limit_mb: int | None, more_mb: float = 0.0) -> str | None:
+    """Why this process should not take this much more memory; None if it may.
+
+    `limit_mb` is what the user allows it in all; None: what is available.
+    """
+    resident, available = resident_mb(), available_mb()
+    if limit_mb is not None and resident is not None and resident + more_mb > limit_mb:
+        return f"mercury.memoryMb allows {limit_mb:,} MB, of which {resident:,.0f} MB are in use"
+    if available is not None and available - more_mb < LEAST_FREE_MB:
+        return f"this machine has {available:,.0f} MB of memory left"
+    return None
+
+
+def needed_mb(weight_bytes: int) -> float:
+    """What a loaded model takes in a process that has another one, by its weights."""
+    return 1.1 * weight_bytes / 2**20 + 30
+
+
+def available_mb() -> float | None:
+    """What programs may still take without making others slow, in MB; None if the system does not report it."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        kilobytes = next(line.split()[1] for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, ValueError, StopIteration):
+        return None
+    return int(kilobytes) / 1024
+
+
+def resident_mb() -> float | None:
+    """Resident memory of this process in MB; None if the system does not report it."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except (OSError, ValueError):
+        return None
+    return round(pages * os.sysconf("SC_PAGE_SIZE") / 2**20, 1)
+
+
+if sys.platform == "win32":
+
+    def _windows_total_mb() -> float | None:
+        import ctypes
+
+        kilobytes = ctypes.c_ulonglong()
+        if not ctypes.windll.kernel32.GetPhysicallyInstalledSystemMemory(ctypes.byref(kilobytes)):
+            return None
+        return kilobytes.value / 1024

@@ -1,0 +1,196 @@
+"""Two models at once: one fills, another makes next edits, which is loaded when it is needed and while it fits."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from mercury_engine.api import Control, Rewrite, RewriteRequest
+from mercury_engine.errors import ModelNotFound
+
+from mercury_lsp.completion.completer import Completer
+from mercury_lsp.engine_host import memory
+from mercury_lsp.engine_host.edit_engine import RETRY_SECONDS, EditEngine
+from mercury_lsp.engine_host.engines import Engines
+from mercury_lsp.settings import Settings
+from tests.support.fake_engine import FakeEngine
+
+REQUEST = RewriteRequest("a\n")
+BOTH = Settings(model="fills", edit_model="edits")
+
+
+class Rewriting(FakeEngine):
+    """Rewrites every region to its model's name."""
+
+    def __init__(self, name: str, edit_format: str | None = "sweep"):
+        super().__init__()
+        self.name, self.edit_format = name, edit_format
+        self.closed = False
+
+    async def answer(self, request, control: Control | None = None):
+        if isinstance(request, RewriteRequest):
+            return Rewrite(self.name, 1.0, 1.0, steps=1, elapsed=0.0, is_finished=True)
+        return await super().answer(request, control)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Desk:
+    """A connection with a model for fills and one for edits."""
+
+    def __init__(self, fills: str | None = "mercury", edits: str | None = "sweep"):
+        self.models = {"fills": Rewriting("fills", fills), "edits": Rewriting("edits", edits)}
+        self.loads: list[str | None] = []
+        self.failure: Exception | None = None
+        self.told: list[str] = []
+        self.now = 0.0
+        self.engines = Engines(self.load)
+        self.fills = self.engines.lease()
+        self.edit_engine = EditEngine(self.engines, self.fills, lambda: self.now)
+        self.edit_engine.tell = self.told.append
+
+    def load(self, settings: Settings) -> Rewriting:
+        self.loads.append(settings.model)
+        if settings.model == "edits" and self.failure is not None:
+            raise self.failure
+        return self.models[settings.model or "fills"]
+
+    async def open(self, settings: Settings = BOTH) -> "Desk":
+        self.edit_engine.use(settings)
+        await self.fills.load(settings)
+        return self
+
+    async def rewritten(self) -> str | None:
+        """The name of the model that rewrites."""
+        found = await self.edit_engine.rewrite(REQUEST)
+        return found and found.text
+
+
+@pytest.fixture(autouse=True)
+def free(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, float]]:
+    """The machine's memory; a model takes 500 MB."""
+    found = {"available": 8_000.0, "resident": 700.0}
+    monkeypatch.setattr(memory, "available_mb", lambda: found["available"])
+    monkeypatch.setattr(memory, "resident_mb", lambda: found["resident"])
+    monkeypatch.setattr(memory, "needed_mb", lambda weight_bytes: 500.0)
+    monkeypatch.setattr("mercury_engine.loading.find_model", lambda model: model)
+    monkeypatch.setattr("mercury_engine.models.weights.weight_bytes", lambda folder: 0)
+    return found
+
+
+async def test_the_model_for_edits_is_loaded_at_the_first_rewrite_and_once():
+    desk = await Desk().open()
+    assert desk.loads == ["fills"]
+    assert await asyncio.gather(desk.rewritten(), desk.rewritten()) == ["edits", "edits"]
+    assert await desk.rewritten() == "edits"
+    assert desk.loads == ["fills", "edits"] and desk.told == []
+
+
+@pytest.mark.parametrize("settings", [Settings(model="fills"), Settings(model="fills", edit_model="fills")])
+async def test_without_a_model_of_their_own_edits_take_that_of_the_fills(settings):
+    desk = await Desk().open(settings)
+    assert await desk.rewritten() == "fills"
+    assert desk.loads == ["fills"]
+
+
+async def test_a_model_that_was_not_trained_to_rewrite_is_not_asked():
+    desk = await Desk(fills=None).open(Settings(model="fills"))
+    assert await desk.rewritten() is None
+
+
+async def test_two_connections_share_both_models():
+    desk = await Desk().open()
+    other = EditEngine(desk.engines, desk.fills)
+    other.use(BOTH)
+    assert await desk.rewritten() == "edits"
+    await other.rewrite(REQUEST)
+    assert desk.loads == ["fills", "edits"]
+
+
+async def test_a_model_that_does_not_fit_into_memory_is_refused_with_the_reason_once(free):
+    free["available"] = 700.0
+    desk = await Desk().open()
+    assert [await desk.rewritten(), await desk.rewritten()] == ["fills", "fills"]
+    assert desk.loads == ["fills"]
+    [told] = desk.told
+    assert "edits needs about 500 MB more, and this machine has 700 MB of memory left; choose a smaller model" in told
+    assert "Meanwhile mercury.model makes the next edits" in told
+
+
+async def test_a_refused_model_is_tried_again_after_a_while(free):
+    free["available"] = 700.0
+    desk = await Desk().open()
+    assert await desk.rewritten() == "fills"
+    free["available"] = 8_000.0
+    assert await desk.rewritten() == "fills"
+    desk.now += RETRY_SECONDS
+    assert await desk.rewritten() == "edits"
+
+
+async def test_the_users_limit_counts_what_the_process_has_already(free):
+    desk = await Desk(fills=None).open(Settings(model="fills", edit_model="edits", memory_mb=1_000))
+    assert await desk.rewritten() is None
+    assert "mercury.memoryMb allows 1,000 MB, of which 700 MB are in use" in desk.told[0]
+    assert "no model makes next edits" in desk.told[0]
+    free["resident"] = 400.0
+    desk.now += RETRY_SECONDS
+    assert await desk.rewritten() == "edits"
+
+
+async def test_the_model_is_given_up_when_memory_gets_short(free):
+    desk = await Desk().open()
+    assert await desk.rewritten() == "edits"
+    free["available"] = 100.0
+    assert await desk.rewritten() == "fills"
+    assert "edits was unloaded, for this machine has 100 MB of memory left" in desk.told[0]
+    for _ in range(1_000):
+        if desk.models["edits"].closed:
+            break
+        await asyncio.sleep(0.01)
+    assert desk.models["edits"].closed and not desk.models["fills"].closed
+
+
+async def test_what_other_connections_use_is_not_freed():
+    desk = await Desk().open()
+    other = EditEngine(desk.engines, desk.fills)
+    other.use(BOTH)
+    await other.rewrite(REQUEST)
+    assert await desk.rewritten() == "edits"
+    desk.edit_engine.use(Settings(model="fills"))
+    assert (await other.rewrite(REQUEST)).text == "edits"
+    assert not desk.models["edits"].closed
+
+
+async def test_a_model_that_cannot_be_loaded_is_told_of_once_and_fills_go_on():
+    desk = Desk()
+    desk.failure = ModelNotFound("no model 'edits' is installed")
+    await desk.open()
+    for _ in range(3):
+        assert await desk.rewritten() == "fills"
+        desk.now += RETRY_SECONDS
+    assert len(desk.told) == 1 and "no model 'edits' is installed" in desk.told[0]
+
+
+async def test_a_model_without_an_edit_format_is_refused():
+    desk = await Desk(edits=None).open()
+    assert await desk.rewritten() == "fills"
+    assert "edits was not trained to rewrite; name a model for edits" in desk.told[0]
+
+
+async def test_another_model_for_edits_takes_over_at_the_next_rewrite():
+    desk = await Desk().open()
+    desk.models["others"] = Rewriting("others")
+    assert await desk.rewritten() == "edits"
+    desk.edit_engine.use(Settings(model="fills", edit_model="others"))
+    assert await desk.rewritten() == "others"
+
+
+async def test_next_edits_by_a_model_are_on_as_soon_as_there_is_one_for_them():
+    completer = Completer(Engines(Desk(fills=None).load))
+    completer.configure(Settings(model="fills"))
+    await completer.load()
+    assert completer.next_edits.regions.rewrite is None
+    completer.configure(BOTH)
+    assert completer.next_edits.regions.rewrite is not None
+    completer.configure(Settings(model="fills"))
+    assert completer.next_edits.regions.rewrite is None
