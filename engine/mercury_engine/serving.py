@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread
+from typing import Any
 
 from mercury_engine.api import Answer, Control, NewRequests, Request, TellOutcome
 from mercury_engine.errors import Cancelled
@@ -40,7 +41,7 @@ class Serving:
 
         def deliver(outcome: Answer | Exception) -> None:
             with suppress(RuntimeError):  # the loop is closed: nobody waits
-                loop.call_soon_threadsafe(_resolve, future, outcome)
+                loop.call_soon_threadsafe(resolve, future, outcome)
 
         self._requests.append((request, control, deliver))
         self._calls.put(self._work)
@@ -89,7 +90,8 @@ class Serving:
                 deliver(error)
 
 
-def _resolve(future: "asyncio.Future[Answer]", outcome: Answer | Exception) -> None:
+def resolve(future: "asyncio.Future[Any]", outcome: Any) -> None:
+    """Set a future's result, or its exception if the outcome is one; nothing if it is done."""
     if future.done():
         return
     if isinstance(outcome, Exception):

@@ -11,10 +11,10 @@ from threading import Event
 from typing import Any, Literal
 
 from mercury_engine.errors import Cancelled
+from mercury_engine.serving import resolve
 
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Snapshot
-from mercury_lsp.engine_host.outcome import deliver
 
 Feature = Literal["inline", "popup", "edit", "panel", "action"]
 """An editor feature; each shows only its own newest answer."""
@@ -87,14 +87,14 @@ class SharedAnswer:
         """Hand out the answer, or raise the exception, wherever it is awaited."""
         self._outcome = outcome
         for future in self._futures:
-            deliver(outcome, future)
+            resolve(future, outcome)
 
     def wait(self) -> "asyncio.Future[list[Suggestion]]":
         """A new future for the answer."""
         future: asyncio.Future[list[Suggestion]] = asyncio.get_running_loop().create_future()
         self._futures.append(future)
         if self._outcome is not None:
-            deliver(self._outcome, future)
+            resolve(future, self._outcome)
         return future
 
     def leave(self, future: "asyncio.Future[list[Suggestion]]") -> None:
@@ -137,7 +137,7 @@ class Coalescer:
     def cancel_where(self, is_obsolete: Callable[[SuggestionRequest], bool]) -> None:
         """Cancel the requests that match."""
         for waiting in [each for each in self._waiting if is_obsolete(each.request)]:
-            deliver(Cancelled("a newer request for this document took its place"), waiting.future)
+            resolve(waiting.future, Cancelled("a newer request for this document took its place"))
             self._drop(waiting)
 
     def _drop(self, waiting: _WaitingRequest) -> None:

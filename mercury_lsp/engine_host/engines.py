@@ -17,9 +17,9 @@ from mercury_engine.api import (
     Scores,
 )
 from mercury_engine.errors import ModelError
+from mercury_engine.serving import resolve
 
 from mercury_lsp.engine_host import memory
-from mercury_lsp.engine_host.outcome import deliver
 from mercury_lsp.engine_host.worker import LoadEngine, OnOutcome, Worker
 from mercury_lsp.settings import EngineKey, Settings
 
@@ -142,7 +142,7 @@ class Lease:
     async def _answered(self, request: Request, control: Control | None, ahead: bool) -> Any:
         control = control or Control()
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.ask(request, control, lambda outcome: deliver(outcome, answer), ahead)
+        self.ask(request, control, lambda outcome: resolve(answer, outcome), ahead)
         try:
             return await answer
         except asyncio.CancelledError:

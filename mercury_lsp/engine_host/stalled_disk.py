@@ -2,10 +2,9 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
-from threading import Thread
 from typing import TypeVar
 
+from mercury_lsp.engine_host.own_thread import started
 from mercury_lsp.errors import SettingsError
 
 T = TypeVar("T")
@@ -15,27 +14,12 @@ ANSWER_SECONDS = 5.0
 
 
 async def answered(ask: Callable[[], T], about: str) -> T:
-    """What a call about a path returns or raises, made on a thread of its own.
+    """What a call about a path returns or raises.
 
-    Raises SettingsError if it takes too long; the thread is then left to wait for the disk.
+    Raises SettingsError if it takes too long; its thread is then left to wait for the disk.
     """
-    loop, answer = asyncio.get_running_loop(), asyncio.Future[T]()
-
-    def deliver(result: T | None, error: Exception | None) -> None:
-        if not answer.done():
-            answer.set_result(result) if error is None else answer.set_exception(error)  # type: ignore[arg-type]
-
-    def run() -> None:
-        try:
-            outcome: tuple[T | None, Exception | None] = ask(), None
-        except Exception as error:
-            outcome = None, error
-        with suppress(RuntimeError):  # the loop is closed: nobody waits
-            loop.call_soon_threadsafe(deliver, *outcome)
-
-    Thread(target=run, name="mercury-disk", daemon=True).start()
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
-            return await answer
+            return await asyncio.wrap_future(started(ask, "mercury-disk"))
     except TimeoutError as error:
         raise SettingsError(f"the disk of {about} does not answer; choose another model") from error

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import sys
 from threading import Event
 
 import pytest
@@ -250,3 +251,10 @@ def test_garbage_collection_is_on_again_after_a_load_even_a_failed_one(tmp_path)
     with pytest.raises(ModelNotFound):
         load_engine(Settings(model=str(tmp_path / "none")))
     assert gc.isenabled()
+
+
+async def test_the_engines_thread_asks_for_the_interpreters_lock_sooner_than_a_slice_of_long_work_ends(monkeypatch):
+    """With Python's interval, a loop that gives the lock back more often than that is never asked for it."""
+    monkeypatch.setattr(sys, "setswitchinterval", (asked := []).append)
+    await Desk("a").leases["a"].load(Settings())
+    assert asked and max(asked) <= 0.0005
