@@ -1,4 +1,4 @@
-"""Settings, folders, watched files, status, trace and log."""
+"""Settings, folders, status, trace and log."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,8 +6,6 @@ from typing import Any
 import pytest
 
 from tests.support.editor import Editor, Refused, script
-
-REGISTERS = {"dynamicRegistration": True, "relativePatternSupport": True}
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +51,10 @@ def test_the_server_registers_with_clients_that_can_be_asked_for_settings():
         editor.receive_all()
         assert editor.items(uri, 0, 4) == []
     assert asked[0] == [{"section": "mercury"}]
+
+
+def test_a_client_that_cannot_register_is_not_asked_to(editor: Editor):
+    assert editor.received("client/registerCapability") == []
 
 
 @pytest.mark.parametrize("answer", [[None], [], None, "loud", {}, [{"trace": {"server": "verbose"}}]], ids=repr)
