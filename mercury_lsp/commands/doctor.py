@@ -12,7 +12,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from mercury_engine.api import FillRequest, InferenceEngine
-from mercury_engine.errors import MercuryError
+from mercury_engine.errors import MercuryError, ModelError
 from mercury_engine.models import gpu
 from mercury_engine.models.weights import weight_bytes
 from mercury_kernels.installation import install_command
@@ -84,6 +84,9 @@ def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
         if (path := getattr(engine[0], "path", None)) is not None:
             yield _guarded("weights", lambda: _weights(path), "fetch the model again, or name another with --model")
         yield _guarded("fill", lambda: _fill(engine[0]), "try --model with another model")
+    edit_model = _guarded("edit model", lambda: _edit_model(load), "mercury-lsp models use same --edits")
+    if edit_model.value:
+        yield edit_model
     if gpu.nvidia_gpus() and gpu.has_torch():  # after the fill, which may have found broken kernels
         yield _guarded("gpu kernels", _kernels, "reinstall mercury-lsp")
     if engine:
@@ -182,6 +185,16 @@ def _model(settings: Settings, load: LoadEngine, loaded: list[InferenceEngine]) 
     edits = f", edits in the format of {loaded[0].edit_format}" if loaded[0].edit_format else ""
     choice = f" ({loaded[0].choice})" if loaded[0].choice else ""
     return f"{loaded[0].name} ({path}) on {loaded[0].device} by {loaded[0].backend}{choice}{reads}{edits}"
+
+
+def _edit_model(load: LoadEngine) -> str:
+    """The model for next edits; empty if the one that fills makes them."""
+    if (name := default_model.read(edits=True)) is None:
+        return ""
+    engine = load(Settings(model=name))
+    if engine.edit_format is None:
+        raise ModelError(f"{name} was not trained to rewrite; mercury-lsp models use another with --edits, or same")
+    return f"{name} on {engine.device} by {engine.backend}, in the format of {engine.edit_format}"
 
 
 def _weights(path: Path) -> str:

@@ -234,6 +234,7 @@ def option_parser(step: str = "commits", description: str | None = __doc__) -> a
         "--held-out", action="store_true", help="the half that nothing is tuned to: once a week at most"
     )
     parser.add_argument("--model", help="a folder or a name (default: the bundled model)")
+    parser.add_argument("--edit-model", help="the same, for a model of its own for next edits")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS, help="ways of asking")
     parser.add_argument(
         "--deadline", type=float, default=DEADLINE, help=f"seconds for an answer (default {DEADLINE:.0f})"

@@ -190,6 +190,7 @@ def ask_peer(scenarios: Sequence[Scenario], way: str, options: argparse.Namespac
 def server_settings(options: argparse.Namespace) -> dict[str, object]:
     """The server's settings that the options name."""
     named = {name: getattr(options, name) for name in ("model", "device", "threads", "eagerness")}
+    named["editModel"] = getattr(options, "edit_model", None)
     return {name: value for name, value in named.items() if value is not None}
 
 

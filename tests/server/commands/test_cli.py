@@ -205,6 +205,19 @@ def test_doctor_finds_nothing_wrong_with_a_model_that_works():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there the home is not in HOME")
+@pytest.mark.parametrize(("edit_format", "fix"), [("sweep", None), (None, "use another with --edits, or same")])
+def test_doctor_loads_the_model_that_was_chosen_for_next_edits(monkeypatch, edit_format: str | None, fix: str | None):
+    class Chosen(FakeEngine):
+        def __init__(self, settings: Settings):
+            super().__init__()
+            self.edit_format = edit_format if settings.model == "edits" else None
+
+    monkeypatch.setattr("mercury_lsp.default_model.read", lambda edits=False: "edits" if edits else None)
+    found = {each.name: each for each in doctor.findings(Settings(), Chosen)}["edit model"]
+    assert found.fix == fix or fix in found.fix
+    assert found.value == ("edits on cpu by torch, in the format of sweep" if fix is None else "does not work")
+
+
 def test_doctor_says_that_nothing_can_be_kept_without_a_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("HOME", str(tmp_path / "gone"))
     for name in ("XDG_DATA_HOME", "XDG_STATE_HOME"):

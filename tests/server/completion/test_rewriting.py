@@ -1,6 +1,7 @@
 """Regions sent to the model, and the short hunks that its answers become."""
 
 import asyncio
+from dataclasses import replace
 from threading import Event
 
 import pytest
@@ -49,6 +50,13 @@ def test_a_request_is_the_document_cut_at_whole_lines():
     assert around.endswith(TEXT)
     assert request.text == "def first(name):\n    value = load(name)\n    return value\n"
     assert (request.history, request.path, request.language) == (HISTORY, "a.py", "python")
+
+
+@pytest.mark.parametrize("line_break", ["\n", "\r\n"])
+def test_formats_that_show_a_cursor_get_it_at_the_end_of_the_middle_line(line_break):
+    around = replace(region(TEXT.replace("\n", line_break)), line=region().start_line + 1)
+    request = rewrite_request(around, HISTORY, 0.4)
+    assert request.text[: request.cursor] == "def first(name):\n    value = load(name)"
 
 
 CHANGES = {
