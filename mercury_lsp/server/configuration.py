@@ -1,32 +1,41 @@
 """The settings of one connection: where they come from, and what follows from a change."""
 
+import asyncio
+import logging
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from lsprotocol import types
+from mercury_engine.errors import MercuryError
 
 from mercury_lsp import default_model
 from mercury_lsp.engine_host.stalled_disk import answered
 from mercury_lsp.errors import SettingsError
 from mercury_lsp.server.editor import Editor
 from mercury_lsp.server.larger_model import LargerModel
-from mercury_lsp.server.model_loading import ModelLoading
+from mercury_lsp.server.progress import loading_progress
 from mercury_lsp.server.session import Session
-from mercury_lsp.server.status import StatusBoard
-from mercury_lsp.settings import Settings, section_of
+from mercury_lsp.server.status import LOADING, Status, StatusBoard
+from mercury_lsp.settings import EngineKey, Settings, section_of
+
+logger = logging.getLogger(__name__)
 
 
 class Configuration:
     """The editor's settings, over the options that it sent at initialize."""
 
     def __init__(self, session: Session, editor: Editor, status: StatusBoard):
-        self.model = ModelLoading(session, editor, status)
         self.larger_model = LargerModel(editor, status, self.update)
         self._session, self._editor, self._status = session, editor, status
         self._options: Any = None
         self._watches_sources = False
         self._updates = 0
+        self._loaded: EngineKey | None = None
+        """What the engine was last loaded with; None before the first load."""
+        edit_engine = session.completer.edit_engine
+        edit_engine.log = editor.log
+        edit_engine.tell = lambda text: editor.show_message(types.MessageType.Warning, f"Mercury: {text}")
 
     def begin(self, options: Any) -> None:
         """Keep the options; the object `mercury` in them is ours, or all of them."""
@@ -56,9 +65,32 @@ class Configuration:
             self._editor.show_message(types.MessageType.Warning, f"Mercury: {error}. The settings stay as they were.")
         self._status.change(enabled=self._session.settings.enabled)
         self._watch_sources()
-        await self.model.use(self._session.settings)
+        await self._load_model()
         if self._session.settings.model is None and self._session.completer.engine is not None:
             self.larger_model.offer()
+
+    async def _load_model(self) -> None:
+        """Load the model that the settings name, unless it is the one in use; a failure is shown to the user."""
+        key = self._session.settings.engine_key
+        if self._loaded == key:
+            return
+        self._loaded = key
+        completer = self._session.completer
+        self._status.change(LOADING)
+        loading = asyncio.ensure_future(completer.load())
+        shown = asyncio.ensure_future(loading_progress(self._editor.server, completer.settings.model, loading))
+        try:
+            engine = await loading
+            self._editor.log(f"loaded {engine.name} on {engine.device}")
+            self._status.change(Status())
+        except Exception as error:
+            reason = str(error)
+            if not isinstance(error, MercuryError):
+                logger.exception("loading failed")
+                reason = f"{type(error).__name__}: {error}; run mercury-lsp doctor"
+            self._editor.show_message(types.MessageType.Error, f"Mercury cannot load its model: {reason}")
+            self._status.change(Status("Error", message=reason))
+        await shown
 
     def close(self) -> None:
         """Load no more models."""

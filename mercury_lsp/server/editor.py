@@ -8,8 +8,8 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
+from mercury_lsp.context.workspace import IGNORE_FILES, SOURCE_EXTENSIONS
 from mercury_lsp.documents.chunked_text import ChunkedText
-from mercury_lsp.server import registrations
 from mercury_lsp.server.capabilities import EditorCapabilities
 from mercury_lsp.server.progress import CLIENT_ANSWER_SECONDS
 from mercury_lsp.server.status import Status
@@ -58,10 +58,18 @@ class Editor:
         return answer[0] if answer else None
 
     def watch_settings(self) -> None:
-        """Have the editor report changed settings."""
+        """Have the editor report changed settings; one that can be asked for them reports only to who registered."""
         if self.capabilities.registers_configuration:
-            self.server.client_register_capability(registrations.settings())
+            options = types.DidChangeConfigurationRegistrationOptions(section="mercury")
+            self._register("mercury-settings", types.WORKSPACE_DID_CHANGE_CONFIGURATION, options)
 
     def watch_source_files(self) -> None:
-        """Have the editor report changed files of the workspace."""
-        self.server.client_register_capability(registrations.source_files())
+        """Have the editor report changes of files that the model may see, and of those that list what it may not."""
+        patterns = [f"**/*.{{{','.join(sorted(SOURCE_EXTENSIONS))}}}", *(f"**/{name}" for name in IGNORE_FILES)]
+        watchers = [types.FileSystemWatcher(pattern) for pattern in patterns]
+        options = types.DidChangeWatchedFilesRegistrationOptions(watchers)
+        self._register("mercury-source-files", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
+
+    def _register(self, registration_id: str, method: str, options: Any) -> None:
+        registration = types.Registration(registration_id, method, options)
+        self.server.client_register_capability(types.RegistrationParams([registration]))

@@ -1,8 +1,10 @@
 """The language server: one connection, and the parts that serve it. `requests/` handles its messages."""
 
 import asyncio
+import logging
 import sys
 from collections.abc import AsyncIterator, Callable
+from threading import Thread
 from time import monotonic
 from typing import Any, BinaryIO
 
@@ -23,10 +25,17 @@ from mercury_lsp.server.session import Session
 from mercury_lsp.server.status import StatusBoard
 from mercury_lsp.server.structuring import converter
 from mercury_lsp.server.suggester import Suggester
-from mercury_lsp.transport.stdin import messages
+from mercury_lsp.transport import framing
 
 SIGN_OF_LIFE_SECONDS = 1.0
 """Between two signs of life while a long text is taken in."""
+
+READ_BYTES = 65536
+
+END_OF_INPUT = object()
+"""Follows the client's last message."""
+
+logger = logging.getLogger(__name__)
 
 
 class MercuryServer(LanguageServer):
@@ -52,7 +61,7 @@ class MercuryServer(LanguageServer):
         """Serve one client until it sends exit or closes the pipe."""
         self.protocol.set_writer(StdoutWriter(stdout or sys.stdout.buffer))
         try:
-            asyncio.run(self.serve(messages(stdin or sys.stdin.buffer)))
+            asyncio.run(self.serve(_messages(stdin or sys.stdin.buffer)))
         except KeyboardInterrupt:
             pass
         finally:
@@ -138,3 +147,20 @@ class MercuryServer(LanguageServer):
 
     def report_server_error(self, error: Exception, source: Any) -> None:
         """Nothing: pygls has logged it, and users need not read what their client sends wrongly."""
+
+
+async def _messages(stdin: BinaryIO) -> AsyncIterator[Any]:
+    """Messages of a pipe; a separate thread waits for them."""
+    loop, queue = asyncio.get_running_loop(), asyncio.Queue[Any]()
+
+    def listen() -> None:
+        try:
+            for message in framing.messages(lambda: stdin.read1(READ_BYTES)):  # type: ignore[attr-defined]
+                loop.call_soon_threadsafe(queue.put_nowait, message)
+            loop.call_soon_threadsafe(queue.put_nowait, END_OF_INPUT)
+        except RuntimeError as error:
+            logger.debug("the event loop ended before its input: %s", error)
+
+    Thread(target=listen, name="mercury-stdin", daemon=True).start()
+    while (message := await queue.get()) is not END_OF_INPUT:
+        yield message

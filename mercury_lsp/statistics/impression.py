@@ -1,26 +1,21 @@
 """An impression: suggestions on display at one place, and what the user does with them."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Sequence
+from difflib import SequenceMatcher
 
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Edit
-from mercury_lsp.statistics.matching import is_keystroke, is_whole, share_left, with_plain_breaks
-from mercury_lsp.statistics.record import Outcome
+from mercury_lsp.statistics.record import Outcome, OutcomeRecord
 from mercury_lsp.statistics.span import TrackedSpan, minimal
 
+_PIECE = re.compile(r"\w+|[^\w\s]")
 
-@dataclass(frozen=True, slots=True)
-class RequestDetails:
-    """The details of the request that a record contains."""
+_PAIRS = ("()", "[]", "{}", '""', "''", "``")
+"""Editors insert the second character when the user types the first."""
 
-    shown_at: int
-    language: str
-    client: str
-    model: str
-    automatic: bool
-    confidence: float
-    latency_ms: float
+_CLOSING = re.compile(r"[\s)\]}>'\"`;,:]*")
+"""What editors add after a text on their own."""
 
 
 class Impression:
@@ -30,8 +25,9 @@ class Impression:
     the suggestion looks the same, and accepting a suggestion of one character looks like a key.
     """
 
-    def __init__(self, suggestions: Sequence[Suggestion], span: TrackedSpan, details: RequestDetails):
-        self.details = details
+    def __init__(self, suggestions: Sequence[Suggestion], span: TrackedSpan, record: Callable[..., OutcomeRecord]):
+        """`record` makes its record, from the fields that follow those of its request."""
+        self._record = record
         self.outcome: Outcome | None = None
         """None while on display."""
         self.resolved_at = 0.0
@@ -56,11 +52,6 @@ class Impression:
         return tuple(self._texts)
 
     @property
-    def length(self) -> int:
-        """Length of the first alternative, in characters."""
-        return len(next(iter(self._texts.values())))
-
-    @property
     def end(self) -> int:
         """The offset after its span."""
         return self._span.end
@@ -70,13 +61,11 @@ class Impression:
         """Nothing is left to take."""
         return self._was_taken_whole and self._covered_chars >= max(map(len, self._texts.values()))
 
-    @property
-    def kept(self) -> int:
-        """Saved characters that still stand."""
-        if not self.saved:
-            return 0
-        now = with_plain_breaks(self._span.text)
-        return round(self.saved * share_left(self._match[: self._covered_chars], now))
+    def record(self) -> OutcomeRecord:
+        """Its record, once it is decided; with the length of the first alternative."""
+        kept = share_left(self._match[: self._covered_chars], with_plain_breaks(self._span.text)) if self.saved else 0.0
+        length = len(next(iter(self._texts.values())))
+        return self._record(length, self.outcome, self.typed, self.saved, round(self.saved * kept))
 
     def fits(self) -> bool:
         """Whether the text of its span agrees with it."""
@@ -192,3 +181,31 @@ class Impression:
         self.typed -= self._last_typed
         self.saved += self._last_typed
         self._last_typed = 0
+
+
+def with_plain_breaks(text: str) -> str:
+    """The text with LF line breaks: some clients insert the document's own kind."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def is_keystroke(inserted: str) -> bool:
+    """Whether one key may have inserted this: a character, a bracket pair, a tab, a line break with indentation."""
+    return len(inserted) <= 1 or inserted.isspace() or inserted in _PAIRS
+
+
+def is_whole(inserted: str, suggested: str) -> bool:
+    """Whether the inserted text is the suggested one, except for white space and what an editor closes after it."""
+    actual, wanted = "".join(inserted.split()), "".join(suggested.split())
+    return bool(wanted) and actual.startswith(wanted) and _CLOSING.fullmatch(actual, len(wanted)) is not None
+
+
+def share_left(accepted: str, now: str) -> float:
+    """The share, from 0 to 1, of an accepted text's words and marks that still stand; layout does not count."""
+    if accepted == now:
+        return 1.0
+    before, after = _PIECE.findall(accepted), _PIECE.findall(now)
+    if not before:  # nothing but white space
+        return float(accepted in now)
+    same = SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks()
+    left = sum(len(piece) for block in same for piece in before[block.a : block.a + block.size])
+    return left / sum(map(len, before))

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic, time
 
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Edit
-from mercury_lsp.statistics.impression import Impression, RequestDetails
+from mercury_lsp.statistics.impression import Impression
 from mercury_lsp.statistics.record import Outcome, OutcomeRecord
 from mercury_lsp.statistics.span import TrackedSpan
 
@@ -99,7 +100,7 @@ class Observer:
             state.request = None
         if not suggestions or self._shows_rest(state, request.span.end, suggestions):
             return
-        impression = Impression(suggestions, request.span, self._details(request, suggestions[0]))
+        impression = Impression(suggestions, request.span, self._record_of(request, suggestions[0]))
         if impression.fits():
             self._resolve(state, "ignored")
             state.impression = impression
@@ -185,11 +186,11 @@ class Observer:
                 return True
         return False
 
-    def _details(self, request: ObservedRequest, first: Suggestion) -> RequestDetails:
+    def _record_of(self, request: ObservedRequest, first: Suggestion) -> Callable[..., OutcomeRecord]:
+        """Makes the record of an impression of this request."""
         latency = (self._clock() - request.requested_at) * 1000
-        return RequestDetails(
-            int(time()), request.language, self.client, self.model, request.automatic, first.confidence, latency
-        )
+        about = request.language, self.client, self.model, request.automatic
+        return partial(OutcomeRecord, int(time()), *about, first.confidence, latency)
 
     def _resolve(self, state: _DocumentState, otherwise: Outcome) -> None:
         """Decide the impression on display."""
@@ -211,23 +212,7 @@ class Observer:
         assert impression.outcome is not None
         if self._client_reports_shown and not impression.is_confirmed and impression.outcome in ("rejected", "ignored"):
             return
-        about = impression.details
-        self._record(
-            OutcomeRecord(
-                about.shown_at,
-                about.language,
-                about.client,
-                about.model,
-                about.automatic,
-                about.confidence,
-                about.latency_ms,
-                impression.length,
-                impression.outcome,
-                impression.typed,
-                impression.saved,
-                impression.kept,
-            )
-        )
+        self._record(impression.record())
 
     def _found(self, suggestion_id: str) -> Iterator[tuple[_DocumentState, Impression]]:
         """The impression with this suggestion, and its document, if there is one."""
