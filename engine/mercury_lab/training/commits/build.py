@@ -21,7 +21,7 @@ from mercury_lab.training.commits import commit_edit, repositories
 from mercury_lab.training.commits.commit_edit import CommitEdit, CommitFile, Step
 from mercury_lab.training.commits.history import Blobs, Commit, FileHunks, commits, hunks_of
 from mercury_lab.training.commits.repositories import SPLITS, Repository
-from mercury_lab.training.commits.selection import code_files, commit_fault, steps_fault, steps_of
+from mercury_lab.training.commits.selection import CODE_SUFFIXES, code_files, commit_fault, steps_fault, steps_of
 from mercury_lab.training.data import filters, sources
 from mercury_lab.training.data.contamination import Fingerprints
 from mercury_lab.training.data.corpus import MANIFEST, read_fingerprints, replace_file
@@ -55,20 +55,27 @@ class Collector:
     def collect(self, repository: Repository, folder: Path) -> list[CommitEdit]:
         """Up to `limit` edits of a repository, oldest first."""
         chosen, open_files = self._choose(repository, folder)
-        hunks = hunks_of(folder, [commit.id for commit in chosen])
         found: list[CommitEdit] = []
         single = 0
         with Blobs(folder) as blobs:
-            for commit in sorted(chosen, key=_rank):
+            for commit, hunks in self._with_hunks(folder, sorted(chosen, key=_rank)):
                 if len(found) == self.limit:
                     break
-                edit = self._edit(repository, commit, hunks.get(commit.id, []), open_files[commit.id], blobs)
+                edit = self._edit(repository, commit, hunks, open_files[commit.id], blobs)
                 if edit is None or (len(edit.steps) == 1 and single >= ONE_STEP_SHARE * self.limit):
                     continue
                 single += len(edit.steps) == 1
                 found.append(edit)
         ages = {commit.id: age for age, commit in enumerate(chosen)}
         return sorted(found, key=lambda edit: ages[edit.commit])
+
+    def _with_hunks(self, folder: Path, chosen: Sequence[Commit]) -> Iterator[tuple[Commit, list[FileHunks]]]:
+        """The commits with their hunks, which git is asked for as they are needed."""
+        for start in range(0, len(chosen), self.limit):
+            batch = chosen[start : start + self.limit]
+            hunks = hunks_of(folder, [commit.id for commit in batch], CODE_SUFFIXES)
+            for commit in batch:
+                yield commit, hunks.get(commit.id, [])
 
     def _choose(self, repository: Repository, folder: Path) -> tuple[list[Commit], dict[str, list[tuple[str, str]]]]:
         """Commits worth reading, oldest first, and the path and blob of the files changed last before each."""

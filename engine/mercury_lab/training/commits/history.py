@@ -5,7 +5,7 @@ Nothing in a clone is run: external diff programs and text converters are off.
 
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -77,18 +77,22 @@ def commits(folder: Path, head: str, since: str = "") -> Iterator[Commit]:
         )
 
 
-def hunks_of(folder: Path, chosen: Sequence[str]) -> dict[str, list[FileHunks]]:
-    """The hunks of the files that the given commits change, by commit; none of one whose files a clone lacks."""
+def hunks_of(folder: Path, chosen: Sequence[str], suffixes: Iterable[str] = ()) -> dict[str, list[FileHunks]]:
+    """The hunks of the files that the given commits change, by commit; none of one whose files a clone lacks.
+
+    `suffixes`: of the files that are looked at; without them all are.
+    """
     try:
-        return _hunks_of(folder, chosen)
+        return _hunks_of(folder, chosen, suffixes)
     except SourceError:  # clones may leave out large files
         half = len(chosen) // 2
-        return hunks_of(folder, chosen[:half]) | hunks_of(folder, chosen[half:]) if half else {}
+        return hunks_of(folder, chosen[:half], suffixes) | hunks_of(folder, chosen[half:], suffixes) if half else {}
 
 
-def _hunks_of(folder: Path, chosen: Sequence[str]) -> dict[str, list[FileHunks]]:
+def _hunks_of(folder: Path, chosen: Sequence[str], suffixes: Iterable[str]) -> dict[str, list[FileHunks]]:
     command = ("diff-tree", "--stdin", "--root", "-r", "-p", "-U0", "--full-index", "--no-renames", "--histogram")
-    listed = git(folder, *command, "--no-ext-diff", "--no-textconv", given="\n".join(chosen).encode() + b"\n")
+    paths = ("--", *(f"*{suffix}" for suffix in suffixes))
+    listed = git(folder, *command, "--no-ext-diff", "--no-textconv", *paths, given="\n".join(chosen).encode() + b"\n")
     found: dict[str, list[FileHunks]] = {}
     wanted, files = set(chosen), list[FileHunks]()
     for line in listed.split(b"\n"):  # a line of text begins with a sign, so the matches below are git's own lines

@@ -25,6 +25,8 @@ MIN_ALIKE_FILES = 3
 
 CODE_LANGUAGES = frozenset(filters.SUFFIXES) - filters.DATA_LANGUAGES
 
+CODE_SUFFIXES = (*(suffix for name in sorted(CODE_LANGUAGES) for suffix in filters.SUFFIXES[name]), ".h")
+
 BOT = re.compile(r"\[bot\]|\bbot\b|dependabot|renovate|pre-commit|github-actions", re.I)
 _SWEEP = re.compile(
     r"\b(?:re-?format\w*|format code|formatting|prettier|eslint|lint\w*|ruff|isort|gofmt|goimports|rustfmt|clang-format"
