@@ -27,7 +27,6 @@ from mercury_engine.decoders import contexts_of, decoder_of
 from mercury_engine.decoding.calibration import Calibration
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.options import DecodingOptions
-from mercury_engine.decoding.results import Cut, beginnings
 from mercury_engine.errors import DeviceError, RequestError
 from mercury_engine.loading import ModelParts, load_model
 from mercury_engine.models import batching
@@ -126,11 +125,6 @@ class Engine:
         rewrite = self._scheduler().answer(request, control or Control())
         assert isinstance(rewrite, Rewrite)
         return rewrite
-
-    def beginnings(self, request: FillRequest) -> list[Cut]:
-        """Every beginning of the fill that might be shown, the shortest first; for fitting what is worth showing."""
-        hypotheses, context = batching.finished(self.decoder.write(request, Control()), self.reader)
-        return beginnings(hypotheses[0], request, self.decoder.rules) if context is not None else []
 
     def surroundings(self, request: FillRequest, near: list[int]) -> GapContext:
         """What the decoder sees around a gap after the tokens of `near`; prefills only what is new."""

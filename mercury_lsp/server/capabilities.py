@@ -31,7 +31,6 @@ class EditorCapabilities:
     adds_indentation: bool = False
     """It cannot, and indents every line of an item but the first like the line where the item is inserted."""
     takes_markdown: bool = False
-    shows_progress: bool = False
     shows_documents: bool = False
     has_configuration: bool = False
     registers_configuration: bool = False
@@ -79,7 +78,6 @@ class EditorCapabilities:
             keeps_indentation=as_is,
             adds_indentation=not as_is and by_default == types.InsertTextMode.AdjustIndentation,
             takes_markdown=lists(f"{item}.documentation_format", types.MarkupKind.Markdown),
-            shows_progress=can("window.work_done_progress"),
             # copilot.lua opens any document it is asked to show in a browser.
             shows_documents=can("window.show_document.support") and not is_copilot,
             has_configuration=can("workspace.configuration"),

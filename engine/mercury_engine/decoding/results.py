@@ -95,12 +95,6 @@ def most_useful(hypothesis: Hypothesis, request: FillRequest, rules: GapRules) -
     return best
 
 
-def beginnings(hypothesis: Hypothesis, request: FillRequest, rules: GapRules) -> list[Cut]:
-    """Every beginning of a fill that might be shown, the shortest first."""
-    whole = len(hypothesis.probabilities)
-    return [cut_after(hypothesis, request, tokens, rules) for tokens in range(hypothesis.known + 1, whole + 1)]
-
-
 def cut_after(hypothesis: Hypothesis, request: FillRequest, tokens: int, rules: GapRules) -> Cut:
     """What may be shown of the first tokens; one more than are accepted counts the end marker.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
 
 from mercury_engine.places.candidates import TOLERANCE_LINES, Candidate, candidates, names_of, occurrences
 from mercury_engine.places.context import CONTEXT_FEATURES
@@ -37,9 +37,6 @@ class PlaceHead:
     @classmethod
     def load(cls, path: Path) -> "PlaceHead":
         return cls(load_file(path))
-
-    def save(self, path: Path) -> None:
-        save_file(self.weights, path)
 
     def chances(self, rows_CF: Array) -> Array:
         """The chance of every candidate, then that of nowhere; [C + 1]."""

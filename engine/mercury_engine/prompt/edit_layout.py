@@ -30,9 +30,6 @@ HISTORY_CHARS = 600
 LINE_CHARS = 160
 """Most characters of an edit's line; longer lines are cut to the part that changed."""
 
-REGION_CHARS = 600
-"""Most characters of a region."""
-
 _TITLE, _REGION, _MORE = "recent edits:", "old version of the next lines:", "..."
 
 

@@ -32,13 +32,6 @@ def window(
     return around(split(before + after), len(before), prefix_chars, suffix_chars)
 
 
-def lookup_chunks(text: str, start: int, end: int, far: Sequence[str], near: str, suffix: Sequence[str]) -> list[str]:
-    """Chunks outside a window: those after it, an empty one, then those before it."""
-    before = text[: start - len(near) - sum(map(len, far))]
-    after = text[end + sum(map(len, suffix)) :]
-    return [*split(after), "", *split(before)]
-
-
 def around(chunks: list[str], cursor: int, prefix_chars: int, suffix_chars: int) -> tuple[list[str], str, list[str]]:
     """Far blocks, near prefix and suffix blocks around a cursor, from the chunks of one text; sizes in characters.
 

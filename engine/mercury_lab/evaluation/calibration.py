@@ -16,10 +16,12 @@ from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 
+from mercury_engine.api import Control, FillRequest
 from mercury_engine.decoding.calibration import Calibration
-from mercury_engine.decoding.results import Cut
+from mercury_engine.decoding.results import Cut, cut_after
 from mercury_engine.engine import Engine
 from mercury_engine.errors import RequestError
+from mercury_engine.models.batching import finished
 from mercury_engine.utility import Utility
 from rich.table import Table
 
@@ -77,7 +79,16 @@ def ask(engine: Engine, found: Sequence[HeldOutFile], limit: int, seed: int, wha
     """The judged fills of `limit` gaps at random cursors."""
     gaps = [gap_at(*place, "rest_of_line") for place in sample_places(found, limit, seed, "rest_of_line")]
     requests = ((gap, replace(gap.request, give_up_below=LEAST_CONFIDENCE)) for gap in suite.progress(gaps, what))
-    return [judged(engine.beginnings(request), gap) for gap, request in requests]
+    return [judged(beginnings(engine, request), gap) for gap, request in requests]
+
+
+def beginnings(engine: Engine, request: FillRequest) -> list[Cut]:
+    """Every beginning of a fill that might be shown, the shortest first."""
+    [hypothesis, *_], context = finished(engine.decoder.write(request, Control()), engine.reader)
+    if context is None:
+        return []
+    ends = range(hypothesis.known + 1, len(hypothesis.probabilities) + 1)
+    return [cut_after(hypothesis, request, tokens, engine.decoder.rules) for tokens in ends]
 
 
 def split_by_repository(found: Sequence[HeldOutFile]) -> tuple[list[HeldOutFile], list[HeldOutFile]]:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from mercury_engine.api import FillRequest
 from mercury_engine.errors import ModelNotFound, RequestError
-from mercury_engine.prompt.layout import lookup_chunks, path_block, window
+from mercury_engine.prompt.chunking import split
+from mercury_engine.prompt.layout import path_block, window
 
 from mercury_lab.training.data.filters import DATA_LANGUAGES, language_of
 
@@ -102,7 +103,11 @@ def sample_places(
 def gap_at(document: HeldOutFile, start: int, end: int, kind: str) -> Gap:
     """The gap text[start:end] of a document, as the server would request it."""
     far, near, suffix = window(document.text, start, end)
-    rest = lookup_chunks(document.text, start, end, far, near, suffix)
+    before, after = (
+        document.text[: start - len(near) - sum(map(len, far))],
+        document.text[end + sum(map(len, suffix)) :],
+    )
+    rest = [*split(after), "", *split(before)]
     far.insert(0, path_block(document.name, document.language))
     request = FillRequest(near=near, far=tuple(far), suffix=tuple(suffix), lookup_text=tuple(rest))
     text = document.text

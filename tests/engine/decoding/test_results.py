@@ -4,7 +4,7 @@ import pytest
 from mercury_engine.api import FillRequest
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
-from mercury_engine.decoding.results import beginnings, cut_after, most_useful, sure_enough
+from mercury_engine.decoding.results import cut_after, most_useful, sure_enough
 from mercury_engine.decoding.vocabulary import Vocabulary
 from mercury_engine.utility import Utility
 
@@ -106,7 +106,7 @@ def test_nothing_is_left_of_a_fill_that_is_worth_nothing(rules, reading):
 
 def test_no_beginning_ends_inside_a_word(rules, reading):
     written = accepted(rules, ("meas", 0.9), ("ure", 0.9), (" it", 0.9))
-    found = beginnings(written, PROSE, reading(written))
+    found = [cut_after(written, PROSE, tokens, reading(written)) for tokens in (1, 2, 3)]
     assert [cut.text for cut in found] == ["", "measure", "measure"]
     assert [cut.confidence for cut in found] == pytest.approx([0.9, 0.81, 0.729])
 

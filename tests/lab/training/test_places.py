@@ -23,6 +23,7 @@ from mercury_lab.training.commits.moments import Moment
 from mercury_lab.training.commits.whole_document import WholeDocument
 from mercury_lab.training.ranking.cases import case_of, cases
 from mercury_lab.training.ranking.figures import candidate_figures, place_figures
+from safetensors.numpy import save_file
 
 TEXT = """import os
 
@@ -235,7 +236,7 @@ def test_a_trained_head_finds_the_use_that_is_left_and_is_quiet_when_none_is(tmp
     found = list(cases([commit(n) for n in range(40)], 1))
     network, losses = fit(found[:64], found[64:], 25, 0)
     assert losses[-1] < losses[0]
-    PlaceHead(network.weights()).save(tmp_path / "head.safetensors")
+    save_file(network.weights(), tmp_path / "head.safetensors")
     head = PlaceHead.load(tmp_path / "head.safetensors")
     fresh = list(cases([commit(n) for n in range(40, 60)], 1))
     ranked = [distinct(case.candidates, head.chances(case.rows)[:-1], 3) for case in fresh]

@@ -9,9 +9,11 @@ from itertools import islice
 from pathlib import PurePosixPath
 
 from mercury_engine.api import MAX_REGION_CHARS, EditHunk
-from mercury_engine.prompt.edit_layout import REGION_CHARS
 
 from mercury_lab.training.edits.plan import EditPlan, Site, TextSpan, applied, line_end, line_start
+
+REGION_CHARS = 600
+"""Most characters of a region."""
 
 TOP_DOWN_SHARE = 0.7
 """Share of edits that are made from the first site down the file; the others in random order."""

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from mercury_engine.places.head import PlaceHead, distinct
+from safetensors.numpy import save_file
 
 from mercury_lab.training.commits.build import read_split
 from mercury_lab.training.data.sources import SourceError
@@ -86,7 +87,7 @@ def main(argv: list[str] | None = None) -> int:
         splits[split] = all_cases(edits, options.seed, options.workers)
     network, losses = fit(splits["training"], splits["validation"], options.epochs, options.seed)
     head = PlaceHead(network.weights())
-    head.save(options.out)
+    save_file(head.weights, options.out)
     held = splits["validation"]
     ranked = [distinct(case.candidates, head.chances(case.rows)[:-1], 3) for case in held]
     figures = {"losses": losses, **candidate_figures(held), **place_figures(held, ranked)}
