@@ -3,7 +3,7 @@
     python docs/capture_neovim.py [SERVER COMMAND...]
 
 Writes `neovim.ansi` and `neovim.svg` beside this file: ghost text behind the start of a function. Films the changes of
-`capture_vscode.py`, walked to the end by one key: `neovim-rename.gif` and `neovim-signature.gif`.
+`capture_vscode.py`, walked to the end by one key: `neovim-rename.gif`.
 Without a command the server is this Python's `mercury_lsp`, with the model of the settings. Needs tmux, Neovim, rich,
 Pillow and the font DejaVu Sans Mono.
 """
@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from capture_vscode import RENAMING, SIGNATURE, SIGNATURE_CHANGED, save
+from capture_vscode import RENAMING, save
 from PIL import Image
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
@@ -94,18 +94,8 @@ class Film:
     end: str
 
 
-def insertion(line: int, column: int, text: str) -> tuple[str, ...]:
-    return (f"{line}G0{column}l", "i", text, "Escape")
-
-
 FILMS = (
     Film("neovim-rename", RENAMING, [("1G013l", "cw", "kilograms", "Escape")], RENAMING.replace("weight", "kilograms")),
-    Film(
-        "neovim-signature",
-        SIGNATURE,
-        [insertion(1, 13, ", timeout"), insertion(2, 25, ", timeout=timeout"), insertion(6, 26, ", 5")],
-        SIGNATURE_CHANGED,
-    ),
 )
 
 

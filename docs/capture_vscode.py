@@ -1,8 +1,8 @@
-"""Film a renaming and a changed signature in a real VS Code, walked to the end by Tab.
+"""Film a renaming in a real VS Code, walked to the end by Tab.
 
     MERCURY_VSCODE=... python docs/capture_vscode.py [SERVER COMMAND...]
 
-Writes `vscode-rename.gif` and `vscode-signature.gif` beside this file. Without a command the server
+Writes `vscode-rename.gif` beside this file. Without a command the server
 is this Python's `mercury_lsp`, with the model of the settings. Needs what the tests of the extension need
 (editors/vscode/README.md), and Pillow.
 """
@@ -59,30 +59,6 @@ def label(country):
     return country.upper()
 """
 
-SIGNATURE = """\
-def fetch(url):
-    return client.get(url)
-
-
-def refresh():
-    users = fetch("/users")
-    posts = fetch("/posts")
-    tags = fetch("/tags")
-    return users, posts, tags
-"""
-
-SIGNATURE_CHANGED = """\
-def fetch(url, timeout):
-    return client.get(url, timeout=timeout)
-
-
-def refresh():
-    users = fetch("/users", 5)
-    posts = fetch("/posts", 5)
-    tags = fetch("/tags", 5)
-    return users, posts, tags
-"""
-
 
 @dataclass(frozen=True)
 class Film:
@@ -100,23 +76,7 @@ def rename(window: Window) -> None:
     window.page.type("kilograms")
 
 
-def insertion(line: int, column: int, text: str) -> Callable[[Window], None]:
-    def insert(window: Window) -> None:
-        go(window, line, column)
-        window.page.type(text)
-
-    return insert
-
-
-FILMS = (
-    Film("vscode-rename", RENAMING, (rename,), RENAMING.replace("weight", "kilograms")),
-    Film(
-        "vscode-signature",
-        SIGNATURE,
-        (insertion(0, 13, ", timeout"), insertion(1, 25, ", timeout=timeout"), insertion(5, 26, ", 5")),
-        SIGNATURE_CHANGED,
-    ),
-)
+FILMS = (Film("vscode-rename", RENAMING, (rename,), RENAMING.replace("weight", "kilograms")),)
 
 
 def go(window: Window, line: int, column: int) -> None:

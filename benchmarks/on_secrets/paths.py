@@ -5,9 +5,7 @@ from dataclasses import replace
 
 from mercury_engine.api import FillRequest, RewriteRequest
 
-from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.history import Hunk, shown
-from mercury_lsp.completion.next_edits.judging import scoring_request
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.next_edits.rewriting import rewrite_request
 from mercury_lsp.context.context import ContextBuilder
@@ -19,7 +17,7 @@ from mercury_lsp.documents.redaction import around_lines
 from mercury_lsp.server.session import is_secret_document
 from on_secrets.corpus import Planted
 
-WAYS = ("prompt", "lookup", "snippets", "history", "rewriting", "judging")
+WAYS = ("prompt", "lookup", "snippets", "history", "rewriting")
 
 LINES_AROUND = 24
 """Ordinary lines above and below a planted secret: it lies in the cursor's chunk, beside it, or further off."""
@@ -90,10 +88,6 @@ def _next_edit_texts(snapshot: Snapshot, start: int, end: int) -> Iterator[tuple
         place = Place(snapshot, "a.py", top, top, bottom, 1.0)
         request = rewrite_request(place, (), None)
         yield "rewriting", _of_rewrite(request) if request is not None else ""
-    for at in (0, start, end):
-        site = EditSite(min(at, snapshot.length), source.slice(at, at + 4), "other")
-        scored = scoring_request(site, "", snapshot, "a.py")
-        yield "judging", _of_fill(scored) if scored is not None else ""
 
 
 def _of_fill(request: FillRequest) -> str:

@@ -58,7 +58,7 @@ class Completer:
         self._lease = engines.lease()
         self.edit_engine = EditEngine(engines, self._lease)
         self._coalescer = Coalescer()
-        self.next_edits = NextEdits(self._coalescer, self._lease.score)
+        self.next_edits = NextEdits(self._coalescer)
         self._typing: dict[str, TypingThrough] = {}
         self._ahead: asyncio.TimerHandle | asyncio.Task[None] | None = None
         """The task that looks ahead, or the timer that will start it."""

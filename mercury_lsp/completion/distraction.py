@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 
 from mercury_engine.text.brackets import string_starts
+from mercury_engine.text.common_prefix import common_prefix
 
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.documents.languages import language
@@ -16,6 +17,9 @@ NEXT_LINES = 3
 
 MIN_REPEATED_CHARS = 10
 """Shortest line that counts as repeated: `return nil` may well stand twice, `}` always does."""
+
+MIN_REPEATED_REST = 5
+"""Characters at the end of a text that the rest of the line may not end with, too."""
 
 _WORD_AT_START, _WORD_AT_END = re.compile(r"\w*"), re.compile(r"\w*$")
 _TO_DO = re.compile(r"\b(TODO|FIXME|XXX)\b")
@@ -40,6 +44,12 @@ def breaks_a_word(text: str, context: CompletionContext) -> bool:
 def runs_into_the_rest(text: str, context: CompletionContext) -> bool:
     """The text ends with a closing bracket right before a word, as in `close(door)close(door)`."""
     return bool(re.search(r"[)\]]\Z", text) and re.match(r"\w", context.line_suffix))
+
+
+def repeats_the_rest(text: str, context: CompletionContext) -> bool:
+    """The text ends like the rest of the line, so that it would stand there twice."""
+    ours, theirs = text.rstrip(), context.line_suffix.rstrip()
+    return common_prefix(reversed(ours), reversed(theirs)) >= MIN_REPEATED_REST
 
 
 def repeats_a_next_line(text: str, context: CompletionContext) -> bool:
@@ -97,6 +107,7 @@ def has_to_do(text: str, context: CompletionContext) -> bool:
 RULES: tuple[Callable[[str, CompletionContext], bool], ...] = (
     breaks_a_word,
     runs_into_the_rest,
+    repeats_the_rest,
     repeats_a_next_line,
     repeats_a_header,
     comments_on_a_body,

@@ -34,20 +34,11 @@ class RenamingProgress:
     total: int
     remaining: int
     """Places that still have the old name, the offered one included."""
-    closed_places: int = 0
-    closed_files: int = 0
-    """How many of them are in files that aren't open, and how many files those are."""
 
     @property
     def label(self) -> str:
         """A line for the user."""
-        closed = f"; {in_closed_files(self.closed_places, self.closed_files)}" if self.closed_places else ""
-        return f"rename {self.old} to {self.new} ({self.number} of {self.total}{closed})"
-
-
-def in_closed_files(places: int, files: int) -> str:
-    """Words for so many places in so many files that aren't open."""
-    return f"{places} place{'s' * (places > 1)} in {files} closed file{'s' * (files > 1)}"
+        return f"rename {self.old} to {self.new} ({self.number} of {self.total})"
 
 
 @dataclass(frozen=True, slots=True)

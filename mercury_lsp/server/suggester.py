@@ -16,7 +16,7 @@ from mercury_lsp.completion.next_edits import Diagnostic, RenamedDocument, Renam
 from mercury_lsp.completion.next_edits.checks import is_complete
 from mercury_lsp.completion.next_edits.diagnostics import NO_EVIDENCE, Evidence
 from mercury_lsp.completion.next_edits.history import Hunk
-from mercury_lsp.completion.next_edits.next_place import broken_places, next_place, place_by_key, unfit_places
+from mercury_lsp.completion.next_edits.next_place import broken_places, next_place, place_by_key
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Snapshot
@@ -84,6 +84,19 @@ class Suggester:
         edited = found[0].elsewhere or snapshot if found else snapshot
         return (found, edited) if self.are_current([snapshot, edited]) else ([], snapshot)
 
+    def goes_on(self, uri: str, at: types.Position) -> bool:
+        """Whether the user's last change is known to go on elsewhere, so that no fill at the cursor `at` is wanted.
+
+        Raises UnknownDocument.
+        """
+        documents = self._session.documents
+        if self._is_left_alone(uri) or not self._allows_next_edits(documents.snapshot(uri)):
+            return False
+        snapshot = documents.parsed(uri)
+        others = self._others(uri) if self._editor.capabilities.takes_edits_elsewhere else ()
+        surroundings = self._session.surroundings(uri, at.line)
+        return self._session.completer.next_edits.goes_on(snapshot, documents.path(uri), others, surroundings)
+
     async def next_place(self, uri: str, at: types.Position | None = None) -> Place | None:
         """Where the user probably edits next: far from the cursor `at`, or anywhere without it, because they asked.
 
@@ -122,15 +135,13 @@ class Suggester:
             self._session.diagnostics.asked_about(snapshot, lines)
 
     def _places(self, snapshot: Snapshot, surroundings: Surroundings) -> Sequence[Place]:
-        """Calls that no longer fit, else errors reported of the documents as they are, or else what the head ranks."""
+        """Errors reported of the documents as they are, or else what the head ranks."""
 
         def evidence(document: Snapshot) -> Evidence:
             found = surroundings.evidence(document)
             return found if found.is_current else NO_EVIDENCE
 
         around = [(snapshot, self._session.documents.path(snapshot.uri)), *self._others(snapshot.uri)]
-        if places := list(unfit_places(around, surroundings.hunks)):
-            return places
         if places := list(broken_places(around, surroundings.hunks, evidence)):
             return places
         ranked = surroundings.rank()

@@ -42,7 +42,7 @@ from mercury_engine.places.head import Ranking
 from tree_sitter import Parser, Tree
 
 from mercury_lsp.commands.stdio import serve
-from mercury_lsp.completion.next_edits import proposals, region_edits
+from mercury_lsp.completion.next_edits import region_edits
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.indexed_document import IndexedDocument
 from mercury_lsp.completion.next_edits.places import Places, RankedPlaces
@@ -211,8 +211,6 @@ if __name__ == "__main__":
         region_edits.MIN_PLACE_CHANCE = 0.0
     if "--place" in sys.argv:
         Places.rank = always(sys.argv[sys.argv.index("--place") + 1])
-    else:
-        proposals.MIN_PLACE_CHANCE = 0.0
     if "--larger" in sys.argv:
         larger_model.COMMAND = [sys.executable, sys.argv[sys.argv.index("--larger") + 1]]
     BEYOND_LSP["test/text"] = text

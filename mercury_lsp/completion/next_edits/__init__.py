@@ -1,11 +1,10 @@
-"""Next edits: where the user is first, elsewhere second, one at a time.
+"""Next edits: what follows from what the user did, one at a time.
 
-What the user did in all files (history.py) is what a model reads when it rewrites the region around the cursor, and
-places that a head ranks (region_edits.py, rewriting.py, places.py). Edits also become changes (change.py,
-change_log.py), a change a replacement of whole words or calls (replacement.py, calls.py), and rules find where it goes
-on (repeated_change.py, mirroring.py, signatures.py); the model judges what isn't exact (proposals.py, judging.py), and
-a renaming is walked to its end (renaming.py). Errors that appeared since say where to look, too (diagnostics.py). What
-is never shown is in filters.py, what became of offers in ledger.py.
+What the user did in all files (history.py) is read as examples; a change made twice goes on where the same text
+stands (examples.py, pairs.py). The last change may be a renaming (change.py, change_log.py, replacement.py), which is
+walked to its end (repeatable_edits.py, edit_sites.py, renaming.py). A model rewrites the region around the cursor, and
+places that a head ranks or errors point to (region_edits.py, rewriting.py, places.py, diagnostics.py). What is never
+shown is in filters.py, what became of offers in ledger.py.
 """
 
 from mercury_lsp.completion.next_edits.diagnostics import Diagnostic, Diagnostics
@@ -15,10 +14,8 @@ from mercury_lsp.completion.next_edits.next_edits import NextEdits
 from mercury_lsp.completion.next_edits.places import Places
 from mercury_lsp.completion.next_edits.region_edits import Surroundings
 from mercury_lsp.completion.next_edits.renaming import RenamedDocument, Renaming
-from mercury_lsp.completion.next_edits.repeated_change import Closed
 
 __all__ = [
-    "Closed",
     "Diagnostic",
     "Diagnostics",
     "EditSite",

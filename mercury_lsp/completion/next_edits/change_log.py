@@ -49,7 +49,7 @@ class ChangeLog:
     def replacement(self, snapshot: Snapshot) -> Replacement | None:
         """The last change as a replacement; a renamed word counts without the text typed after it."""
         word = replacement_of(self._word, snapshot) if self._word is not None else None
-        if word is not None and word.is_of_name and not _GOES_ON.match(snapshot.slice(word.end, word.end + 2)):
+        if word is not None and not _GOES_ON.match(snapshot.slice(word.end, word.end + 2)):
             return word
         return replacement_of(self._last, snapshot) if self._last is not None else None
 

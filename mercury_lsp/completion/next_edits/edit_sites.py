@@ -5,8 +5,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
-from mercury_lsp.completion.next_edits.calls import calls, with_same_change
-from mercury_lsp.completion.next_edits.replacement import MAX_REPLACEMENT_CHARS, Replacement
+from mercury_lsp.completion.next_edits.replacement import Replacement
 from mercury_lsp.completion.next_edits.syntax_kind import (
     FIELD_LANGUAGES,
     SHELLS,
@@ -23,9 +22,6 @@ SEARCH_REACH_CHARS = 100_000
 
 MAX_CLASSIFIED_OCCURRENCES = 200
 """Occurrences whose syntactic kind is determined, at some 20 microseconds each."""
-
-_NAME = re.compile(r"[^\W\d]\w*")
-_ENDS_IN_WORD = re.compile(r"\w\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +60,14 @@ def joined(sites: Sequence[EditSite], snapshot: Snapshot) -> EditSite:
 
 
 def syntax_kind(replacement: Replacement, snapshot: Snapshot) -> SyntaxKind | None:
-    """The kind of the changed name or call; None if it is neither, or the document is not parsed (yet).
+    """The kind of the changed name; None if it is none, or the document is not parsed (yet).
 
     A use of a member has the kind of its declaration, if there is one in the document.
     """
     if snapshot.tree is None or not snapshot.is_parsed:
         return None
-    name = replacement.old if replacement.is_of_name else None
-    kind = kind_at(snapshot, _name_in(replacement.new, replacement.start), name)
-    if kind is None or kind.is_shorthand or (kind.is_defined and replacement.calls):
-        return None
-    return _as_declared(kind, replacement, snapshot) if replacement.is_of_name else kind
+    kind = kind_at(snapshot, replacement.start, replacement.old)
+    return None if kind is None or kind.is_shorthand else _as_declared(kind, replacement, snapshot)
 
 
 def _as_declared(kind: SyntaxKind, replacement: Replacement, snapshot: Snapshot) -> SyntaxKind:
@@ -106,16 +99,14 @@ def find_sites(
     snapshot: Snapshot,
     most: int = MAX_CLASSIFIED_OCCURRENCES,
 ) -> Iterator[EditSite]:
-    """Occurrences of the old text as a name of this kind and scope, in whole words, or calls of its name.
+    """Occurrences of the old name with this kind and scope, in whole words.
 
-    Those after the change come first, then those before it, each nearest first; an occurrence that is already part of
-    the new text is left out. At most the first `most` occurrences are looked at.
+    Those after the change come first, then those before it, each nearest first. At most the first `most` occurrences
+    are looked at.
     """
-    found: list[tuple[EditSite, SyntaxKind]] = []
-    for site in islice(_occurrences(replacement, snapshot, _reach(replacement, scope, snapshot)), most):
-        other = kind_at(snapshot, _name_in(site.old, site.start))
-        if other is not None and not (other.is_defined and replacement.calls):
-            found.append((site, other))
+    sites = islice(_occurrences(replacement, snapshot, _reach(replacement, scope, snapshot)), most)
+    kinds = ((site, kind_at(snapshot, site.start)) for site in sites)
+    found = [(site, kind) for site, kind in kinds if kind is not None]
     if kind.is_field and len([each for _, each in found if each.is_field]) > (not _is_field(replacement, snapshot)):
         return  # two structures have a field of this name
     yield from sites_of_kind(found, kind, scope, snapshot)
@@ -174,47 +165,11 @@ def occurs_elsewhere(
     return any(site.start not in except_at for site in find_sites(unchanged, kind, scope, snapshot))
 
 
-def _name_in(text: str, start: int) -> int:
-    """The offset of the first name in a text that starts at `start`."""
-    found = _NAME.search(text)
-    return start + (found.start() if found else 0)
-
-
 def _occurrences(replacement: Replacement, snapshot: Snapshot, reach: tuple[int, int]) -> Iterator[EditSite]:
-    """Occurrences of the old text within reach, except those that are already part of the new text."""
-    pattern = _call(replacement.calls[0].name) if replacement.calls else _whole(replacement.old)
+    """Occurrences of the old name within reach, those after the change first, each nearest first."""
+    pattern = re.compile(rf"(?<!\w){re.escape(replacement.old)}(?!\w)")
     first, last = reach
-    text_before = snapshot.slice(first, replacement.start)
-    text_after = snapshot.slice(replacement.end, last)
-    after = (replacement.end + found.start() for found in pattern.finditer(text_after))
-    before = [first + found.start() for found in pattern.finditer(text_before)]
+    after = (replacement.end + found.start() for found in pattern.finditer(snapshot.slice(replacement.end, last)))
+    before = [first + found.start() for found in pattern.finditer(snapshot.slice(first, replacement.start))]
     for at in chain(after, reversed(before)):
-        site = (
-            _call_at(replacement, snapshot, at) if replacement.calls else EditSite(at, replacement.old, replacement.new)
-        )
-        if site is not None and (site.old == site.new or not _is_part_of_new(site, snapshot)):
-            yield site
-
-
-def _call_at(replacement: Replacement, snapshot: Snapshot, at: int) -> EditSite | None:
-    """The call that starts at an offset, if the change applies to it."""
-    assert replacement.calls is not None
-    _, end = snapshot.source.line_bounds(at)
-    found = (call for call in calls(snapshot.slice(at, min(end, at + MAX_REPLACEMENT_CHARS))) if call.start == 0)
-    call = next(found, None)
-    new = with_same_change(*replacement.calls, call) if call is not None else None
-    return EditSite(at, call.text, new) if call is not None and new is not None else None
-
-
-def _call(name: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<!\w){re.escape(name)}\(")
-
-
-def _whole(text: str) -> re.Pattern[str]:
-    left, right = (r"(?<!\w)" if _NAME.match(text) else ""), (r"(?!\w)" if _ENDS_IN_WORD.search(text) else "")
-    return re.compile(left + re.escape(text) + right)
-
-
-def _is_part_of_new(site: EditSite, snapshot: Snapshot) -> bool:
-    starts = (site.start - found.start() for found in re.finditer(f"(?={re.escape(site.old)})", site.new))
-    return any(snapshot.slice(start, start + len(site.new)) == site.new for start in starts)
+        yield EditSite(at, replacement.old, replacement.new)

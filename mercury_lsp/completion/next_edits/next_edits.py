@@ -1,22 +1,20 @@
-"""Offers the next edit: by exact rules, in the region at hand, by rules that guess, or at a likely place."""
+"""Offers the next edit: by exact rules, in the region at hand, or at a likely place elsewhere."""
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
-from itertools import chain
+from functools import cache
 from threading import Event
 
 from mercury_lsp.completion.coalescing import Coalescer, Feature, SharedAnswer, SuggestionRequest
-from mercury_lsp.completion.next_edits.checks import is_complete, only_moves_white_space
+from mercury_lsp.completion.next_edits.checks import only_moves_white_space
 from mercury_lsp.completion.next_edits.filters import objection
-from mercury_lsp.completion.next_edits.judging import MIN_PROBABILITY, MIN_REPEATED_PROBABILITY, hunk_block
+from mercury_lsp.completion.next_edits.history import shown
 from mercury_lsp.completion.next_edits.ledger import Ledger
-from mercury_lsp.completion.next_edits.line_pairs import next_lines
-from mercury_lsp.completion.next_edits.mirroring import mirrored
 from mercury_lsp.completion.next_edits.next_place import apart, broken_places
+from mercury_lsp.completion.next_edits.pairs import paired_sites
 from mercury_lsp.completion.next_edits.places import Place, RankedPlaces
-from mercury_lsp.completion.next_edits.proposals import Proposal, ScoreTexts, by_evidence, first_likely, likely_by_place
+from mercury_lsp.completion.next_edits.proposals import Proposal, by_evidence, first_shown
 from mercury_lsp.completion.next_edits.region_edits import (
     MAX_PLACES,
     MIN_PLACE_CHANCE,
@@ -27,16 +25,12 @@ from mercury_lsp.completion.next_edits.region_edits import (
 )
 from mercury_lsp.completion.next_edits.renaming import RenamedDocument, Renaming, renamed
 from mercury_lsp.completion.next_edits.repeatable_edits import RepeatableEdits
-from mercury_lsp.completion.next_edits.repeated_change import NOTHING_CLOSED, Closed, Others, RepeatedChange
+from mercury_lsp.completion.next_edits.repeated_change import Others, RepeatedChange
 from mercury_lsp.completion.next_edits.replacement import Replacement
-from mercury_lsp.completion.next_edits.signatures import call_sites, signatures
 from mercury_lsp.completion.suggestions import Source, Suggestion
 from mercury_lsp.documents.document import Edit, Snapshot
 
 logger = logging.getLogger(__name__)
-
-SITES_JUDGED_UNASKED = 4
-"""Sites that the model judges when the editor asks on its own; 0.15 s each with a warm KV cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +43,6 @@ class _Question:
     """None if the user asks."""
     others: Others
     around: Surroundings
-    closed: Closed = NOTHING_CLOSED
     cancel: Event = field(default_factory=Event)
 
     @property
@@ -64,8 +57,8 @@ class _Question:
 class NextEdits:
     """Next edits for all open documents of one connection; to be used from the event loop's thread."""
 
-    def __init__(self, coalescer: Coalescer, score: ScoreTexts):
-        self._coalescer, self._score = coalescer, score
+    def __init__(self, coalescer: Coalescer):
+        self._coalescer = coalescer
         self._documents: dict[str, RepeatableEdits] = {}
         self._ledger = Ledger()
         self.regions = RegionEdits(self._ledger)
@@ -93,12 +86,16 @@ class NextEdits:
         path: str = "",
         others: Others = (),
         around: Surroundings = NO_SURROUNDINGS,
-        closed: Closed = NOTHING_CLOSED,
     ) -> bool:
         """Whether rules or a model may find an edit, should the user ask."""
         if self.regions.rewrite is not None and around.hunks:
             return True
-        return next(self._proposals(_Question(snapshot, path, None, others, around, closed)), None) is not None
+        return next(self._proposals(_Question(snapshot, path, None, others, around)), None) is not None
+
+    def goes_on(self, snapshot: Snapshot, path: str, others: Others, around: Surroundings) -> bool:
+        """Whether the user has just made a change for the second time that goes on elsewhere; asks no model."""
+        asked = _Question(snapshot, path, None, others, around)
+        return next(self._paired(asked), None) is not None
 
     def renamed_declaration(self, snapshot: Snapshot, others: Others, cursor: int | None) -> tuple[str, str] | None:
         """The old name, and the document's uri, of a renaming that files that aren't open may need, too.
@@ -143,67 +140,49 @@ class NextEdits:
         cursor: int | None,
         surroundings: Callable[[], Surroundings] | None = None,
         others: Callable[[], Others] = tuple,
-        closed: Closed = NOTHING_CLOSED,
     ) -> list[Suggestion]:
         """The next edit, if there is one; the model sees `path` in a comment.
 
-        `others` are documents, with their paths, in which edits may be offered too; `closed` are files. `cursor` is the
-        cursor's offset if the editor asks on its own, None if the user does. Raises Cancelled when a newer request
+        `others` are documents, with their paths, in which edits may be offered too. `cursor` is the cursor's
+        offset if the editor asks on its own, None if the user does. Raises Cancelled when a newer request
         supersedes this one, and whatever the engine raises.
         """
         around = surroundings() if surroundings is not None else NO_SURROUNDINGS
-        asked = _Question(snapshot, path, cursor, others(), around, closed)
+        asked = _Question(snapshot, path, cursor, others(), around)
         request = SuggestionRequest(feature, snapshot, cursor or 0, cursor is None, is_next_edit=True)
         self._coalescer.cancel_where(request.supersedes)
         return await self._coalescer.answer(request, lambda: SharedAnswer.of(self._search(asked), asked.cancel))
 
     async def _search(self, asked: _Question) -> list[Suggestion]:
-        """What is found first: by exact rules, in the region at hand, by rules that guess, at likely places."""
+        """What is found first: by exact rules, in the region at hand, at likely places."""
         self.silence = silence = list[str]()
-        rank = cache(asked.around.rank)
-        proposals = by_evidence(list(self._proposals(asked)), asked.around.evidence)
-        exact = [each for each in proposals if not each.is_guess]
-        guesses = [each for each in proposals if each.is_guess]
+        if found := self._by_rules(asked):
+            return found
         at_hand = regions_at_hand(asked.snapshot, asked.path, asked.cursor_line, asked.around.hunks)
-        steps: Sequence[Callable[[], Awaitable[list[Suggestion]]]] = (
-            partial(self._by_rules, asked, exact),
-            partial(self._by_model, asked, at_hand, "region"),
-            lambda: self._by_rules(asked, guesses if asked.cursor is None else likely_by_place(guesses, rank())),
-            lambda: self._by_model(asked, self._places(asked, at_hand, rank()), "place"),
-        )
-        for step in steps:
-            if found := await step():
-                return found
+        if found := await self._by_model(asked, at_hand, "region"):
+            return found
+        if found := await self._by_model(asked, self._places(asked, at_hand, asked.around.rank()), "place"):
+            return found
         if self.regions.rewrite is None:
             silence.append("the model in use rewrites no regions")
         logger.info("no next edit: %s", "; ".join(silence))
         return []
 
-    async def _by_rules(self, asked: _Question, proposals: Sequence[Proposal]) -> list[Suggestion]:
-        """The first of the rules' proposals that the model finds likely enough."""
-        most = len(proposals) if asked.cursor is None else SITES_JUDGED_UNASKED
-        found = await first_likely(proposals, most, self._score, self.silence, asked.cancel) if proposals else None
-        if found is None:
+    def _by_rules(self, asked: _Question) -> list[Suggestion]:
+        """The first of the rules' proposals that may be shown; those for lines with new errors come first."""
+        proposals = by_evidence(self._proposals(asked), cache(asked.around.evidence))
+        if (found := first_shown(proposals, self.silence)) is None:
             return []
         proposal, suggestion = found
         self._ledger.offer(suggestion.id, proposal.snapshot.uri, proposal.sites)
-        return [
-            suggestion
-            if proposal.snapshot.uri == asked.snapshot.uri
-            else replace(suggestion, elsewhere=proposal.snapshot)
-        ]
+        return [_in_document(suggestion, proposal.snapshot, asked)]
 
     async def _by_model(self, asked: _Question, regions: Sequence[Place], source: Source) -> list[Suggestion]:
         """The first edit of the regions' rewrites that may be shown."""
         if not asked.around.hunks or not regions:
             return []
         found = await self.regions.first(regions, asked.around, asked.cursor_line, source, self.silence, asked.cancel)
-        if found is None:
-            return []
-        region, suggestion = found
-        return [
-            suggestion if region.snapshot.uri == asked.snapshot.uri else replace(suggestion, elsewhere=region.snapshot)
-        ]
+        return [] if found is None else [_in_document(found[1], found[0].snapshot, asked)]
 
     def _places(self, asked: _Question, at_hand: Sequence[Place], ranked: RankedPlaces | None) -> list[Place]:
         """Places elsewhere that are worth a rewrite: lines in which an error appeared, and the likeliest ones."""
@@ -228,56 +207,35 @@ class NextEdits:
                 yield each
 
     def _found(self, asked: _Question) -> Iterator[Proposal]:
-        """What the rules find, best first."""
-        snapshot, replacement = asked.snapshot, None
+        """What the rules find, best first: what the user has done twice, then renamings."""
+        snapshot, step, replacement = asked.snapshot, None, None
         repeatable = self._documents.get(snapshot.uri)
         if repeatable is not None and (replacement := repeatable.replacement(snapshot)) is not None:
+            step = RepeatedChange(repeatable, replacement, snapshot, asked.path, asked.others)
             if asked.cursor is not None and repeatable.is_unfinished(replacement, asked.cursor):
                 return
-            step = RepeatedChange(repeatable, replacement, snapshot, asked.path, asked.others, asked.closed)
-            yield from step.here(invoked=asked.cursor is None)
-            yield from step.elsewhere()
-        if (begun := self._origin(snapshot, replacement, asked.others)) is not None:
+        for each in self._paired(asked):
+            if step is None or not step.covers(each):
+                yield each
+        begun = self._origin(snapshot, replacement, asked.others)
+        if step is not None:
+            goes_on = begun is not None and step.replacement.is_same(begun.replacement)
+            yield from step.proposals(invoked=goes_on or asked.cursor is None)
+        if begun is not None:
             around = [each for each in asked.documents if each[0].uri != begun.snapshot.uri]
-            yield from replace(begun, others=around, closed=asked.closed).elsewhere()
-        if self._is_complete(asked):
-            for each in chain(self._called(asked), self._in_next_line(asked), self._mirrored(asked)):
-                if not self._ledger.is_declined(each.snapshot.uri, each.sites[0]):
-                    yield each
+            yield from replace(begun, others=around).elsewhere()
 
-    @staticmethod
-    def _is_complete(asked: _Question) -> bool:
-        """Whether the last change parses, if it was made in the document at hand."""
-        hunks = asked.around.hunks
-        return not hunks or hunks[-1].uri != asked.snapshot.uri or is_complete(hunks[-1], asked.snapshot)
-
-    def _called(self, asked: _Question) -> Iterator[Proposal]:
-        """Calls that follow a changed parameter list in the latest hunk's document."""
+    def _paired(self, asked: _Question) -> Iterator[Proposal]:
+        """The last change where it goes on, if the user has made it twice."""
         hunks = asked.around.hunks
         origin = next((each for each, _ in asked.documents if hunks and each.uri == hunks[-1].uri), None)
-        for signature in signatures(hunks, origin) if origin is not None else ():
-            for snapshot, path in asked.documents:
-                for site in call_sites(signature, hunks, snapshot):
-                    yield Proposal(snapshot, path, (site,), "", 0.0, is_guess=False)
-
-    def _in_next_line(self, asked: _Question) -> Iterator[Proposal]:
-        """The replacement that the user has made in two lines beside each other, in the next one."""
-        for hunk, site in next_lines(asked.around.hunks, asked.snapshot):
-            if block := hunk_block(hunk, asked.snapshot.uri):
-                least = MIN_REPEATED_PROBABILITY
-                yield Proposal(asked.snapshot, asked.path, (site,), block, least, is_guess=False)
-
-    def _mirrored(self, asked: _Question) -> Iterator[Proposal]:
-        """The changes of the latest hunks in lines like theirs; of one example it is a guess."""
-        hunks = asked.around.hunks
-        for snapshot, path in asked.documents:
-            for found in mirrored(hunks, snapshot):
-                is_pair = found.examples > 1 and found.hunk.uri == snapshot.uri
-                least = MIN_REPEATED_PROBABILITY if is_pair else MIN_PROBABILITY
-                block = hunk_block(found.hunk, snapshot.uri)
-                for site in found.sites if block else ():
-                    if objection(snapshot, site.start, site.end, site.new, hunks) is None:
-                        yield Proposal(snapshot, path, (site,), block, least, is_guess=not is_pair)
+        if origin is None:
+            return
+        for snapshot, _ in asked.documents:
+            for hunk, site in paired_sites(hunks, snapshot, origin):
+                is_open = bool(shown([hunk], snapshot.uri)) and not self._ledger.is_declined(snapshot.uri, site)
+                if is_open and objection(snapshot, site.start, site.end, site.new, hunks) is None:
+                    yield Proposal(snapshot, (site,))
 
     def _origin(self, snapshot: Snapshot, replacement: Replacement | None, others: Others) -> RepeatedChange | None:
         """The renaming begun in the document changed before this one, unless something else was changed here since."""
@@ -291,3 +249,8 @@ class NextEdits:
         if begun is None or (is_edited_since and (replacement is None or not replacement.is_same(begun))):
             return None
         return RepeatedChange(repeatable, begun, *origin, ())
+
+
+def _in_document(suggestion: Suggestion, edited: Snapshot, asked: _Question) -> Suggestion:
+    """The suggestion with the document that it edits, if that isn't the one asked about."""
+    return suggestion if edited.uri == asked.snapshot.uri else replace(suggestion, elsewhere=edited)

@@ -8,7 +8,6 @@ from mercury_lsp.completion.next_edits.checks import parses
 from mercury_lsp.completion.next_edits.diagnostics import Evidence
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.places import Place
-from mercury_lsp.completion.next_edits.signatures import signatures, unfit_calls
 from mercury_lsp.completion.suggestions import Position
 from mercury_lsp.documents.document import Snapshot
 
@@ -23,18 +22,7 @@ MIN_DISTANCE_LINES = 8
 
 
 CERTAIN_CHANCE = 1.0
-"""Chance of a call that no longer fits the function it calls, and of an error that appeared after the user's change:
-they must change, though it isn't known how."""
-
-
-def unfit_places(documents: Sequence[tuple[Snapshot, str]], hunks: Sequence[Hunk]) -> Iterator[Place]:
-    """The calls in documents, with their paths, that no longer fit a parameter list in the latest hunk's document."""
-    origin = next((snapshot for snapshot, _ in documents if hunks and snapshot.uri == hunks[-1].uri), None)
-    for signature in signatures(hunks, origin) if origin is not None else ():
-        for snapshot, path in documents:
-            for start in unfit_calls(signature, hunks, snapshot):
-                line = snapshot.source.line_of(start)
-                yield Place(snapshot, path, line, line, line + 1, CERTAIN_CHANCE)
+"""Chance of an error that appeared after the user's change: it must change, though it isn't known how."""
 
 
 def broken_places(

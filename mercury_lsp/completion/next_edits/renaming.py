@@ -44,16 +44,6 @@ class Renaming:
         return len(self.left) + sum(len(each.sites) for each in self.elsewhere)
 
     @property
-    def closed_files(self) -> int:
-        """Files that aren't open with places that are left."""
-        return sum(each.snapshot.is_on_disk for each in self.elsewhere)
-
-    @property
-    def closed_places(self) -> int:
-        """Places that are left in files that aren't open."""
-        return sum(len(each.sites) for each in self.elsewhere if each.snapshot.is_on_disk)
-
-    @property
     def total(self) -> int:
         """All places."""
         return self.made + self.remaining
@@ -76,7 +66,7 @@ def renaming_of(replacement: Replacement, kind: SyntaxKind, scope: int | None, s
     """
     is_known = scope is not None or kind.is_field or kind.is_own_member or kind.is_defined
     is_known = is_known or kind.role in ("name", "command")
-    if not replacement.is_of_name or kind.role == "key" or not is_known:
+    if kind.role == "key" or not is_known:
         return None
     left = find_sites(replacement, kind, scope, snapshot, MAX_RENAMED_PLACES)
     unchanged = Replacement(replacement.new, replacement.new, replacement.start)

@@ -77,14 +77,14 @@ class RepeatableEdits:
 
     def is_unfinished(self, replacement: Replacement, cursor: int) -> bool:
         """Whether the cursor is in the new text and the user seems to be still typing or erasing it."""
-        if replacement.calls is not None or not replacement.start <= cursor <= replacement.end:
+        if not replacement.start <= cursor <= replacement.end:
             return False
         new = replacement.new
         return not self._change_log.is_growing or len(new) < MIN_FINISHED_NAME_CHARS or replacement.old.startswith(new)
 
     def sites(self, replacement: Replacement, snapshot: Snapshot, invoked: bool) -> list[EditSite]:
         """The sites found by rules alone, in the order to offer them; fewer if the user did not ask."""
-        is_single_use = self._is_use and not invoked and not self.is_walked(replacement, snapshot)
+        is_single_use = self._is_use and not invoked and not self._same_before(replacement, snapshot)
         if self._is_switch or is_single_use or (kind := self._kind(replacement, snapshot)) is None:
             return []
         found = find_sites(replacement, kind, self._scope, snapshot)
@@ -129,40 +129,35 @@ class RepeatableEdits:
         """
         kind = self._kind(replacement, snapshot)
         is_known = kind is not None and (self._scope is None or kind.is_field)
-        if not is_known or self._is_switch or not replacement.is_of_name:
+        if not is_known or self._is_switch:
             return False
         same = (each for each in self._change_log.finished(snapshot) if each.is_same(replacement))
         return any(self.is_declaration(each, snapshot) for each in (replacement, *same))
 
     def is_declaration(self, replacement: Replacement, snapshot: Snapshot) -> bool:
         """Whether the change renamed a function, a type, a member or a name of the file where it is declared."""
-        kind = kind_at(snapshot, replacement.start) if replacement.is_of_name else None
+        kind = kind_at(snapshot, replacement.start)
         return kind is not None and (
             kind.is_defined or kind.is_field or kind.is_declared or (kind.is_bound and not kind.enclosing)
         )
 
     def is_binding(self, replacement: Replacement, snapshot: Snapshot) -> bool:
         """Whether the change renamed a name where it is declared or bound, as a parameter is; uses must follow."""
-        kind = kind_at(snapshot, replacement.start) if replacement.is_of_name else None
+        kind = kind_at(snapshot, replacement.start)
         return kind is not None and (kind.is_bound or self.is_declaration(replacement, snapshot))
 
-    def is_bound_locally(self, replacement: Replacement, snapshot: Snapshot) -> bool:
-        """Whether the change renamed a local name where it is bound: its uses are undefined until they follow."""
-        kind = kind_at(snapshot, replacement.start) if replacement.is_of_name else None
-        return kind is not None and kind.is_bound and bool(kind.enclosing) and self._scope is not None
-
-    def is_walked(self, replacement: Replacement, snapshot: Snapshot) -> bool:
-        """Whether the user has renamed a local name or a member of the class in two places, so all others must follow.
-
-        To stop halfway would leave a name undefined.
-        """
-        return bool(self._scope is not None and replacement.is_of_name and self._same_before(replacement, snapshot))
+    def must_go_on(self, replacement: Replacement, snapshot: Snapshot) -> bool:
+        """Whether the name was renamed where it is bound, or in two places: to stop there would leave it undefined."""
+        if self._is_switch or self._kind(replacement, snapshot) is None:
+            return False
+        return self.is_binding(replacement, snapshot) or self._same_before(replacement, snapshot)
 
     def _same_before(self, replacement: Replacement, snapshot: Snapshot) -> bool:
         """Whether an earlier change in the scope, which still stands, was the same."""
         earlier = (each for each in self._change_log.finished(snapshot) if each.is_same(replacement))
         kinds = (self._kind(each, snapshot) for each in earlier)
-        return any(kind is not None and self._scope in (*kind.enclosing, *kind.classes) for kind in kinds)
+        scopes = (None if kind is None else (None, *kind.enclosing, *kind.classes) for kind in kinds)
+        return any(each is not None and self._scope in each for each in scopes)
 
     def _continues(self, replacement: Replacement, kind: SyntaxKind) -> bool:
         """Whether it repeats the last replacement where the name means the same."""
@@ -172,16 +167,12 @@ class RepeatableEdits:
 
     def _start_over(self, replacement: Replacement, kind: SyntaxKind, snapshot: Snapshot) -> None:
         """Start over with a replacement made for the first time."""
-        self._scope, self._is_switch, self._is_use = None, False, False
-        if replacement.calls is not None:
-            return
-        self._scope = kind.scope
-        if replacement.is_of_name:
-            earlier = [each for each in self._change_log.finished(snapshot) if each.is_same(replacement)]
-            offsets = [each.start for each in (*earlier, replacement)]
-            for each in (*earlier, replacement):
-                if (kind_there := self._kind(each, snapshot)) is not None:
-                    self._rename(each, kind_there, snapshot, offsets)
+        self._scope, self._is_switch, self._is_use = kind.scope, False, False
+        earlier = [each for each in self._change_log.finished(snapshot) if each.is_same(replacement)]
+        offsets = [each.start for each in (*earlier, replacement)]
+        for each in (*earlier, replacement):
+            if (kind_there := self._kind(each, snapshot)) is not None:
+                self._rename(each, kind_there, snapshot, offsets)
 
     def _rename(self, replacement: Replacement, kind: SyntaxKind, snapshot: Snapshot, offsets: Container[int]) -> None:
         """Determine the scope of a renaming that the user has made at these offsets, last of them here."""

@@ -1,9 +1,8 @@
-"""A change that the user has made, at its other places: in its document, in other open ones, and in closed files."""
+"""A renaming that the user has begun, at its other places: in its document and in other open ones."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mercury_lsp.completion.next_edits.judging import MIN_PROBABILITY, MIN_RENAMED_PROBABILITY, change_block
 from mercury_lsp.completion.next_edits.proposals import Proposal, by_line
 from mercury_lsp.completion.next_edits.renaming import Renaming
 from mercury_lsp.completion.next_edits.repeatable_edits import RepeatableEdits
@@ -16,55 +15,38 @@ Others = Sequence[tuple[Snapshot, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
-    """Files that aren't open, in which a renaming goes on, with their paths."""
-
-    files: Others = ()
-    are_offered: bool = True
-    """Whether the client can show an edit in them; otherwise their places are counted only."""
-
-
-NOTHING_CLOSED = Closed()
-
-
-@dataclass(frozen=True, slots=True)
 class RepeatedChange:
-    """A replacement in a document at `path`, and other documents with their paths."""
+    """A renaming in a document at `path`, and other documents with their paths."""
 
     repeatable: RepeatableEdits
     replacement: Replacement
     snapshot: Snapshot
     path: str
     others: Others
-    closed: Closed = NOTHING_CLOSED
 
-    def here(self, invoked: bool) -> Iterator[Proposal]:
-        """The change at its other sites in the document, those of one line at once if a name was renamed.
+    def proposals(self, invoked: bool) -> Iterator[Proposal]:
+        """The renaming at its other places, those of one line at once.
 
-        A renaming under way is not judged: the name is undefined where it stops.
+        Unasked only if it was begun where the name is bound, or made twice: from a use alone it may be another name.
         """
-        repeatable, replacement, snapshot = self.repeatable, self.replacement, self.snapshot
-        if not (sites := repeatable.sites(replacement, snapshot, invoked)):
+        if not (invoked or self.repeatable.must_go_on(self.replacement, self.snapshot)):
             return
-        is_local = repeatable.is_bound_locally(replacement, snapshot)
-        least = 0.0 if is_local or repeatable.is_walked(replacement, snapshot) else self._least
-        block = change_block(replacement, snapshot)
-        is_guess = least > 0 and self._is_guess
-        lines = by_line(sites, snapshot) if replacement.is_of_name else ([site] for site in sites)
-        for line in lines:
-            yield Proposal(snapshot, self.path, tuple(line), block, least, self.progress, is_guess)
+        for line in by_line(self.repeatable.sites(self.replacement, self.snapshot, invoked), self.snapshot):
+            yield Proposal(self.snapshot, tuple(line), self.progress)
+        yield from self.elsewhere()
+
+    def covers(self, other: Proposal) -> bool:
+        """Whether the renaming, which knows scopes, decides about an edit of its document that renames the same."""
+        site, names = other.site, (self.replacement.old, self.replacement.new)
+        is_same = other.snapshot.uri == self.snapshot.uri and (site.old, site.new) == names
+        return is_same and self.repeatable.must_go_on(self.replacement, self.snapshot)
 
     def elsewhere(self) -> Iterator[Proposal]:
         """The renaming in other documents."""
-        renaming = self._renaming if self.others or self.closed.files else None
-        if renaming is None:
-            return
-        block, is_guess = change_block(self.replacement, self.snapshot), self._is_guess
-        for each in renaming.elsewhere:
-            if each.snapshot.is_on_disk and not self.closed.are_offered:
-                continue
+        renaming = self._renaming if self.others else None
+        for each in renaming.elsewhere if renaming is not None else ():
             for line in by_line(each.sites, each.snapshot):
-                yield Proposal(each.snapshot, each.path, tuple(line), block, self._least, self.progress, is_guess)
+                yield Proposal(each.snapshot, tuple(line), self.progress)
 
     def progress(self) -> RenamingProgress | None:
         """How far the renaming is."""
@@ -72,21 +54,8 @@ class RepeatedChange:
         if renaming is None or not renaming.remaining:
             return None
         counts = renaming.made + 1, renaming.total, renaming.remaining
-        return RenamingProgress(renaming.old, renaming.new, *counts, renaming.closed_places, renaming.closed_files)
-
-    @property
-    def _is_declaration(self) -> bool:
-        return self.repeatable.is_declaration(self.replacement, self.snapshot)
-
-    @property
-    def _is_guess(self) -> bool:
-        return not self.repeatable.is_binding(self.replacement, self.snapshot)
-
-    @property
-    def _least(self) -> float:
-        return MIN_RENAMED_PROBABILITY if self._is_declaration else MIN_PROBABILITY
+        return RenamingProgress(renaming.old, renaming.new, *counts)
 
     @property
     def _renaming(self) -> Renaming | None:
-        others = [*self.others, *self.closed.files]
-        return self.repeatable.renaming(self.replacement, self.snapshot, self.path, others)
+        return self.repeatable.renaming(self.replacement, self.snapshot, self.path, self.others)

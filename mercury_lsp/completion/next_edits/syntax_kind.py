@@ -133,6 +133,19 @@ def kind_at(snapshot: Snapshot, offset: int, name: str | None = None) -> SyntaxK
     )
 
 
+def quoted_as(snapshot: Snapshot, offset: int) -> str:
+    """Whether an offset is within a `comment` or a `string`; empty for code, and without a tree."""
+    if snapshot.tree is None or not snapshot.is_parsed:
+        return ""
+    rules = language(snapshot.language_id)
+    for node in reversed(path_to(snapshot.tree, snapshot.source.byte_of(offset))):
+        if node.type in rules.embedded or node.type in rules.bodies:
+            return ""
+        if node.type in rules.strings or node.type in rules.comments:
+            return "string" if node.type in rules.strings else "comment"
+    return ""
+
+
 def _shell_kind(path: list[Node], rules: Language, snapshot: Snapshot) -> SyntaxKind | None:
     """A variable is that of the script unless its function declares it (`_as_declared` in edit_sites.py)."""
     if (role := shell_role(path)) is None:

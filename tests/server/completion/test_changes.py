@@ -32,20 +32,6 @@ def test_an_edit_elsewhere_starts_another_change():
     assert desk.change() == ("x", "xs")
 
 
-@pytest.mark.parametrize(
-    ("text", "at", "typed", "change"),
-    [
-        ("f(x)\n", 2, "self.", ("x", "self.x")),
-        ("a = fetch(x)\n", 4, "await ", ("fetch", "await fetch")),
-        ("f(x)\n", 3, ".strip()", ("x", "x.strip()")),
-        ("load(path)\n", 9, ", encoding", ("load(path)", "load(path, encoding)")),
-        ("load(path)\n", 5, "root, ", ("load(path)", "load(root, path)")),
-    ],
-)
-def test_a_pure_insertion_belongs_to_a_word_or_a_call(text, at, typed, change):
-    assert NextEditDesk(text).type(at, typed).change() == change
-
-
 def test_text_common_to_both_is_no_part_of_the_change():
     desk = NextEditDesk("load(path, mode)\n").replace("load(path, mode)", "load(name, mode)")
     assert desk.change() == ("path", "name")
@@ -147,11 +133,6 @@ def test_a_word_may_be_changed_further_after_text_was_typed_behind_it():
 
 def test_a_letter_added_to_a_word_changes_it_whatever_is_typed_after():
     assert NextEditDesk("count = 1\n").type(5, "s").type(6, ", x").change() == ("count", "counts")
-
-
-@pytest.mark.parametrize("new", ["self.count", "data[0]", "std::count", "size()"])
-def test_a_longer_expression_that_replaces_a_name_is_one_change(new):
-    assert NextEditDesk("f(count)\n").erase(2, 5).type(2, new).change() == ("count", new)
 
 
 def test_a_name_being_erased_or_retyped_is_unfinished_while_the_cursor_is_in_it():

@@ -4,7 +4,6 @@ from textwrap import dedent
 
 import pytest
 
-from mercury_lsp.completion.next_edits.judging import change_block, probability_of_new, scoring_request
 from mercury_lsp.completion.next_edits.repeatable_edits import MAX_OFFERED_SITES
 from mercury_lsp.documents import document as module
 from tests.support.next_edit_desk import RENAMED, NextEditDesk
@@ -93,21 +92,6 @@ def test_types_mean_the_same_throughout_the_file():
     assert desk.lines() == []
 
 
-def test_an_occurrence_within_the_new_text_is_no_site():
-    desk = NextEditDesk("def f(x):\n    g(x)\n    h(self.x)\n    return x\n")
-    desk.type(desk.find("x)", 1), "self.")
-    assert desk.texts() == [("x", "self.x"), ("x", "self.x")]
-    assert desk.lines() == [3, 0]
-
-
-def test_an_argument_is_added_to_calls_with_other_arguments_too():
-    desk = NextEditDesk("load(a)\nload(b, c)\nload(d, enc)\nload()\nx.load(a)\n")
-    desk.type(desk.find(")"), ", enc")
-    assert desk.texts() == [("load(b, c)", "load(b, c, enc)"), ("load()", "load(enc)")]
-    desk.replace("load(b, c)", "load(b, c, enc)")
-    assert desk.texts() == [("load()", "load(enc)")]
-
-
 def test_the_number_of_sites_is_limited():
     assert len(NextEditDesk("item\n" * 100).replace("item", "thing").lines()) == MAX_OFFERED_SITES
 
@@ -187,21 +171,3 @@ def test_a_renaming_in_another_function_is_separate_even_without_a_request_betwe
 
 
 # What the model is asked
-
-
-def test_the_model_sees_the_text_without_the_old_one():
-    desk = NextEditDesk(RENAMED).replace("count", "total")
-    snapshot = desk.document.parsed()
-    change = desk.repeatable.replacement(snapshot)
-    [site, _] = desk.repeatable.sites(change, snapshot, invoked=False)
-    request = scoring_request(site, change_block(change, snapshot), snapshot, "a.py")
-    shown = "".join(request.far[1:-1]) + request.near + "".join(request.suffix)
-    assert shown == desk.text.replace("x = count", "x = ", 1)
-    assert request.near.endswith("x = ")
-    assert request.far[-1].splitlines()[1:] == ["# @@", "# -def f(count):", "# +def f(total):"]
-
-
-def test_the_probability_is_one_half_for_equal_scores_and_never_out_of_bounds():
-    assert probability_of_new(-3.0, -3.0) == 0.5
-    assert probability_of_new(-1e6, 0.0) == 1.0
-    assert probability_of_new(0.0, -1e6) == pytest.approx(0.0)

@@ -1,7 +1,6 @@
 """Where the next edit may be: the learned head over an index of the open documents, in versions that are current."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -11,11 +10,9 @@ from mercury_engine.places.situation import LineChange, Situation
 from mercury_lab.training.commits.whole_document import WholeDocument
 
 from mercury_lsp.completion.next_edits import indexed_document
-from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.indexed_document import IndexedDocument
 from mercury_lsp.completion.next_edits.places import HEAD_FILE, Place, Places, bundled_head
-from mercury_lsp.completion.next_edits.proposals import Proposal, likely_by_place
-from mercury_lsp.documents.document import Document, Snapshot
+from mercury_lsp.documents.document import Document
 from tests.server.completion.test_history import A, B, HistoryDesk
 
 CODE = """\
@@ -139,20 +136,3 @@ def test_the_ranking_is_that_of_training():
     change = LineChange(0, hunk.line, hunk.before_lines, hunk.after_lines)
     expected = bundled_head().places(Situation((whole,), (change,), (0, 3)), 3)
     assert [(each.line, each.chance) for each in find(desk)] == [(p.candidate.line, p.chance) for p in expected]
-
-
-def test_a_guess_needs_a_likely_place_and_what_scope_decides_needs_none():
-    desk = HistoryDesk(a=CODE).replace("def load(path)", "def load(path, encoding)")
-    ranked = Places(desk.documents).rank(A, 3, desk.history.hunks(), lambda _: True)
-    assert ranked is not None
-    snapshot = desk.documents.snapshot(A)
-
-    def proposal(line: int, is_guess: bool, of: Snapshot = snapshot) -> Proposal:
-        site = EditSite(snapshot.offset_at(line, 0), "", "x")
-        return Proposal(of, "a.py", (site,), is_guess=is_guess)
-
-    elsewhere = replace(snapshot, uri=B)
-    call, far = proposal(12, is_guess=True), proposal(0, is_guess=True)
-    renamed, unknown = proposal(0, is_guess=False), proposal(0, is_guess=True, of=elsewhere)
-    assert likely_by_place([call, far, renamed, unknown], ranked) == [call, renamed, unknown]
-    assert likely_by_place([call, far], None) == [call, far]

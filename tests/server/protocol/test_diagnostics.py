@@ -145,13 +145,6 @@ def starts(editor: Editor, uri: str) -> list[int]:
     return [each["range"]["start"]["line"] for each in edits(editor, uri, 3, 2, 13)]
 
 
-def test_a_guess_is_offered_where_an_error_appeared_although_an_edit_is_unlikely_there(editor: Editor):
-    assert starts(editor, guessed(editor)) == []
-    assert starts(editor, guessed(editor, diagnostic(8))) == [8]
-    assert starts(editor, guessed(editor, diagnostic(9, 11))) == [9]
-    assert starts(editor, guessed(editor, diagnostic(8, severity=WARNING))) == []
-
-
 def test_where_errors_appeared_edits_are_offered_first_then_where_there_are_warnings(editor: Editor):
     uri = changed(editor)
     assert [each["range"]["start"]["line"] for each in edits(editor, uri)] == [2]

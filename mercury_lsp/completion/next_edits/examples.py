@@ -1,0 +1,76 @@
+"""Hunks as examples of a change: what became what, and what stands around it."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from textwrap import dedent
+
+from mercury_engine.text.common_prefix import common_prefix
+from mercury_engine.text.lines import equal_ends, lines_of
+
+from mercury_lsp.completion.next_edits.history import Hunk
+
+TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """Text that became another, and what stands before and after it: tokens of its line, or lines, as they are now."""
+
+    hunk: Hunk
+    old: str
+    new: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    """Lines are without the blanks at their ends, the texts of whole lines without common indentation."""
+    line: int
+    """Where the new text begins in its document as it is now."""
+    column: int | None
+    """None if it is of whole lines."""
+
+    @property
+    def key(self) -> tuple[str, str, bool]:
+        """What is the same in two examples of a change."""
+        return self.old, self.new, self.column is None
+
+    def around(self, other: "Example") -> tuple[list[str], list[str]]:
+        """What stands before and after both."""
+        before = common_prefix(self.before[::-1], other.before[::-1])
+        after = common_prefix(self.after, other.after)
+        return [*self.before[len(self.before) - before :]], [*self.after[:after]]
+
+
+def examples(hunk: Hunk) -> Iterator[Example]:
+    """What a hunk changed: line by line where it has as many as before, and whole lines."""
+    old, new = hunk.before_lines, hunk.after_lines
+    above, below = ([line.strip() for line in lines_of(text)] for text in hunk.around)
+    bare = [line.strip() for line in old], [line.strip() for line in new]
+    for kind, a, b, c, d in SequenceMatcher(None, *bare, autojunk=False).get_opcodes():
+        if kind == "equal":
+            continue
+        if b - a == d - c:
+            for number, pair in enumerate(zip(old[a:b], new[c:d], strict=True)):
+                yield _in_line(hunk, *pair, hunk.line + c + number)
+        if b - a != d - c or b - a > 1:
+            was, now = dedent("".join(old[a:b])), dedent("".join(new[c:d]))
+            around = tuple(above + bare[1][:c]), tuple(bare[1][d:] + below)
+            yield Example(hunk, was, now, *around, line=hunk.line + c, column=None)
+
+
+def _in_line(hunk: Hunk, old: str, new: str, line: int) -> Example:
+    """What changed between two lines, by whole tokens; if only one side has any, with the blanks around these."""
+    ours, theirs = list(TOKEN.finditer(old)), list(TOKEN.finditer(new))
+    first, last = equal_ends([each[0] for each in ours], [each[0] for each in theirs])
+    is_gap = first + last in (len(ours), len(theirs))
+    was, now = (_span(text, tokens, first, last, is_gap) for text, tokens in ((old, ours), (new, theirs)))
+    around = tuple(each[0] for each in ours[:first]), tuple(each[0] for each in ours[len(ours) - last :])
+    return Example(hunk, old[slice(*was)], new[slice(*now)], *around, line=line, column=now[0])
+
+
+def _span(line: str, tokens: Sequence[re.Match[str]], first: int, last: int, is_gap: bool) -> tuple[int, int]:
+    """The tokens of a line but the `first` and `last` ones, or else what is between these."""
+    if not is_gap:
+        return tokens[first].start(), tokens[len(tokens) - last - 1].end()
+    start = tokens[first - 1].end() if first else len(line) - len(line.lstrip())
+    return start, tokens[len(tokens) - last].start() if last else len(line.rstrip())

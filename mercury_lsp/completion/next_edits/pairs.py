@@ -1,0 +1,165 @@
+"""A change that the user has made twice, made again where the same text stands: replaced, removed or inserted.
+
+    -var a = 1;        +const a = 1;
+    -var b = 2;        +const b = 2;        so        -var c = 3;        +const c = 3;
+
+Both examples replace the same text by the same, or insert it beside the same lines. What stands around both must stand
+around the next place, too, as far as the text itself is too short to be looked for. One example says too little.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from textwrap import indent
+
+from mercury_engine.text.lines import lines_of
+
+from mercury_lsp.completion.next_edits.edit_sites import EditSite, below_first, text_around
+from mercury_lsp.completion.next_edits.examples import TOKEN, Example, examples
+from mercury_lsp.completion.next_edits.history import Hunk
+from mercury_lsp.completion.next_edits.syntax_kind import quoted_as
+from mercury_lsp.documents.document import Snapshot
+
+EXAMPLES = 4
+"""Latest hunks that are taken for examples."""
+
+MIN_CHARS = 5
+"""Shortest text that is looked for, without blanks: shorter ones stand everywhere."""
+
+ANCHOR_TOKENS = 8
+"""Tokens before an insertion in a line, and as many behind it, that must be those of the examples, if these agree."""
+
+ANCHOR_LINES = 3
+"""The same for inserted lines."""
+
+LINES_BETWEEN = 2
+"""Lines from one example to the next, and on to the next place, of a text that is too short to be looked for."""
+
+MAX_SITES = 8
+
+BLANKS_BESIDE = 80
+"""Blanks between an insertion and the same text that was inserted there before."""
+
+_NAME = re.compile(r"[^\W\d]\w*")
+_NUMBER = re.compile(r"(?<![\w.'\"-])\d+(?![\w'\"-])")
+_BLANKS = r"[ \t]*"
+
+
+def paired_sites(hunks: Sequence[Hunk], snapshot: Snapshot, origin: Snapshot) -> Iterator[tuple[Hunk, EditSite]]:
+    """Where in a document a change goes on that the user has made twice, with the later example; nearest below first.
+
+    Hunks come oldest first; `origin` is the latest one's document. Places of another kind than the example's (code,
+    comment, string) are left out.
+    """
+    latest = [each for hunk in hunks[-EXAMPLES:] for each in examples(hunk)]
+    if (rest := _rest_of_lines(latest, snapshot)) is not None:
+        yield latest[-1].hunk, rest
+    own = [each for each in hunks if each.uri == snapshot.uri]
+    seen: set[object] = set()
+    for number, last in reversed([*enumerate(latest)]):
+        twin = next((each for each in reversed(latest[:number]) if each.key == last.key), None)
+        if twin is None or last.hunk is not hunks[-1] or last.key in seen:
+            continue
+        seen.add(last.key)
+        find = _lines_like if last.column is None else _texts_like
+        kind = quoted_as(origin, origin.source.offset_at(last.line, 0) + (last.column or 0))
+        sites = [each for each in find(twin, last, snapshot) if not _is_made(each, own, snapshot)]
+        sites = [each for each in sites if quoted_as(snapshot, each.start) == kind]
+        yield from ((last.hunk, site) for site in below_first(sites, last.hunk.offset_in(snapshot))[:MAX_SITES])
+
+
+def _rest_of_lines(latest: Sequence[Example], snapshot: Snapshot) -> EditSite | None:
+    """The rest of lines that the user has inserted twice and begins to insert again."""
+    last = latest[-1] if latest else None
+    if last is None or last.hunk.uri != snapshot.uri or last.old or last.column is not None:
+        return None
+    texts = [each.new for each in latest[:-1] if each.key == ("", each.new, True)]
+    begun = last.new.rstrip()
+    whole = next((text for text in reversed(texts) if text.startswith(begun) and texts.count(text) > 1), "").rstrip()
+    if len(begun) < MIN_CHARS or len(whole) <= len(begun):
+        return None
+    text, start = snapshot.line_at(snapshot.source.offset_at(last.line + begun.count("\n"), 0))
+    blanks = text[: len(text) - len(text.lstrip())]
+    return EditSite(start + len(text.rstrip()), "", indent(whole, blanks)[len(indent(begun, blanks)) :])
+
+
+def _texts_like(first: Example, second: Example, snapshot: Snapshot) -> Iterator[EditSite]:
+    """The same text within lines; one that is too short only in the next line, at the same place of it."""
+    tokens, (left, right) = TOKEN.findall(second.old), _anchor(first, second)
+    is_short = len("".join((*left, *tokens, *right))) < MIN_CHARS
+    is_in_sight = bool(tokens) and 0 < second.line - first.line <= LINES_BETWEEN
+    if not (tokens or left) or (is_short and not is_in_sight):
+        return
+    start, text = text_around(second.hunk.offset_in(snapshot), snapshot)
+    for found in re.finditer(_pattern(left, tokens, right, second.old), text):
+        if not is_short or _is_at_same_place(start + found.start("old"), second, snapshot):
+            yield EditSite(start + found.start("old"), found["old"], second.new)
+            if is_short:
+                return
+
+
+def _anchor(first: Example, second: Example) -> tuple[list[str], list[str]]:
+    """The tokens before and after both examples that are looked for, too; none if the text itself is long enough."""
+    tokens, (before, after) = TOKEN.findall(second.old), second.around(first)
+    for count in range(max(len(before), len(after)) + 1):
+        left, right = before[len(before) - count :] if count < len(before) else before, after[:count]
+        if len("".join((*left, *tokens, *right))) >= MIN_CHARS and (tokens or count >= ANCHOR_TOKENS):
+            return left, right
+    return before, after
+
+
+def _pattern(left: Sequence[str], tokens: Sequence[str], right: Sequence[str], old: str) -> str:
+    """What to look for, as a regular expression whose group `old` is replaced; blanks between tokens don't matter."""
+    head, middle, tail = (_BLANKS.join(map(re.escape, part)) for part in (left, tokens, right))
+    if not tokens:
+        middle = f"(?P<old>{_BLANKS})"
+    elif old == old.strip():
+        middle = f"{_BLANKS if left else ''}(?P<old>{middle}){_BLANKS if right else ''}"
+    else:
+        middle = f"(?P<old>{_BLANKS}{middle}{_BLANKS})"
+    every = [*left, *tokens, *right]
+    starts, ends = re.match(r"\w", every[0]), re.match(r"\w", every[-1])
+    return (r"(?<!\w)" if starts else "") + head + middle + tail + (r"(?!\w)" if ends else "")
+
+
+def _is_at_same_place(offset: int, example: Example, snapshot: Snapshot) -> bool:
+    """Whether an offset is shortly below an example, and as many tokens from its line's beginning."""
+    text, start = snapshot.line_at(offset)
+    is_below = 0 < snapshot.source.line_of(offset) - example.line <= LINES_BETWEEN
+    return is_below and len(TOKEN.findall(text[: offset - start])) == len(example.before)
+
+
+def _lines_like(first: Example, second: Example, snapshot: Snapshot) -> Iterator[EditSite]:
+    """The same lines; for an insertion, where the same lines stand before and after it.
+
+    Inserted lines with numbers are data: twice the same by chance, and the third time others.
+    """
+    old, (before, after) = [line.strip() for line in lines_of(second.old)], second.around(first)
+    before, after = ([], []) if old else (before[-ANCHOR_LINES:], after[:ANCHOR_LINES])
+    wanted = before + old + after
+    is_data = not old and _NUMBER.search(second.new) is not None
+    if is_data or len("".join("".join(wanted).split())) < MIN_CHARS:
+        return
+    start, text = text_around(second.hunk.offset_in(snapshot), snapshot)
+    lines = lines_of(text)
+    bare = [line.strip() for line in lines]
+    for number in range(len(bare) - len(wanted) + 1):
+        if bare[number] == wanted[0] and bare[number : number + len(wanted)] == wanted:
+            at, end = number + len(before), number + len(before) + len(old)
+            beside = next((line for line in (*lines[number:at][::-1], *lines[at:]) if line.strip()), "")
+            new = indent(second.new, beside[: len(beside) - len(beside.lstrip())])
+            yield EditSite(start + sum(map(len, lines[:at])), "".join(lines[at:end]), new)
+
+
+def _is_made(site: EditSite, own: Sequence[Hunk], snapshot: Snapshot) -> bool:
+    """Whether the change is made there, or would make the line say the same twice."""
+    if site.old == site.new or any(each.covers(snapshot.source.line_of(site.start)) for each in own):
+        return True
+    if not site.old:
+        reach, new = len(site.new) + BLANKS_BESIDE, site.new.strip()
+        above, below = (
+            snapshot.slice(max(0, site.start - reach), site.start),
+            snapshot.slice(site.start, site.start + reach),
+        )
+        return above.rstrip().endswith(new) or below.lstrip().startswith(new)
+    rest = snapshot.line_at(site.start)[0].replace(site.old, " ")
+    return bool(_NAME.fullmatch(site.new)) and re.search(rf"\b{re.escape(site.new)}\b", rest) is not None

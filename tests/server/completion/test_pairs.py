@@ -1,0 +1,172 @@
+"""A change made twice goes on where the same text or the same lines stand."""
+
+from textwrap import dedent
+
+import pytest
+from lsprotocol import types
+
+from mercury_lsp.completion.next_edits.history import History
+from mercury_lsp.completion.next_edits.pairs import paired_sites
+from mercury_lsp.context.open_documents import OpenDocuments
+from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.languages import language_of
+
+
+class ExampleDesk:
+    """A user who changes lines of documents."""
+
+    def __init__(self, **texts: str):
+        self.documents = OpenDocuments()
+        self.history = History(self.documents)
+        for name, text in texts.items():
+            path = name.replace("__", ".")
+            item = types.TextDocumentItem(f"file:///{path}", language_of(path), 1, dedent(text))
+            self.documents.open(item)
+            self.documents.snapshot(item.uri)
+
+    def parsed(self, number: int = 0) -> Snapshot:
+        return self.documents.parsed(self.documents.uris[number])
+
+    def replace(self, *changes: tuple[str, str]) -> "ExampleDesk":
+        """Replace the first occurrence of each text."""
+        for old, new in changes:
+            snapshot = self.parsed()
+            start = snapshot.text.index(old)
+            span = (types.Position(*snapshot.position_at(at)) for at in (start, start + len(old)))
+            change = types.TextDocumentContentChangePartial(types.Range(*span), new)
+            self.history.record(snapshot.uri, self.documents.change(snapshot.uri, 2, [change]))
+        return self
+
+    def offered(self, number: int = 0) -> list[tuple[int, str, str]]:
+        """Line, old and new text of what would follow in a document."""
+        snapshot = self.parsed(number)
+        found = [site for _, site in paired_sites(self.history.hunks(), snapshot, self.parsed())]
+        return [(snapshot.source.line_of(site.start), site.old, site.new) for site in found]
+
+
+# Replacements
+
+ADJACENT = {
+    "a keyword": ("js", "var a = 1;\nvar b = f(2);\nvar c = [3];\nvar d = 4;\n", "var ", "const "),
+    "a mark": ("html", "<p>a = 1</p>\n<p>b = 2</p>\n<p>c = 3</p>\n", "=", "&lt;"),
+}
+
+
+@pytest.mark.parametrize(("language", "text", "old", "new"), ADJACENT.values(), ids=ADJACENT)
+def test_a_short_text_is_replaced_in_the_line_below_two_examples(language, text, old, new):
+    desk = ExampleDesk(**{f"a__{language}": text}).replace((old, new))
+    assert desk.offered() == []
+    assert desk.replace((old, new)).offered() == [(2, old.strip(), new.strip())]
+
+
+@pytest.mark.parametrize("third", ["// var c;", "x = var;", "", "let c;", "\n\nvar c;"])
+def test_a_short_text_elsewhere_is_left_alone(third):
+    desk = ExampleDesk(a__js=f"var a;\nvar b;\n{third}\n").replace(("var a", "const a"), ("var b", "const b"))
+    assert desk.offered() == []
+
+
+def test_a_long_text_is_replaced_wherever_it_stands_those_below_first():
+    text = "first(old_name)\nsecond(old_name)\n\nthird(old_name)\n\n\nlast = old_name\n"
+    desk = ExampleDesk(a__py=text).replace(("second(old_name", "second(new_name"), ("third(old_name", "third(new_name"))
+    assert desk.offered() == [(6, "old_name", "new_name"), (0, "old_name", "new_name")]
+
+
+def test_what_stands_around_both_examples_makes_a_short_text_long_enough():
+    text = "f(min=2, max=9)\ng(2)\nh(min=2, max=9)\nk(min=2, max=9)\nn = 2\n"
+    desk = ExampleDesk(a__py=text).replace(("f(min=2", "f(min=1"), ("h(min=2", "h(min=1"))
+    assert desk.offered() == [(3, "2", "1")]
+
+
+def test_an_argument_follows_where_all_that_the_examples_share_stands_before_it():
+    text = "a = load(url)\nb = load(url)\n\nc = load(url)\nd = load(path)\nload(url, 1)\n"
+    desk = ExampleDesk(a__py=text).replace(("a = load(url)", "a = load(url, timeout)"))
+    desk.replace(("b = load(url)", "b = load(url, timeout)"))
+    assert desk.offered() == [(3, "", ", timeout")]
+
+
+@pytest.mark.parametrize(
+    "third",
+    ["# old_name", 'x = "old_name"', "new_name = old_name", "x.my_old_name"],
+    ids=["comment", "string", "x = x", "part"],
+)
+def test_another_kind_of_place_is_left_alone(third):
+    desk = ExampleDesk(a__py=f"f(old_name)\ng(old_name)\n{third}\n")
+    assert desk.replace(("f(old_name", "f(new_name"), ("g(old_name", "g(new_name")).offered() == []
+
+
+def test_a_change_in_comments_goes_on_in_comments():
+    desk = ExampleDesk(a__py="# see old.org\nx = 1  # old.org\ny = old.org\n# old.org, too\n")
+    desk.replace(("see old", "see new"), ("x = 1  # old", "x = 1  # new"))
+    assert [line for line, _, _ in desk.offered()] == [3]
+
+
+# Insertions and deletions
+
+ROWS = "a = {\n    'one': one,\n    'end': end,\n}\n"
+
+
+INSERTED = ("    'one': one,\n", "    'one': one,\n    'two': two,\n")
+
+
+def test_a_line_is_inserted_between_the_lines_that_both_examples_have_around_it():
+    text = ROWS + ROWS.replace("a =", "b =") + ROWS.replace("a =", "if c:\n    c =")
+    desk = ExampleDesk(a__py=text).replace(INSERTED)
+    assert desk.offered() == []
+    again = ("b = {\n" + INSERTED[0], "b = {\n" + INSERTED[1])
+    assert desk.replace(again).offered() == [(13, "", "    'two': two,\n")]
+
+
+def test_a_line_is_not_inserted_where_it_stands():
+    text = ROWS + ROWS.replace("a =", "b =") + ROWS.replace(*INSERTED)
+    again = ("b = {\n" + INSERTED[0], "b = {\n" + INSERTED[1])
+    assert ExampleDesk(a__py=text).replace(INSERTED, again).offered() == []
+
+
+def test_lines_of_data_are_not_inserted():
+    text = "".join(f"item({{\n    name: {name},\n}})\n" for name in "abc")
+    changes = [(f"    name: {name},\n", f"    name: {name},\n    line: 1,\n") for name in "ab"]
+    assert ExampleDesk(a__js=text).replace(*changes).offered() == []
+
+
+def test_lines_between_short_lines_are_not_inserted():
+    text = "{\n}\n" * 3
+    assert ExampleDesk(a__c=text).replace(("{\n}", "{\nf();\n}"), ("}\n{\n}", "}\n{\nf();\n}")).offered() == []
+
+
+def test_the_same_lines_are_removed_again_with_their_indentation():
+    text = "def f():\n    check(a)\n    check(b)\n    return\n"
+    nested = "class A:\n    def g():\n        check(a)\n        check(b)\n"
+    gone = ("    check(a)\n    check(b)\n    return", "    return")
+    desk = ExampleDesk(a__py=text * 2 + nested).replace(gone, gone)
+    assert desk.offered() == [(6, "        check(a)\n        check(b)\n", "")]
+
+
+def test_a_third_insertion_that_is_begun_is_finished():
+    text = "start()\n\nstop()\n\nend()\n\n"
+    line = "log.info('the step is done')\n"
+    desk = ExampleDesk(a__py=text).replace(("start()\n", f"start()\n{line}"), ("stop()\n", f"stop()\n{line}"))
+    assert desk.replace(("end()\n", "end()\nlog.info(\n")).offered() == [(7, "", "'the step is done')")]
+
+
+# Never
+
+
+def test_one_example_says_nothing():
+    assert ExampleDesk(a__py="f(old_name)\ng(old_name)\n").replace(("f(old_name", "f(new_name")).offered() == []
+
+
+def test_examples_before_the_latest_change_say_nothing():
+    text = "f(old_name)\ng(old_name)\nh(old_name)\nx = 1\n"
+    desk = ExampleDesk(a__py=text).replace(("f(old_name", "f(new_name"), ("g(old_name", "g(new_name"))
+    assert desk.offered() and desk.replace(("x = 1", "x = 2")).offered() == []
+
+
+def test_lines_that_changed_otherwise_are_no_examples():
+    desk = ExampleDesk(a__js="var a;\nvar b;\nvar c;\n").replace(("var a", "let a"), ("var b", "const b"))
+    assert desk.offered() == []
+
+
+def test_other_documents_follow():
+    desk = ExampleDesk(a__py="f(old_name)\ng(old_name)\n", b__py="h(old_name)\n").replace(("f(old_name", "f(new_name"))
+    assert desk.offered(1) == []
+    assert desk.replace(("g(old_name", "g(new_name")).offered(1) == [(0, "old_name", "new_name")]
