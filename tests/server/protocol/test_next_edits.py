@@ -332,15 +332,6 @@ def test_next_edits_can_be_switched_off():
         assert titles(editor, uri) == ["Mercury: fill here"]
 
 
-
-
-def test_an_edit_for_a_text_that_has_changed_is_not_offered(editor: Editor):
-    uri = renamed(editor)
-    asked = ask(editor, uri)
-    editor.change(uri, 3, {"range": span((1, 0), (1, 0)), "text": "\n"})
-    assert editor.result(asked) == {"edits": []}
-
-
 def test_nothing_is_offered_automatically_while_a_name_is_erased_or_retyped(editor: Editor):
     uri, version = editor.opened(script(**SILENT) + BODY), 1
     for column in (10, 9, 8, 7, 6):
