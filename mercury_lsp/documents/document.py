@@ -55,8 +55,6 @@ class Snapshot:
     last parse."""
     is_parsed: bool
     """Whether the tree was parsed from this text; otherwise it is an older tree, edited since."""
-    is_on_disk: bool = False
-    """Whether it is a file that the client doesn't have open; its version means nothing."""
 
     @property
     def chunks(self) -> tuple[str, ...]:

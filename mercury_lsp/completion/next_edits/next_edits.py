@@ -97,22 +97,6 @@ class NextEdits:
         asked = _Question(snapshot, path, None, others, around)
         return next(self._paired(asked), None) is not None
 
-    def renamed_declaration(self, snapshot: Snapshot, others: Others, cursor: int | None) -> tuple[str, str] | None:
-        """The old name, and the document's uri, of a renaming that files that aren't open may need, too.
-
-        None if there is none, or if the user is still typing the new name at the cursor.
-        """
-        repeatable, replacement = self._documents.get(snapshot.uri), None
-        if repeatable is not None and (replacement := repeatable.replacement(snapshot)) is not None:
-            if cursor is not None and repeatable.is_unfinished(replacement, cursor):
-                return None
-            if repeatable.reaches_out(replacement, snapshot):
-                return replacement.old, snapshot.uri
-        if (step := self._origin(snapshot, replacement, others)) is None:
-            return None
-        reaches_out = step.repeatable.reaches_out(step.replacement, step.snapshot)
-        return (step.replacement.old, step.snapshot.uri) if reaches_out else None
-
     def remaining(self, snapshot: Snapshot, path: str = "", others: Others = ()) -> Renaming | None:
         """The renaming that the last change began, if places are left in the document or in others with their paths."""
         if (repeatable := self._documents.get(snapshot.uri)) is None:

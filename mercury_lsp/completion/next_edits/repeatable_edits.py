@@ -122,18 +122,6 @@ class RepeatableEdits:
             if left := tuple(site for site in sites if not self._is_declined(other.uri, site)):
                 yield Elsewhere(other, other_path, left)
 
-    def reaches_out(self, replacement: Replacement, snapshot: Snapshot) -> bool:
-        """Whether it renames a function, a type, a field or a name of the file that was renamed at its declaration.
-
-        Files that aren't open may use it, too.
-        """
-        kind = self._kind(replacement, snapshot)
-        is_known = kind is not None and (self._scope is None or kind.is_field)
-        if not is_known or self._is_switch:
-            return False
-        same = (each for each in self._change_log.finished(snapshot) if each.is_same(replacement))
-        return any(self.is_declaration(each, snapshot) for each in (replacement, *same))
-
     def is_declaration(self, replacement: Replacement, snapshot: Snapshot) -> bool:
         """Whether the change renamed a function, a type, a member or a name of the file where it is declared."""
         kind = kind_at(snapshot, replacement.start)
