@@ -8,13 +8,13 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from time import monotonic
-from typing import Any
+from typing import Any, get_args
 
 import mercury_lsp
 from mercury_lsp.daemon import handshake
-from mercury_lsp.daemon.address import Address, UnixAddress
-from mercury_lsp.daemon.welcome import Hello, welcome
+from mercury_lsp.daemon.address import Address, UnixAddress, peer_user
 from mercury_lsp.engine_host import memory
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.engine_host.worker import LoadEngine
@@ -31,6 +31,26 @@ MAX_UNSENT_BYTES = 64 * 2**20
 """Unsent bytes at which a client that does not read is disconnected; they take memory that all editors share."""
 
 PONG = framed({"jsonrpc": "2.0", "method": handshake.PONG})
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """Who connects, and why."""
+
+    version: str
+    purpose: handshake.Purpose
+    nonce: str
+
+    @classmethod
+    def parse(cls, line: bytes) -> "Hello":
+        """Raises ValueError."""
+        said = handshake.decode(line)
+        if said.get("mercury") != handshake.PROTOCOL_VERSION or said.get("purpose") not in get_args(handshake.Purpose):
+            raise ValueError("another protocol")
+        version, nonce = said.get("version"), said.get("nonce")
+        if not (isinstance(version, str) and isinstance(nonce, str)):
+            raise ValueError("not a hello")
+        return cls(version, said["purpose"], nonce)
 
 
 class Daemon:
@@ -91,7 +111,7 @@ class Daemon:
         assert task is not None
         self._connections.add(task)
         try:
-            if hello := await welcome(reader, writer, key):
+            if hello := await _welcome(reader, writer, key):
                 await self._serve(hello, reader, writer)
         except (ConnectionError, asyncio.CancelledError):
             pass  # the caller is gone, or we are stopping
@@ -173,3 +193,33 @@ async def _messages(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) 
                 writer.write(PONG)
             else:
                 yield message
+
+
+async def _welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, key: bytes) -> Hello | None:
+    """The caller's introduction; None if it may not connect."""
+    if not _is_same_user(writer.get_extra_info("socket")):
+        return None
+    try:
+        async with asyncio.timeout(handshake.TIMEOUT_SECONDS):
+            hello = Hello.parse(await reader.readline())
+            nonce = handshake.new_nonce()
+            about = {
+                "mercury": handshake.PROTOCOL_VERSION,
+                "version": mercury_lsp.__version__,
+                "pid": os.getpid(),
+                "nonce": nonce,
+            }
+            writer.write(handshake.encode(about | {"proof": handshake.proof(key, "daemon", hello.nonce)}))
+            said = handshake.decode(await reader.readline())
+    except (OSError, ValueError):  # readline raises ValueError for an endless line
+        return None
+    if hello.purpose == "lsp" and hello.version != mercury_lsp.__version__:
+        return None
+    return hello if handshake.is_proof(said.get("proof"), key, "caller", nonce) else None
+
+
+def _is_same_user(connection: socket.socket) -> bool:
+    """Whether the caller is the same user; on TCP the token decides instead."""
+    if connection.family == socket.AF_INET:
+        return True
+    return peer_user(connection) in (None, os.getuid())
