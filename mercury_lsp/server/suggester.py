@@ -163,13 +163,12 @@ class Suggester:
         """The renaming that the last change began, if places are left."""
         if not self._allows_next_edits(snapshot):
             return None
-        path, others = self._session.documents.path(snapshot.uri), self._others(snapshot.uri)
-        return self._session.completer.next_edits.remaining(snapshot, path, others)
+        return self._session.completer.next_edits.remaining(snapshot)
 
     async def rename_all(self, uri: str) -> list[RenamedDocument]:
-        """The last renaming of a document made everywhere; empty if there is none or it would break a document.
+        """The last renaming of a document made everywhere in it; empty if there is none or it would break the document.
 
-        Other open documents take part if the workspace's rules let them be read. Raises UnknownDocument.
+        Raises UnknownDocument.
         """
         documents = self._session.documents
         if self._is_left_alone(uri):
@@ -178,7 +177,8 @@ class Suggester:
         snapshot = documents.parsed(uri)
         if not self._allows_next_edits(snapshot):
             return []
-        return self._session.completer.next_edits.rename_all(snapshot, documents.path(uri), self._others(uri))
+        found = self._session.completer.next_edits.rename_all(snapshot)
+        return [found] if found is not None and (found.sites or found.kept) else []
 
     def _is_complete(self, hunk: Hunk) -> bool:
         documents = self._session.documents

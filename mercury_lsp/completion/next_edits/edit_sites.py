@@ -8,7 +8,6 @@ from itertools import chain, islice
 from mercury_lsp.completion.next_edits.replacement import Replacement
 from mercury_lsp.completion.next_edits.syntax_kind import (
     FIELD_LANGUAGES,
-    SHELLS,
     SyntaxKind,
     has_implicit_this,
     kind_at,
@@ -89,7 +88,7 @@ def _as_declared(kind: SyntaxKind, replacement: Replacement, snapshot: Snapshot)
         return members[0]
     if kind.role == "name" and any((each.is_bound or each.is_defined) and not each.enclosing for each in others):
         return replace(kind, enclosing=(), is_outer=bool(kind.enclosing))
-    return replace(kind, enclosing=()) if snapshot.language_id in SHELLS else kind
+    return kind
 
 
 def find_sites(

@@ -25,12 +25,14 @@ from mercury_lsp.completion.next_edits.region_edits import (
 )
 from mercury_lsp.completion.next_edits.renaming import RenamedDocument, Renaming, renamed
 from mercury_lsp.completion.next_edits.repeatable_edits import RepeatableEdits
-from mercury_lsp.completion.next_edits.repeated_change import Others, RepeatedChange
-from mercury_lsp.completion.next_edits.replacement import Replacement
+from mercury_lsp.completion.next_edits.repeated_change import RepeatedChange
 from mercury_lsp.completion.suggestions import Source, Suggestion
 from mercury_lsp.documents.document import Edit, Snapshot
 
 logger = logging.getLogger(__name__)
+
+Others = Sequence[tuple[Snapshot, str]]
+"""Other documents, with their paths, that may be edited together with the one at hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,24 +99,18 @@ class NextEdits:
         asked = _Question(snapshot, path, None, others, around)
         return next(self._paired(asked), None) is not None
 
-    def remaining(self, snapshot: Snapshot, path: str = "", others: Others = ()) -> Renaming | None:
-        """The renaming that the last change began, if places are left in the document or in others with their paths."""
+    def remaining(self, snapshot: Snapshot) -> Renaming | None:
+        """The renaming that the last change began, if places are left."""
         if (repeatable := self._documents.get(snapshot.uri)) is None:
             return None
         replacement = repeatable.replacement(snapshot)
-        found = repeatable.renaming(replacement, snapshot, path, others) if replacement is not None else None
+        found = repeatable.renaming(replacement, snapshot) if replacement is not None else None
         return found if found is not None and found.remaining else None
 
-    def rename_all(self, snapshot: Snapshot, path: str, others: Others) -> list[RenamedDocument]:
-        """The last renaming made everywhere: in its document, and in `others` (with their paths) that have the name.
-
-        Empty if there is none, or if it would break the syntax of a document.
-        """
-        if (renaming := self.remaining(snapshot, path, others)) is None:
-            return []
-        found = [renamed(snapshot, renaming.left), *(renamed(each.snapshot, each.sites) for each in renaming.elsewhere)]
-        made = [each for each in found if each is not None and (each.sites or each.kept)]
-        return made if None not in found else []
+    def rename_all(self, snapshot: Snapshot) -> RenamedDocument | None:
+        """The last renaming made everywhere in its document; None if there is none, or if it would break the syntax."""
+        renaming = self.remaining(snapshot)
+        return renamed(snapshot, renaming.left) if renaming is not None else None
 
     async def find(
         self,
@@ -192,22 +188,16 @@ class NextEdits:
 
     def _found(self, asked: _Question) -> Iterator[Proposal]:
         """What the rules find, best first: what the user has done twice, then renamings."""
-        snapshot, step, replacement = asked.snapshot, None, None
-        repeatable = self._documents.get(snapshot.uri)
-        if repeatable is not None and (replacement := repeatable.replacement(snapshot)) is not None:
-            step = RepeatedChange(repeatable, replacement, snapshot, asked.path, asked.others)
+        step, repeatable = None, self._documents.get(asked.snapshot.uri)
+        if repeatable is not None and (replacement := repeatable.replacement(asked.snapshot)) is not None:
+            step = RepeatedChange(repeatable, replacement, asked.snapshot)
             if asked.cursor is not None and repeatable.is_unfinished(replacement, asked.cursor):
                 return
         for each in self._paired(asked):
             if step is None or not step.covers(each):
                 yield each
-        begun = self._origin(snapshot, replacement, asked.others)
         if step is not None:
-            goes_on = begun is not None and step.replacement.is_same(begun.replacement)
-            yield from step.proposals(invoked=goes_on or asked.cursor is None)
-        if begun is not None:
-            around = [each for each in asked.documents if each[0].uri != begun.snapshot.uri]
-            yield from replace(begun, others=around).elsewhere()
+            yield from step.proposals(invoked=asked.cursor is None)
 
     def _paired(self, asked: _Question) -> Iterator[Proposal]:
         """The last change where it goes on, if the user has made it twice."""
@@ -220,19 +210,6 @@ class NextEdits:
                 is_open = bool(shown([hunk], snapshot.uri)) and not self._ledger.is_declined(snapshot.uri, site)
                 if is_open and objection(snapshot, site.start, site.end, site.new, hunks) is None:
                     yield Proposal(snapshot, (site,))
-
-    def _origin(self, snapshot: Snapshot, replacement: Replacement | None, others: Others) -> RepeatedChange | None:
-        """The renaming begun in the document changed before this one, unless something else was changed here since."""
-        uris = [uri for uri in self._documents if uri != snapshot.uri]
-        origin = next((each for each in others if uris and each[0].uri == uris[-1]), None)
-        if origin is None:
-            return None
-        repeatable, start = self._documents[uris[-1]], origin[0]
-        begun = repeatable.replacement(start)
-        is_edited_since = list(self._documents)[-1] == snapshot.uri
-        if begun is None or (is_edited_since and (replacement is None or not replacement.is_same(begun))):
-            return None
-        return RepeatedChange(repeatable, begun, *origin, ())
 
 
 def _in_document(suggestion: Suggestion, edited: Snapshot, asked: _Question) -> Suggestion:

@@ -1,4 +1,4 @@
-"""A renaming as a whole: how far it is, and the places that are left, also in other open documents."""
+"""A renaming as a whole: how far it is, and the places that are left."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,28 +20,18 @@ PARSE_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """The places of a renaming that are left in another document, whose path the model sees."""
-
-    snapshot: Snapshot
-    path: str
-    sites: tuple[EditSite, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Renaming:
-    """A name that was changed in some places, and the places that still have the old one, also in other documents."""
+    """A name that was changed in some places, and the places that still have the old one."""
 
     old: str
     new: str
     made: int
     left: tuple[EditSite, ...]
-    elsewhere: tuple[Elsewhere, ...] = ()
 
     @property
     def remaining(self) -> int:
         """Places that have the old name."""
-        return len(self.left) + sum(len(each.sites) for each in self.elsewhere)
+        return len(self.left)
 
     @property
     def total(self) -> int:
@@ -65,7 +55,7 @@ def renaming_of(replacement: Replacement, kind: SyntaxKind, scope: int | None, s
     object's attribute.
     """
     is_known = scope is not None or kind.is_field or kind.is_own_member or kind.is_defined
-    is_known = is_known or kind.role in ("name", "command")
+    is_known = is_known or kind.role == "name"
     if kind.role == "key" or not is_known:
         return None
     left = find_sites(replacement, kind, scope, snapshot, MAX_RENAMED_PLACES)

@@ -1,14 +1,13 @@
 """The state of next edits in one document: the last change, its scope, and the sites not to offer again."""
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from itertools import islice
 
 from mercury_lsp.completion.next_edits.change import moved_offset
 from mercury_lsp.completion.next_edits.change_log import ChangeLog
 from mercury_lsp.completion.next_edits.edit_sites import EditSite, find_sites, occurs_elsewhere, syntax_kind
-from mercury_lsp.completion.next_edits.elsewhere import sites_elsewhere
-from mercury_lsp.completion.next_edits.renaming import Elsewhere, Renaming, renaming_of
+from mercury_lsp.completion.next_edits.renaming import Renaming, renaming_of
 from mercury_lsp.completion.next_edits.replacement import Replacement
 from mercury_lsp.completion.next_edits.syntax_kind import SyntaxKind, kind_at
 from mercury_lsp.documents.document import Edit, Snapshot
@@ -90,37 +89,13 @@ class RepeatableEdits:
         found = find_sites(replacement, kind, self._scope, snapshot)
         return list(islice((site for site in found if not self._is_declined(snapshot.uri, site)), MAX_OFFERED_SITES))
 
-    def renaming(
-        self, replacement: Replacement, snapshot: Snapshot, path: str = "", others: Sequence[tuple[Snapshot, str]] = ()
-    ) -> Renaming | None:
-        """The renaming that the replacement is part of, without places that the user dismissed; None if it is none.
-
-        `others` are documents, with their paths, that may have the name of this one, at `path`.
-        """
+    def renaming(self, replacement: Replacement, snapshot: Snapshot) -> Renaming | None:
+        """The renaming that the replacement is part of, without places that the user dismissed; None if it is none."""
         kind = self._kind(replacement, snapshot)
-        if self._is_switch or kind is None:
-            return None
-        found = renaming_of(replacement, kind, self._scope, snapshot)
+        found = renaming_of(replacement, kind, self._scope, snapshot) if kind and not self._is_switch else None
         if found is None:
             return None
-        left = tuple(site for site in found.left if not self._is_declined(snapshot.uri, site))
-        if not others or not (self._scope is None or kind.is_field):
-            return replace(found, left=left)
-        return replace(found, left=left, elsewhere=tuple(self._elsewhere(found, kind, snapshot, path, others)))
-
-    def _elsewhere(
-        self,
-        found: Renaming,
-        kind: SyntaxKind,
-        snapshot: Snapshot,
-        path: str,
-        others: Sequence[tuple[Snapshot, str]],
-    ) -> Iterator[Elsewhere]:
-        names = found.old, found.new
-        for other, other_path in others:
-            sites = sites_elsewhere(names, kind, path, snapshot.language_id, other, other_path)
-            if left := tuple(site for site in sites if not self._is_declined(other.uri, site)):
-                yield Elsewhere(other, other_path, left)
+        return replace(found, left=tuple(s for s in found.left if not self._is_declined(snapshot.uri, s)))
 
     def is_declaration(self, replacement: Replacement, snapshot: Snapshot) -> bool:
         """Whether the change renamed a function, a type, a member or a name of the file where it is declared."""

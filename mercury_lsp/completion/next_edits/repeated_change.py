@@ -1,28 +1,22 @@
-"""A renaming that the user has begun, at its other places: in its document and in other open ones."""
+"""A renaming that the user has begun, at its other places."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mercury_lsp.completion.next_edits.proposals import Proposal, by_line
-from mercury_lsp.completion.next_edits.renaming import Renaming
 from mercury_lsp.completion.next_edits.repeatable_edits import RepeatableEdits
 from mercury_lsp.completion.next_edits.replacement import Replacement
 from mercury_lsp.completion.suggestions import RenamingProgress
 from mercury_lsp.documents.document import Snapshot
 
-Others = Sequence[tuple[Snapshot, str]]
-"""Other documents, with their paths, that may be edited together with the one at hand."""
-
 
 @dataclass(frozen=True, slots=True)
 class RepeatedChange:
-    """A renaming in a document at `path`, and other documents with their paths."""
+    """A renaming in a document."""
 
     repeatable: RepeatableEdits
     replacement: Replacement
     snapshot: Snapshot
-    path: str
-    others: Others
 
     def proposals(self, invoked: bool) -> Iterator[Proposal]:
         """The renaming at its other places, those of one line at once.
@@ -33,7 +27,6 @@ class RepeatedChange:
             return
         for line in by_line(self.repeatable.sites(self.replacement, self.snapshot, invoked), self.snapshot):
             yield Proposal(self.snapshot, tuple(line), self.progress)
-        yield from self.elsewhere()
 
     def covers(self, other: Proposal) -> bool:
         """Whether the renaming, which knows scopes, decides about an edit of its document that renames the same."""
@@ -41,21 +34,10 @@ class RepeatedChange:
         is_same = other.snapshot.uri == self.snapshot.uri and (site.old, site.new) == names
         return is_same and self.repeatable.must_go_on(self.replacement, self.snapshot)
 
-    def elsewhere(self) -> Iterator[Proposal]:
-        """The renaming in other documents."""
-        renaming = self._renaming if self.others else None
-        for each in renaming.elsewhere if renaming is not None else ():
-            for line in by_line(each.sites, each.snapshot):
-                yield Proposal(each.snapshot, tuple(line), self.progress)
-
     def progress(self) -> RenamingProgress | None:
         """How far the renaming is."""
-        renaming = self._renaming
-        if renaming is None or not renaming.remaining:
+        renaming = self.repeatable.renaming(self.replacement, self.snapshot)
+        if renaming is None or not renaming.left:
             return None
         counts = renaming.made + 1, renaming.total, renaming.remaining
         return RenamingProgress(renaming.old, renaming.new, *counts)
-
-    @property
-    def _renaming(self) -> Renaming | None:
-        return self.repeatable.renaming(self.replacement, self.snapshot, self.path, self.others)

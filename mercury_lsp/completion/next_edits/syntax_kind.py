@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from mercury_lsp.completion.next_edits.shell_names import is_bound_in_shell, shell_role
 from mercury_lsp.context.scope import path_to
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import Language, language
@@ -39,8 +38,6 @@ _IMPLICIT_THIS = ("java", "cpp")
 
 FIELD_LANGUAGES = ("c", "cpp", "go", "rust")
 """Languages in which the functions that use a structure's fields are outside of it."""
-
-SHELLS = ("shellscript", "sh", "bash")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +105,6 @@ def kind_at(snapshot: Snapshot, offset: int, name: str | None = None) -> SyntaxK
     before = _OWNER.search(snapshot.slice(offset - OWNER_REACH_CHARS, offset))
     if before and "\n" in before[0] and _ends_in_comment(snapshot, offset - len(before[0]) + len(before[1]), rules):
         before = None  # a sentence's full stop
-    if snapshot.language_id in SHELLS:
-        return _shell_kind(path, rules, snapshot)
     role = _role(path, rules, before is not None)
     if role is None:
         return None
@@ -144,16 +139,6 @@ def quoted_as(snapshot: Snapshot, offset: int) -> str:
         if node.type in rules.strings or node.type in rules.comments:
             return "string" if node.type in rules.strings else "comment"
     return ""
-
-
-def _shell_kind(path: list[Node], rules: Language, snapshot: Snapshot) -> SyntaxKind | None:
-    """A variable is that of the script unless its function declares it (`_as_declared` in edit_sites.py)."""
-    if (role := shell_role(path)) is None:
-        return None
-    functions = _offsets(_around(path, rules, _FUNCTION), snapshot) if role == "name" else ()
-    is_defined = role == "command" and path[-2].type == "function_definition"
-    is_bound = role == "name" and is_bound_in_shell(path)
-    return SyntaxKind(role, "", functions, is_type=False, is_defined=is_defined, is_bound=is_bound)
 
 
 def _lua_member(path: list[Node], role: str, owner: str) -> tuple[str, str]:

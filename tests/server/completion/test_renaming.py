@@ -5,11 +5,8 @@ from textwrap import dedent
 
 import pytest
 
-from mercury_lsp.completion.next_edits.edit_sites import EditSite, syntax_kind
-from mercury_lsp.completion.next_edits.elsewhere import sites_elsewhere
+from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.renaming import renamed
-from mercury_lsp.documents.document import Document
-from mercury_lsp.documents.languages import language_of
 from tests.support.next_edit_desk import RENAMED, NextEditDesk
 
 CASES = {
@@ -100,34 +97,6 @@ CASES = {
             return <limit>
         """,
     ),
-    "a variable in a shell": (
-        "shellscript",
-        """\
-        <limit>=3
-        check() {
-            local limit=1
-            echo "$limit"
-        }
-        run() {
-            limit --all
-            [ "${<limit>:-2}" -gt 1 ] && echo "$((<limit> + 1)) limit"
-            read -r <limit>
-        }
-        """,
-    ),
-    "a variable of a shell's function": (
-        "shellscript",
-        """\
-        limit=3
-        check() {
-            local <limit>
-            <limit>=1
-            echo "$<limit>"
-        }
-        echo "$limit"
-        """,
-    ),
-    "a function in a shell": ("bash", "<load>() { echo load; }\n<load> a\nx=$(<load> b)\n"),
     "a field in Lua": (
         "lua",
         """\
@@ -202,69 +171,3 @@ def test_a_renaming_that_would_break_the_syntax_is_not_made_at_all():
     sites = desk.repeatable.sites(desk.repeatable.replacement(snapshot), snapshot, invoked=True)
     assert renamed(snapshot, sites).sites == tuple(sites)
     assert renamed(snapshot, [*sites[:-1], EditSite(sites[-1].start, sites[-1].old, "a b")]) is None
-
-
-# In other documents
-
-ELSEWHERE = {
-    "a field of a header": (
-        ("box.h", "struct box {\n    int <count>;\n};\n"),
-        ("fill.c", '#include "box.h"\nint f(struct box *b, int count) { return b-><count> + count; }\n'),
-    ),
-    "a member of a class in a header": (
-        ("box.hpp", "class Box {\n    int <count_>;\n};\n"),
-        ("box.cpp", '#include "box.hpp"\nvoid Box::f() { <count_> += 1; }\nint g(int count_) { return count_; }\n'),
-    ),
-    "a field that another structure has too": (
-        ("box.h", "struct box {\n    int <count>;\n};\n"),
-        ("fill.c", '#include "box.h"\nstruct lid { int count; };\nint f(struct box *b) { return b->count; }\n'),
-    ),
-    "a header that is not included": (
-        ("box.h", "struct box {\n    int <count>;\n};\n"),
-        ("fill.c", "int f(struct lid *b) { return b->count; }\n"),
-    ),
-    "a function of a Lua module": (
-        ("till/cart.lua", "local M = {}\nfunction M.<load>() end\nreturn M\n"),
-        ("till/init.lua", 'local basket = require("till.cart")\nbasket.<load>()\nother.load()\nload()\n'),
-    ),
-    "a module under another name": (
-        ("tools.py", "def <load>():\n    pass\n"),
-        ("user.py", "import tools as t\n\nt.<load>()\nx.load()\n"),
-    ),
-    "an imported name, and a parameter of that name": (
-        ("tools.py", "def <load>():\n    pass\n"),
-        ("user.py", "from tools import <load>\n\n<load>()\n\ndef f(load):\n    return load\n"),
-    ),
-    "a function of a Go package": (
-        ("till/cart.go", "package till\nfunc <load>() {}\n"),
-        ("till/sum.go", "package till\nfunc f() { <load>() }\nfunc g(load int) int { return load }\n"),
-    ),
-    "a field of a Go package": (
-        ("till/cart.go", "package till\ntype Cart struct { <count> int }\n"),
-        ("till/sum.go", "package till\nfunc f(c Cart, count int) int { return c.<count> + count }\n"),
-    ),
-}
-
-
-@pytest.mark.parametrize("title", ELSEWHERE)
-def test_a_renaming_has_places_in_other_documents(title: str):
-    (path, text), (other_path, other_text) = ELSEWHERE[title]
-    bare, name, [at] = marked(text)
-    desk = NextEditDesk(bare, language_of(path))
-    desk.put(at, name, "renamed")
-    snapshot = desk.document.parsed()
-    replacement = desk.repeatable.replacement(snapshot)
-    expected = [found.start() - 2 * n for n, found in enumerate(re.finditer(rf"<{name}>", other_text))]
-    other = Document("file:///b", language_of(other_path), 1, other_text.replace(f"<{name}>", name)).parsed()
-    kind = syntax_kind(replacement, snapshot)
-    found = sites_elsewhere((name, "renamed"), kind, path, snapshot.language_id, other, other_path)
-    assert [site.start for site in found] == expected
-    renaming = desk.repeatable.renaming(replacement, snapshot, path, [(other, other_path)])
-    assert renaming.remaining == len(expected)
-
-
-def test_a_local_name_has_no_places_elsewhere():
-    desk = NextEditDesk("def f(load):\n    return load\n").replace("load", "read")
-    snapshot, other = desk.document.parsed(), Document("file:///b", "python", 1, "from a import load\n").parsed()
-    renaming = desk.repeatable.renaming(desk.repeatable.replacement(snapshot), snapshot, "a.py", [(other, "b.py")])
-    assert renaming.elsewhere == () and renaming.remaining == 1
