@@ -31,7 +31,7 @@ SHOWN_LINES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class SampleFile:
     """A file and the cursor in it."""
 
     path: Path
@@ -74,16 +74,16 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if client.messages else 0
 
 
-def read_example(path: Path) -> Example | None:
+def read_example(path: Path) -> SampleFile | None:
     """The example in a file; None if it has no cursor mark, whether it is text or not. Raises UsageError."""
     content = read_bytes(path)
     if CURSOR_MARK.encode() not in content:
         return None
     before, _, after = decoded(content, path).partition(CURSOR_MARK)
-    return Example(path, before, after)
+    return SampleFile(path, before, after)
 
 
-def _examples(folder: Path) -> list[Example]:
+def _examples(folder: Path) -> list[SampleFile]:
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder; name a folder of files that contain {CURSOR_MARK}")
     examples = [example for path in sorted(folder.iterdir()) if path.is_file() and (example := read_example(path))]
@@ -108,7 +108,7 @@ def _start(client: Client, model: str | None) -> None:
     client.notify("initialized", {})
 
 
-def _ask(client: Client, example: Example) -> dict[str, Any] | None:
+def _ask(client: Client, example: SampleFile) -> dict[str, Any] | None:
     """The suggestion that an editor would get while its user types; None if there is none."""
     uri = example.path.absolute().as_uri()
     document = {
@@ -125,7 +125,7 @@ def _ask(client: Client, example: Example) -> dict[str, Any] | None:
     return next(iter(answer["items"]), None)
 
 
-def _show(console: Console, example: Example, suggestion: dict[str, Any] | None) -> None:
+def _show(console: Console, example: SampleFile, suggestion: dict[str, Any] | None) -> None:
     console.rule(Text(example.path.name, "bold"), align="left")
     before = "\n".join(example.before.split("\n")[-SHOWN_LINES - 1 :])
     after = "\n".join(example.after.split("\n")[: SHOWN_LINES + 1]).rstrip()

@@ -354,7 +354,7 @@ def test_every_example_has_one_cursor_between_text(path: Path):
 
 
 def test_the_position_in_an_example_counts_utf_16():
-    example = try_.Example(Path("a.py"), 'a = 1\ns = "😀', '"')
+    example = try_.SampleFile(Path("a.py"), 'a = 1\ns = "😀', '"')
     assert example.position == {"line": 1, "character": 7}
 
 
