@@ -19,7 +19,8 @@ import numpy as np
 from mercury_engine.api import MAX_REGION_CHARS, MAX_REGION_LINES, FillRequest, Rewrite, RewriteRequest
 from mercury_engine.decoding.autoregressive.decoder import AutoregressiveDecoder
 from mercury_engine.decoding.autoregressive.regions import Region, following
-from mercury_engine.decoding.autoregressive.rewriting import Rewriter, WrittenRegion
+from mercury_engine.decoding.autoregressive.rewriting import Rewriter
+from mercury_engine.decoding.autoregressive.written_region import WrittenRegion
 from mercury_engine.engine import Engine
 from mercury_engine.models.arrays import Array
 from mercury_engine.prompt.layout import path_block, window

@@ -47,6 +47,9 @@ class Suggester:
         observer = self._session.statistics.observer
         request = observer.requested(uri, context.offset, context.language_id, automatic)
         context = self._session.with_surroundings(context, snapshot)
+        if automatic and (begun := self._begun_again(snapshot, context.offset)) is not None:
+            observer.answered(request, [begun])
+            return [begun], snapshot
         found = await self._answer(self._session.completer.complete(context, snapshot, automatic, on_step, feature))
         if found is None:
             return [], snapshot
@@ -56,6 +59,14 @@ class Suggester:
             observer.model = engine.name
         observer.answered(request, found)
         return found, snapshot
+
+    def _begun_again(self, snapshot: Snapshot, cursor: int) -> Suggestion | None:
+        """The rest of lines that the user has inserted twice and begins again at the cursor."""
+        if not snapshot.is_parsed or not self._allows_next_edits(snapshot):
+            return None
+        path, line = self._session.documents.path(snapshot.uri), snapshot.source.line_of(cursor)
+        surroundings = self._session.surroundings(snapshot.uri, line)
+        return self._session.completer.next_edits.at_cursor(snapshot, path, cursor, surroundings)
 
     async def next_edit(
         self, uri: str, feature: Feature, at: types.Position | None = None

@@ -1,10 +1,12 @@
-"""What an edit does to what the user did: whether it takes it back, or only moves white space; whether lines parse."""
+"""What an edit does to what the user did, whether it only moves white space; whether lines parse or are quoted."""
 
 import re
 from collections.abc import Sequence
 
 from mercury_lsp.completion.next_edits.history import Hunk
+from mercury_lsp.context.scope import path_to
 from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.languages import language
 
 _WORD = re.compile(r"\w+")
 
@@ -31,6 +33,19 @@ def parses(snapshot: Snapshot, first: int, end: int) -> bool:
     start, stop = (snapshot.source.byte_of(snapshot.offset_at(line, 0)) for line in (first, end))
     node = snapshot.tree.root_node.named_descendant_for_byte_range(start, max(start, stop - 1))
     return node is None or not node.has_error
+
+
+def quoted_as(snapshot: Snapshot, offset: int) -> str:
+    """Whether an offset is within a `comment` or a `string`; empty for code, and without a tree."""
+    if snapshot.tree is None or not snapshot.is_parsed:
+        return ""
+    rules = language(snapshot.language_id)
+    for node in reversed(path_to(snapshot.tree, snapshot.source.byte_of(offset))):
+        if node.type in rules.embedded or node.type in rules.bodies:
+            return ""
+        if node.type in rules.strings or node.type in rules.comments:
+            return "string" if node.type in rules.strings else "comment"
+    return ""
 
 
 def _reverts(snapshot: Snapshot, start: int, old: str, new: str, hunk: Hunk) -> bool:

@@ -99,6 +99,12 @@ class NextEdits:
         asked = _Question(snapshot, path, None, others, around)
         return next(self._paired(asked), None) is not None
 
+    def at_cursor(self, snapshot: Snapshot, path: str, cursor: int, around: Surroundings) -> Suggestion | None:
+        """What the user has inserted twice and now begins again, from the cursor on; asks no model."""
+        asked = _Question(snapshot, path, cursor, (), around)
+        found = first_shown((each for each in self._paired(asked) if each.is_insertion_at(cursor)), [])
+        return found[1] if found is not None else None
+
     def remaining(self, snapshot: Snapshot) -> Renaming | None:
         """The renaming that the last change began, if places are left."""
         if (repeatable := self._documents.get(snapshot.uri)) is None:

@@ -13,10 +13,10 @@ from textwrap import indent
 
 from mercury_engine.text.lines import lines_of
 
+from mercury_lsp.completion.next_edits.checks import quoted_as
 from mercury_lsp.completion.next_edits.edit_sites import EditSite, below_first, text_around
 from mercury_lsp.completion.next_edits.examples import TOKEN, Example, examples
 from mercury_lsp.completion.next_edits.history import Hunk
-from mercury_lsp.completion.next_edits.syntax_kind import quoted_as
 from mercury_lsp.documents.document import Snapshot
 
 EXAMPLES = 4

@@ -128,19 +128,6 @@ def kind_at(snapshot: Snapshot, offset: int, name: str | None = None) -> SyntaxK
     )
 
 
-def quoted_as(snapshot: Snapshot, offset: int) -> str:
-    """Whether an offset is within a `comment` or a `string`; empty for code, and without a tree."""
-    if snapshot.tree is None or not snapshot.is_parsed:
-        return ""
-    rules = language(snapshot.language_id)
-    for node in reversed(path_to(snapshot.tree, snapshot.source.byte_of(offset))):
-        if node.type in rules.embedded or node.type in rules.bodies:
-            return ""
-        if node.type in rules.strings or node.type in rules.comments:
-            return "string" if node.type in rules.strings else "comment"
-    return ""
-
-
 def _lua_member(path: list[Node], role: str, owner: str) -> tuple[str, str]:
     """Role and owner of a table's key or member; `self` and the table given to `setmetatable` are of the same class."""
     functions = [node for node in path if node.type == "function_declaration"]

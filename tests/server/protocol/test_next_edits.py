@@ -341,6 +341,14 @@ def test_silence_is_explained_by_a_command(editor: Editor):
     assert "no regions" in editor.received("window/showMessage")[0]["message"]
 
 
+def test_lines_inserted_twice_and_begun_again_are_finished_by_ghost_text(editor: Editor):
+    uri = editor.opened(script(**SILENT) + "start()\n\nstop()\n\nend()\n")
+    for version, (line, text) in enumerate([(2, "log.info('done')\n"), (5, "log.info('done')\n"), (8, "log.i\n")], 2):
+        editor.change(uri, version, {"range": span((line, 0), (line, 0)), "text": text})
+    [item] = editor.result(editor.inline(uri, 8, 5))["items"]
+    assert item["insertText"] == "nfo('done')"
+
+
 # The model's rewrite of the region at hand
 
 

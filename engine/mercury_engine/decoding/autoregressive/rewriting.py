@@ -17,18 +17,23 @@ Dimensions: S rows, V vocabulary.
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from math import prod
+from dataclasses import dataclass
 
-from mercury_engine.api import RegionHunk, Rewrite, RewriteRequest
+from mercury_engine.api import Rewrite, RewriteRequest
 from mercury_engine.decoding.autoregressive.present_text import PresentText
 from mercury_engine.decoding.autoregressive.regions import ReadRegion, Region, RegionReader
 from mercury_engine.decoding.autoregressive.verifier import Verifier
+from mercury_engine.decoding.autoregressive.written_region import (
+    WrittenHunk,
+    WrittenRegion,
+    is_line_start,
+    line_count,
+    rewrite_of,
+)
 from mercury_engine.decoding.hypothesis import checked
 from mercury_engine.models.arrays import Array, beside, best, logsumexp, replaced
 from mercury_engine.models.batching import DeadlineReached, ForwardSteps
 from mercury_engine.models.network import Network
-from mercury_engine.text.lines import lines_of
 
 PASS_ROWS = 32
 """Most rows of a pass; the scheduler lets no larger ones share a pass."""
@@ -53,52 +58,6 @@ MORE_LINES = 8
 
 LINE_TOKENS = 24
 """Tokens granted for each of these lines."""
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenHunk:
-    """Lines [start, end) of the present text, which become the lines [new_start, new_end) of the new one."""
-
-    start: int
-    end: int
-    new_start: int
-    new_end: int
-    probability: float
-    """Product of its tokens' probabilities."""
-    stays: float
-    """The same of the present tokens in their place, as far as they were read."""
-
-
-@dataclass(slots=True)
-class WrittenRegion:
-    """What is written so far."""
-
-    present: PresentText
-    text: str = ""
-    hunks: list[WrittenHunk] = field(default_factory=list)
-    probability: float = 1.0
-    """That of the hunk being written."""
-    stays: float = 1.0
-    """The probability that nothing changes, up to the first hunk."""
-    ended: bool = False
-    steps: int = 0
-    rejected: int = 0
-    """Tokens from which hunks were written in vain."""
-    back: tuple[int, int] | None = None
-    """Numbers of written tokens and of present ones where the hunk being written ended, if lines follow that stay."""
-
-    @property
-    def has_changed(self) -> bool:
-        """Whether it differs from the present text."""
-        return bool(self.hunks)
-
-    def end(self, region: Region) -> tuple[int, int]:
-        """Where the hunk being written has ended: numbers of written tokens and of present ones."""
-        return self.back or (len(self.present.written), region.length)
-
-    def branch(self) -> "WrittenRegion":
-        """A copy that can be written on by itself."""
-        return replace(self, present=self.present.copy(), hunks=[*self.hunks], probability=1.0, back=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +91,7 @@ class Rewriter:
             read = yield from regions.read(request)
         if read is None:
             return Rewrite(request.text, 0.0, 0.0, steps=0, elapsed=0.0)
-        return _rewrite_of(request, read, (yield from self._written(_Task(request, read))), regions)
+        return rewrite_of(request, read, (yield from self._written(_Task(request, read))), regions)
 
     def _written(self, task: _Task) -> ForwardSteps[WrittenRegion]:
         """What is written up to the end, the bound, or the deadline."""
@@ -210,7 +169,7 @@ class Rewriter:
         draft.present.write(token)
         draft.text += self._texts[token]
         if draft.present.has_all and draft.text.endswith(region.follows):
-            draft.ended = _is_line_start(draft.text.removesuffix(region.follows))
+            draft.ended = is_line_start(draft.text.removesuffix(region.follows))
 
     def _has_enough(self, task: _Task, draft: WrittenRegion) -> bool:
         """Whether a likely hunk is written, and a line after it that stays."""
@@ -293,7 +252,7 @@ class Rewriter:
     def _is_back(self, draft: WrittenRegion, region: Region, token: int | None) -> bool:
         """Whether whole lines of the present text follow, with this token first."""
         present = draft.present
-        if not (present.is_behind_same_break or (_is_line_start(draft.text) and present.is_at_line_start)):
+        if not (present.is_behind_same_break or (is_line_start(draft.text) and present.is_at_line_start)):
             return False
         return present.expects(token) if token is not None else present.next >= region.drafted
 
@@ -308,7 +267,7 @@ class Rewriter:
         """The lines between two drafts."""
         old, new = self._texts_of(after, region)
         start = self._text(region.ids[: before.present.next]).count("\n")
-        end, new_end = (_lines(each) if after.back is None else each.count("\n") for each in (old, new))
+        end, new_end = (line_count(each) if after.back is None else each.count("\n") for each in (old, new))
         return WrittenHunk(start, end, before.text.count("\n"), new_end, after.probability, stays)
 
     def _moves_blanks(self, before: WrittenRegion, after: WrittenRegion, region: Region) -> bool:
@@ -338,52 +297,10 @@ def _end_logp(draft: WrittenRegion, region: Region, read_V: Array) -> float:
 def _ends(draft: WrittenRegion, region: Region, log_odds: float) -> bool:
     """Whether the rewrite ends here, given the odds of that against going on."""
     least = 0.0 if draft.present.is_at_end else math.log(region.early_end_odds)
-    return log_odds >= least and (region.ends_anywhere or _is_line_start(draft.text))
-
-
-def _lines(text: str) -> int:
-    """The number of lines; the last one may have no line break."""
-    return text.count("\n") + (not _is_line_start(text))
-
-
-def _is_line_start(text: str) -> bool:
-    return not text or text.endswith("\n")
+    return log_odds >= least and (region.ends_anywhere or is_line_start(draft.text))
 
 
 def _found(read: ReadRegion, written: Sequence[int]) -> tuple[int, list[int]]:
     """The longest match of the last tokens in the context, see `PresentText.draft`."""
     match = read.lookup.find((*read.context.text, *written))
     return match.length, match.draft
-
-
-def _rewrite_of(request: RewriteRequest, read: ReadRegion, draft: WrittenRegion, regions: RegionReader) -> Rewrite:
-    """The answer; a rewrite that did not end or makes no sense is not finished."""
-    text = regions.text(read, request, draft.present) if draft.has_changed else request.text
-    hunks = () if text is None else _hunks(draft, read, text)
-    is_finished = text is not None and draft.ended
-    return Rewrite(
-        text=text if text is not None and is_finished else request.text,
-        probability=prod(each.probability for each in hunks) if is_finished else 0.0,
-        change_probability=1 - draft.stays,
-        steps=draft.steps,
-        elapsed=0.0,
-        is_finished=is_finished,
-        tokens_read=read.context.cached.tokens_read,
-        hunks=hunks,
-    )
-
-
-def _hunks(draft: WrittenRegion, read: ReadRegion, text: str) -> tuple[RegionHunk, ...]:
-    """The hunks by the region's lines; its text may begin below what the model wrote."""
-    above = 0 if read.rendered is None else read.rendered.above.count("\n")
-    lines = lines_of(text)
-    return tuple(
-        RegionHunk(
-            each.start - above,
-            each.end - above,
-            "".join(lines[each.new_start - above : each.new_end - above]),
-            each.probability,
-            each.stays,
-        )
-        for each in draft.hunks
-    )
