@@ -256,10 +256,6 @@ _EXTENSIONS = {
 }
 """File name extensions by language."""
 
-C_FAMILY = ("c", "cpp")
-SCRIPT_FAMILY = ("javascript", "javascriptreact", "typescript", "typescriptreact")
-"""Languages whose files use each other's names."""
-
 _ID_OF = {extension: name for name, extensions in _EXTENSIONS.items() for extension in extensions.split()}
 
 
@@ -276,11 +272,6 @@ def language_of(path: str) -> str:
 def extensions(language_id: str) -> list[str]:
     """The extensions of a language's files, without the dot."""
     return _EXTENSIONS.get(language_id, "").split()
-
-
-def share_names(one: str, other: str) -> bool:
-    """Whether code in one language may use what is defined in the other."""
-    return one == other or any(one in family and other in family for family in (C_FAMILY, SCRIPT_FAMILY))
 
 
 @cache

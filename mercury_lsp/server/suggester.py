@@ -93,7 +93,7 @@ class Suggester:
         asking = self._session.completer.next_edits.find(snapshot, path, feature, cursor, surroundings, others)
         found = await self._answer(asking) or []
         edited = found[0].elsewhere or snapshot if found else snapshot
-        return (found, edited) if self.are_current([snapshot, edited]) else ([], snapshot)
+        return (found, edited) if all(map(documents.is_current, (snapshot, edited))) else ([], snapshot)
 
     def goes_on(self, uri: str, at: types.Position) -> bool:
         """Whether the user's last change is known to go on elsewhere, so that no fill at the cursor `at` is wanted.
@@ -158,10 +158,6 @@ class Suggester:
         ranked = surroundings.rank()
         return ranked.best if ranked is not None else []
 
-    def are_current(self, snapshots: Sequence[Snapshot]) -> bool:
-        """Whether documents are still as they were."""
-        return all(map(self._session.documents.is_current, snapshots))
-
     def may_have_next_edit(self, snapshot: Snapshot) -> bool:
         """Whether there is a place to ask the model about, as far as settings and rules say."""
         if not self._allows_next_edits(snapshot):
@@ -176,20 +172,20 @@ class Suggester:
             return None
         return self._session.completer.next_edits.remaining(snapshot)
 
-    async def rename_all(self, uri: str) -> list[RenamedDocument]:
-        """The last renaming of a document made everywhere in it; empty if there is none or it would break the document.
+    async def rename_all(self, uri: str) -> RenamedDocument | None:
+        """The last renaming of a document made everywhere in it; None if there is none or it would break the document.
 
         Raises UnknownDocument.
         """
         documents = self._session.documents
         if self._is_left_alone(uri):
-            return []
+            return None
         await self._finish_parsing(uri)
         snapshot = documents.parsed(uri)
         if not self._allows_next_edits(snapshot):
-            return []
+            return None
         found = self._session.completer.next_edits.rename_all(snapshot)
-        return [found] if found is not None and (found.sites or found.kept) else []
+        return found if found is not None and (found.sites or found.kept) else None
 
     def _is_complete(self, hunk: Hunk) -> bool:
         documents = self._session.documents

@@ -6,7 +6,7 @@ from lsprotocol import types
 
 from mercury_lsp.completion.next_edits import Renaming
 from mercury_lsp.completion.suggestions import RenamingProgress
-from mercury_lsp.server.requests.applying import CHANGED_REASON, apply_sites, refused
+from mercury_lsp.server.requests.applying import CHANGED_REASON, make_edits, refused, text_edit
 from mercury_lsp.server.requests.next_edit import NextEdit
 from mercury_lsp.server.server import MercuryServer
 
@@ -25,13 +25,11 @@ async def apply_all_edits(server: MercuryServer, token: types.ProgressToken | No
     if version not in (None, documents.snapshot(uri).version):
         return refused(server, CHANGED_REASON)
     found = await server.suggester.rename_all(uri)
-    if not found:
+    if found is None:
         return refused(server, "no renaming to finish")
-    if not server.suggester.are_current([each.snapshot for each in found]):
-        return refused(server, CHANGED_REASON)
-    count, kept = sum(len(each.sites) for each in found), sum(each.kept for each in found)
-    answer: dict[str, Any] = await apply_sites(server, found, "Mercury: rename all")
-    if kept and answer["applied"]:
-        message = f"Mercury: {kept} places stay, because their lines look like secrets"
+    edits = [text_edit(found.snapshot, site) for site in found.sites]
+    applied = await make_edits(server, found.snapshot, edits, "Mercury: rename all")
+    if found.kept and applied:
+        message = f"Mercury: {found.kept} places stay, because their lines look like secrets"
         server.window_show_message(types.ShowMessageParams(types.MessageType.Warning, message))
-    return answer | {"edits": count, "documents": len(found), "remaining": kept}
+    return {"applied": applied, "edits": len(edits), "documents": 1, "remaining": found.kept}

@@ -30,7 +30,7 @@ async def next_edit(server: MercuryServer, token: types.ProgressToken | None, *a
         return refused(server, CHANGED_REASON)
     with ClientProgress(server, token or await new_token(server), NEXT_EDIT_TITLE, cancellable=True):
         found, snapshot = await server.suggester.next_edit(uri, "action")
-    if version not in (None, documents.snapshot(uri).version) or not server.suggester.are_current([snapshot]):
+    if version not in (None, documents.snapshot(uri).version) or not documents.is_current(snapshot):
         return refused(server, CHANGED_REASON)
     if not found and not snapshot.is_parsed:
         return refused(server, "the file is still being read; ask again")
