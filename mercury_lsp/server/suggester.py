@@ -62,11 +62,11 @@ class Suggester:
 
     def _begun_again(self, snapshot: Snapshot, cursor: int) -> Suggestion | None:
         """The rest of lines that the user has inserted twice and begins again at the cursor."""
-        if not snapshot.is_parsed or not self._allows_next_edits(snapshot):
+        line, start = snapshot.line_at(cursor)
+        if line[cursor - start :].strip() or not line.strip() or not self._allows_next_edits(snapshot):
             return None
-        path, line = self._session.documents.path(snapshot.uri), snapshot.source.line_of(cursor)
-        surroundings = self._session.surroundings(snapshot.uri, line)
-        return self._session.completer.next_edits.at_cursor(snapshot, path, cursor, surroundings)
+        surroundings = self._session.surroundings(snapshot.uri, snapshot.source.line_of(cursor))
+        return self._session.completer.next_edits.at_cursor(snapshot, cursor, surroundings)
 
     async def next_edit(
         self, uri: str, feature: Feature, at: types.Position | None = None

@@ -12,7 +12,7 @@ from mercury_lsp.completion.next_edits.filters import objection
 from mercury_lsp.completion.next_edits.history import shown
 from mercury_lsp.completion.next_edits.ledger import Ledger
 from mercury_lsp.completion.next_edits.next_place import apart, broken_places
-from mercury_lsp.completion.next_edits.pairs import paired_sites
+from mercury_lsp.completion.next_edits.pairs import paired_sites, rest_of_lines
 from mercury_lsp.completion.next_edits.places import Place, RankedPlaces
 from mercury_lsp.completion.next_edits.proposals import Proposal, by_evidence, first_shown
 from mercury_lsp.completion.next_edits.region_edits import (
@@ -99,11 +99,15 @@ class NextEdits:
         asked = _Question(snapshot, path, None, others, around)
         return next(self._paired(asked), None) is not None
 
-    def at_cursor(self, snapshot: Snapshot, path: str, cursor: int, around: Surroundings) -> Suggestion | None:
+    def at_cursor(self, snapshot: Snapshot, cursor: int, around: Surroundings) -> Suggestion | None:
         """What the user has inserted twice and now begins again, from the cursor on; asks no model."""
-        asked = _Question(snapshot, path, cursor, (), around)
-        found = first_shown((each for each in self._paired(asked) if each.is_insertion_at(cursor)), [])
-        return found[1] if found is not None else None
+        site = rest_of_lines(around.hunks, snapshot)
+        if site is None or site.start != cursor or not shown(around.hunks[-1:], snapshot.uri):
+            return None
+        is_refused = objection(snapshot, cursor, cursor, site.new, around.hunks) is not None
+        if is_refused or self._ledger.is_declined(snapshot.uri, site):
+            return None
+        return Suggestion.replacing(snapshot, cursor, cursor, site.new, 1.0, 0.0)
 
     def remaining(self, snapshot: Snapshot) -> Renaming | None:
         """The renaming that the last change began, if places are left."""

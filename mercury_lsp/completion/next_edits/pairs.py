@@ -9,6 +9,7 @@ around the next place, too, as far as the text itself is too short to be looked 
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import accumulate, islice
 from textwrap import indent
 
 from mercury_engine.text.lines import lines_of
@@ -51,8 +52,8 @@ def paired_sites(hunks: Sequence[Hunk], snapshot: Snapshot, origin: Snapshot) ->
     comment, string) are left out.
     """
     latest = [each for hunk in hunks[-EXAMPLES:] for each in examples(hunk)]
-    if (rest := _rest_of_lines(latest, snapshot)) is not None:
-        yield latest[-1].hunk, rest
+    if (rest := rest_of_lines(hunks, snapshot)) is not None:
+        yield hunks[-1], rest
     own = [each for each in hunks if each.uri == snapshot.uri]
     seen: set[object] = set()
     for number, last in reversed([*enumerate(latest)]):
@@ -62,13 +63,14 @@ def paired_sites(hunks: Sequence[Hunk], snapshot: Snapshot, origin: Snapshot) ->
         seen.add(last.key)
         find = _lines_like if last.column is None else _texts_like
         kind = quoted_as(origin, origin.source.offset_at(last.line, 0) + (last.column or 0))
-        sites = [each for each in find(twin, last, snapshot) if not _is_made(each, own, snapshot)]
-        sites = [each for each in sites if quoted_as(snapshot, each.start) == kind]
-        yield from ((last.hunk, site) for site in below_first(sites, last.hunk.offset_in(snapshot))[:MAX_SITES])
+        sites = below_first([*find(twin, last, snapshot)], last.hunk.offset_in(snapshot))
+        left = (each for each in sites if not _is_made(each, own, snapshot) and quoted_as(snapshot, each.start) == kind)
+        yield from ((last.hunk, site) for site in islice(left, MAX_SITES))
 
 
-def _rest_of_lines(latest: Sequence[Example], snapshot: Snapshot) -> EditSite | None:
+def rest_of_lines(hunks: Sequence[Hunk], snapshot: Snapshot) -> EditSite | None:
     """The rest of lines that the user has inserted twice and begins to insert again."""
+    latest = [each for hunk in hunks[-EXAMPLES:] for each in examples(hunk)]
     last = latest[-1] if latest else None
     if last is None or last.hunk.uri != snapshot.uri or last.old or last.column is not None:
         return None
@@ -141,13 +143,13 @@ def _lines_like(first: Example, second: Example, snapshot: Snapshot) -> Iterator
         return
     start, text = text_around(second.hunk.offset_in(snapshot), snapshot)
     lines = lines_of(text)
-    bare = [line.strip() for line in lines]
+    bare, starts = [line.strip() for line in lines], [*accumulate(map(len, lines), initial=start)]
     for number in range(len(bare) - len(wanted) + 1):
         if bare[number] == wanted[0] and bare[number : number + len(wanted)] == wanted:
             at, end = number + len(before), number + len(before) + len(old)
             beside = next((line for line in (*lines[number:at][::-1], *lines[at:]) if line.strip()), "")
             new = indent(second.new, beside[: len(beside) - len(beside.lstrip())])
-            yield EditSite(start + sum(map(len, lines[:at])), "".join(lines[at:end]), new)
+            yield EditSite(starts[at], "".join(lines[at:end]), new)
 
 
 def _is_made(site: EditSite, own: Sequence[Hunk], snapshot: Snapshot) -> bool:

@@ -26,10 +26,6 @@ class Proposal:
         """Its sites as one."""
         return joined(self.sites, self.snapshot)
 
-    def is_insertion_at(self, offset: int) -> bool:
-        """Whether it only inserts text there."""
-        return (self.site.start, self.site.old) == (offset, "")
-
 
 def by_evidence(proposals: Iterable[Proposal], evidence: Callable[[Snapshot], Evidence]) -> list[Proposal]:
     """The proposals for lines in which an error appeared after the user's change first, then those with a warning."""
