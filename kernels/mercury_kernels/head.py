@@ -16,7 +16,6 @@ from mercury_kernels import reference
 from mercury_kernels.launch import (
     dot,
     guarded,
-    operand,
     options,
     power,
 )
@@ -54,7 +53,7 @@ def products(
             squares += tl.sum(wide * wide, 1)
             value = (wide * tl.load(norm + c, c < C, 0.0).to(tl.float32)[None, :]).to(value.dtype)
         w = tl.load(weights[:, None] + c[None, :], (v < V)[:, None] & (c < C)[None, :], 0.0)
-        logits = dot(value, tl.trans(operand(w, value)), logits)
+        logits = dot(value, tl.trans(w), logits)
     if HAS_NORM:
         logits *= tl.rsqrt(squares / C + eps)[:, None]
     return logits

@@ -52,7 +52,7 @@ def guarded(twin: Callable[P, R]) -> Callable[[Callable[P, R]], Callable[P, R]]:
             if kernel.__name__ in broken:
                 return twin(*args, **kwargs)
             try:
-                require(_device(args), OLDEST_CAPABILITY)
+                require(_device(args))
                 return kernel(*args, **kwargs)
             except Unsupported as error:  # this call only
                 _say_once(f"kernel {kernel.__name__}: {error}; its torch twin answers (slower, same result)")
@@ -94,10 +94,10 @@ def _say_once(message: str) -> None:
     log.warning(message)
 
 
-def require(device: torch.device, least: tuple[int, int]) -> None:
-    """Raise Unsupported when the device's compute capability is below `least`."""
-    if device.type == "cuda" and (found := capability(device)) < least:
-        raise Unsupported(f"compute capability {found[0]}.{found[1]}, needed is {least[0]}.{least[1]} or newer")
+def require(device: torch.device) -> None:
+    """Raise Unsupported when the device is too old."""
+    if device.type == "cuda" and (found := capability(device)) < OLDEST_CAPABILITY:
+        raise Unsupported(f"compute capability {found[0]}.{found[1]}, needed is 8.0 or newer")
 
 
 @functools.cache
@@ -137,11 +137,3 @@ def dot(a: tl.tensor, b: tl.tensor, acc: tl.tensor) -> tl.tensor:
     else:
         out = tl.dot(a, b, acc, input_precision="ieee")
     return out
-
-
-@triton.jit
-def operand(codes: tl.tensor, like: tl.tensor) -> tl.tensor:
-    """Weights of any format in the other operand's; exact, since 8-bit codes fit into bfloat16."""
-    return codes.to(
-        tl.float32 if INTERPRETED else like.dtype
-    )  # the interpreter takes integers for the bits of a bfloat16

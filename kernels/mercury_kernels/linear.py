@@ -1,8 +1,8 @@
 """y = x W^T for few rows, with an RMSNorm before and bias, SwiGLU and residual after it, in one pass over the weights.
 
-The norm's factor 1/rms is one
-number per row: norm(x) W^T = (x * weight) W^T / rms(x), so it is applied after the sum, and the squares are collected
-in the same pass. Long sums are split over several programs; the last one to finish adds the shares in a fixed order.
+The norm's factor 1/rms is one number per row: norm(x) W^T = (x * weight) W^T / rms(x), so it is applied after the sum,
+and the squares are collected in the same pass. Long sums are split over several programs; the last one to finish adds
+the shares in a fixed order.
 
 Dimensions: M rows, K inputs, N outputs (of one half when gated).
 """
@@ -18,7 +18,6 @@ from mercury_kernels.launch import (
     dot,
     guarded,
     multiprocessors,
-    operand,
     options,
     power,
 )
@@ -112,10 +111,10 @@ def _linear(
             value = (wide * tl.load(norm + k, k < last, 0.0).to(tl.float32)[None, :]).to(value.dtype)
         inside = (n < N)[:, None] & (k < last)[None, :]
         w = tl.load(weights[:, None] + k[None, :], inside, 0.0)
-        acc = dot(value, tl.trans(operand(w, value)), acc)
+        acc = dot(value, tl.trans(w), acc)
         if GATED:
             w = tl.load(weights[:, None] + N.to(tl.int64) * K + k[None, :], inside, 0.0)
-            up = dot(value, tl.trans(operand(w, value)), up)
+            up = dot(value, tl.trans(w), up)
     if not SPLIT:
         _finish(
             acc, up, squares, out, bias, residual, m, n, M, N, K, eps,
@@ -166,8 +165,7 @@ def linear(
     out = torch.empty(len(x), outputs, dtype=x.dtype, device=x.device)
     if not out.numel():
         return out
-    bytes_ = weight.element_size(), x.element_size()
-    rows, columns, depth, splits = tiles(x.device, len(x), outputs, inner, *bytes_, gated)
+    rows, columns, depth, splits = tiles(x.device, len(x), outputs, inner, x.element_size(), gated)
     grid = (triton.cdiv(len(x), rows), triton.cdiv(outputs, columns), splits)
     each = triton.cdiv(triton.cdiv(inner, depth), splits) * depth
     cells = grid[0] * grid[1] * splits * rows * columns * (2 if gated else 1) if splits > 1 else 1
@@ -186,13 +184,13 @@ def linear(
 
 
 def tiles(
-    device: torch.device, rows: int, outputs: int, inner: int, weight_bytes: int, bytes_: int, gated: bool = False
+    device: torch.device, rows: int, outputs: int, inner: int, bytes_: int, gated: bool = False
 ) -> tuple[int, int, int, int]:
     """Tile sizes BM, BN, BK and the number of shares.
 
     Every multiprocessor streams a part of the weights; many rows get large tiles.
     """
-    deep = 128 // max(weight_bytes, bytes_) * 2 if bytes_ < 4 else 32
+    deep = 128 if bytes_ < 4 else 32
     if rows > COMPUTE_BOUND_ROWS:
         return 128, 64 if gated else 128, min(deep, 64), 1
     high = power(rows, most=64)

@@ -15,7 +15,7 @@ import triton.language as tl
 from torch import Tensor
 
 from mercury_kernels import reference
-from mercury_kernels.launch import dot, guarded, multiprocessors, operand, options, power
+from mercury_kernels.launch import dot, guarded, multiprocessors, options, power
 from mercury_kernels.linear import LARGE, linear
 from mercury_kernels.operands import Frames, Matrix
 
@@ -190,9 +190,9 @@ def _project_qkv(
         value = (wide * tl.load(norm + at, at < C, 0.0).to(tl.float32)[None, :]).to(value.dtype)
         shape = (pair < E)[:, None] & (at < C)[None, :]
         w = tl.load(upper[:, None] + at[None, :], shape, 0.0)
-        left = dot(value, tl.trans(operand(w, value)), left)
+        left = dot(value, tl.trans(w), left)
         w = tl.load(upper[:, None] + E * C + at[None, :], shape, 0.0)
-        right = dot(value, tl.trans(operand(w, value)), right)
+        right = dot(value, tl.trans(w), right)
     rms = tl.rsqrt(squares / C + eps)[:, None]
     left, right = left * rms, right * rms
     column = head * 2 * E + pair

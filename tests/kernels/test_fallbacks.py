@@ -81,8 +81,8 @@ def test_other_errors_are_not_hidden(compiled, error):
 def test_devices_older_than_needed_are_refused(monkeypatch):
     monkeypatch.setattr(launch, "capability", lambda _: (7, 5))
     with pytest.raises(launch.Unsupported, match=r"7\.5"):
-        launch.require(torch.device("cuda"), launch.OLDEST_CAPABILITY)
-    launch.require(torch.device("cpu"), launch.OLDEST_CAPABILITY)
+        launch.require(torch.device("cuda"))
+    launch.require(torch.device("cpu"))
 
 
 def test_on_an_older_gpu_the_twin_answers_and_the_log_says_so_once(compiled, monkeypatch, caplog):
