@@ -66,7 +66,7 @@ def main() -> int:
         return 0
     found = all_cases(edits, options.seed, options.workers)
     by_rules = [rules(case.moment) for case in suite.progress(found, "rules")]
-    by_head = [distinct(case.candidates, head.chances(case.rows)[:-1], 3) for case in found]
+    by_head = [distinct(case.candidates, head.probabilities(case.rows)[:-1], 3) for case in found]
     ranked = {
         "head": by_head,
         "head_far_away": [far_away(case, places) for case, places in zip(found, by_head, strict=True)],

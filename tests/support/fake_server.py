@@ -208,7 +208,7 @@ if __name__ == "__main__":
         document.parse = parse_once
     if "--rewrites" in sys.argv:
         ScriptedEngine.edit_format = "scripted"
-        region_edits.MIN_PLACE_CHANCE = 0.0
+        region_edits.MIN_PLACE_PROBABILITY = 0.0
     if "--place" in sys.argv:
         Places.rank = always(sys.argv[sys.argv.index("--place") + 1])
     if "--larger" in sys.argv:

@@ -1,6 +1,6 @@
-"""The head that gives every candidate, and "nowhere", its chance: two small networks over the features, in NumPy.
+"""The head that gives every candidate, and "nowhere", its probability: two small networks over the features, in NumPy.
 
-Shapes: `C` candidates, `F` features, `H` hidden units. The chances of the candidates and of nowhere add up to one.
+Shapes: `C` candidates, `F` features, `H` hidden units. Candidates and nowhere have probabilities that add up to one.
 """
 
 from collections.abc import Sequence
@@ -21,14 +21,14 @@ SHAPES = ("mean", "scale", "place_in", "place_in_bias", "place_out", "nowhere_in
 
 @dataclass(frozen=True, slots=True)
 class LikelyPlace:
-    """A candidate, and the chance that the next edit is within TOLERANCE_LINES of it."""
+    """A candidate, and the probability that the next edit is within TOLERANCE_LINES of it."""
 
     candidate: Candidate
-    chance: float
+    probability: float
 
 
 class PlaceHead:
-    """Ranks candidates; the same weights give the same chances as in training."""
+    """Ranks candidates; the same weights give the same probabilities as in training."""
 
     def __init__(self, weights: dict[str, Array]) -> None:
         assert set(weights) == set(SHAPES) and len(weights["mean"]) == len(FEATURES), "made with other features"
@@ -38,8 +38,8 @@ class PlaceHead:
     def load(cls, path: Path) -> "PlaceHead":
         return cls(load_file(path))
 
-    def chances(self, rows_CF: Array) -> Array:
-        """The chance of every candidate, then that of nowhere; [C + 1]."""
+    def probabilities(self, rows_CF: Array) -> Array:
+        """The probability of every candidate, then that of nowhere; [C + 1]."""
         w = self.weights
         if not len(rows_CF):
             return np.ones(1, np.float32)
@@ -47,17 +47,17 @@ class PlaceHead:
         scores_C = np.maximum(x_CF @ w["place_in"] + w["place_in_bias"], 0) @ w["place_out"]
         hidden_H = np.maximum(pooled(x_CF) @ w["nowhere_in"] + w["nowhere_in_bias"], 0)
         scores = np.append(scores_C, hidden_H @ w["nowhere_out"] + w["nowhere_bias"])
-        chances = np.exp(scores - scores.max())
-        return (chances / chances.sum()).astype(np.float32)
+        probabilities = np.exp(scores - scores.max())
+        return (probabilities / probabilities.sum()).astype(np.float32)
 
     def ranking(self, situation: Situation[Readable]) -> "Ranking":
-        """The candidates of a situation with their chances; there are none without changes."""
+        """The candidates of a situation with their probabilities; there are none without changes."""
         if not situation.changes:
             return Ranking([], np.empty(0, np.float32))
         names = names_of(situation)
         found = occurrences(situation, names)
         listed = candidates(situation, names, found)
-        return Ranking(listed, self.chances(features(situation, listed, names, found))[:-1])
+        return Ranking(listed, self.probabilities(features(situation, listed, names, found))[:-1])
 
     def places(self, situation: Situation[Readable], count: int = 3) -> list[LikelyPlace]:
         """The likeliest places, best first, none within reach of a better one; empty without changes."""
@@ -66,19 +66,19 @@ class PlaceHead:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Candidates, and the chance of each; chances [C] leave out that of nowhere."""
+    """Candidates, and the probability of each; probabilities [C] leave out that of nowhere."""
 
     candidates: Sequence[Candidate]
-    chances: Array
+    probabilities: Array
 
     def best(self, count: int) -> list[LikelyPlace]:
         """The likeliest places, best first, none within reach of a better one."""
-        return distinct(self.candidates, self.chances, count) if self.candidates else []
+        return distinct(self.candidates, self.probabilities, count) if self.candidates else []
 
-    def chance_near(self, document: int, line: int) -> float:
-        """The chance that the next edit is at a candidate within TOLERANCE_LINES of a line."""
+    def probability_near(self, document: int, line: int) -> float:
+        """The probability that the next edit is at a candidate within TOLERANCE_LINES of a line."""
         near = [each.document == document and abs(each.line - line) <= TOLERANCE_LINES for each in self.candidates]
-        return float(self.chances[near].sum()) if any(near) else 0.0
+        return float(self.probabilities[near].sum()) if any(near) else 0.0
 
 
 def pooled(rows_CF: Array) -> Array:
@@ -86,13 +86,13 @@ def pooled(rows_CF: Array) -> Array:
     return np.concatenate([rows_CF[0, : len(CONTEXT_FEATURES)], rows_CF[:, len(CONTEXT_FEATURES) :].max(0)])
 
 
-def distinct(listed: Sequence[Candidate], chances: Array, count: int) -> list[LikelyPlace]:
-    """The candidates with the greatest chances within their reach, each without those in reach of a better one."""
+def distinct(listed: Sequence[Candidate], probabilities: Array, count: int) -> list[LikelyPlace]:
+    """The candidates with the best probabilities within their reach, each without those in reach of a better one."""
     documents_C = np.array([each.document for each in listed])
     lines_C = np.array([each.line for each in listed])
     is_near_CC = documents_C[:, None] == documents_C
     is_near_CC &= np.abs(lines_C[:, None] - lines_C) <= TOLERANCE_LINES
-    left_C = chances
+    left_C = probabilities
     is_left_C = np.ones(len(listed), np.bool_)
     found: list[LikelyPlace] = []
     while is_left_C.any() and len(found) < count:

@@ -43,7 +43,7 @@ class ChangeLog:
 
     @property
     def last(self) -> Change | None:
-        """The last change as it is; None before the first one, and behind one that is too large."""
+        """The last change as it is; None before the first one, and after one that is too large."""
         return self._last
 
     def replacement(self, snapshot: Snapshot) -> Replacement | None:

@@ -71,7 +71,7 @@ class Hunk:
         return self.line + len(self.after_lines)
 
     def covers(self, line: int) -> bool:
-        """Whether it changed a line of its document; where it removed lines, that is the one behind them."""
+        """Whether it changed a line of its document; where it removed lines, that is the one after them."""
         return self.line <= line < max(self.end_line, self.line + 1)
 
     def offset_in(self, snapshot: Snapshot) -> int:

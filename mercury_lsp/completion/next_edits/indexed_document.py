@@ -36,7 +36,7 @@ class _Chunk:
         self.headers = tuple((text.count("\n", 0, at), indent, name) for at, indent, name in found)
 
     def line(self, number: int) -> str:
-        """A line, or the part of it in this chunk, with its break; empty behind the last one."""
+        """A line, or the part of it in this chunk, with its break; empty after the last one."""
         lines = _lines(self.text)
         return lines[number] if number < len(lines) else ""
 
@@ -109,7 +109,7 @@ class IndexedDocument:
         return True
 
     def line(self, number: int) -> str:
-        """One line, with its break; empty behind the last one."""
+        """One line, with its break; empty after the last one."""
         if not 0 <= number < self.line_count:
             return ""
         index = self._index_of(number)

@@ -17,7 +17,7 @@ from mercury_lsp.completion.next_edits.places import Place, RankedPlaces
 from mercury_lsp.completion.next_edits.proposals import Proposal, by_evidence, first_shown
 from mercury_lsp.completion.next_edits.region_edits import (
     MAX_PLACES,
-    MIN_PLACE_CHANCE,
+    MIN_PLACE_PROBABILITY,
     NO_SURROUNDINGS,
     RegionEdits,
     Surroundings,
@@ -178,7 +178,9 @@ class NextEdits:
         """Places elsewhere that are worth a rewrite: lines in which an error appeared, and the likeliest ones."""
         sources = [snapshot.source for snapshot, _ in asked.documents]
         likely = apart(broken_places(asked.documents, asked.around.hunks, asked.around.evidence))
-        likely += [each for each in (ranked.best if ranked is not None else []) if each.chance >= MIN_PLACE_CHANCE]
+        likely += [
+            each for each in (ranked.best if ranked is not None else []) if each.probability >= MIN_PLACE_PROBABILITY
+        ]
         found: list[Place] = []
         for each in likely:
             near = [other for other in (*at_hand, *found) if other.snapshot.uri == each.snapshot.uri]

@@ -11,11 +11,11 @@ from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.suggestions import Position
 from mercury_lsp.documents.document import Snapshot
 
-MIN_CHANCE = 0.5
-"""Least chance of a place; 77 % of those far enough away are right in commits, and 98 % of quiet moments stay quiet."""
+MIN_PROBABILITY = 0.5
+"""Least probability of a place; 77 % of those far away are right in commits, and 98 % of quiet moments stay quiet."""
 
-MIN_CHANCE_BY_KEY = 0.1
-"""Least chance of a place if the user asks for one."""
+MIN_PROBABILITY_BY_KEY = 0.1
+"""Least probability of a place if the user asks for one."""
 
 MIN_DISTANCE_LINES = 8
 """A place must be more lines than this away from the cursor and from the last change: nearer ones are in sight."""
@@ -60,7 +60,7 @@ def next_place(places: Sequence[Place], last: Hunk, uri: str, line: int) -> Plac
 
     A likelier place nearby means that the user is where the next edit is, so no other one is considered.
     """
-    if not places or places[0].chance < MIN_CHANCE:
+    if not places or places[0].probability < MIN_PROBABILITY:
         return None
     best = places[0]
     is_near_cursor = best.snapshot.uri == uri and abs(best.line - line) <= MIN_DISTANCE_LINES
@@ -70,7 +70,7 @@ def next_place(places: Sequence[Place], last: Hunk, uri: str, line: int) -> Plac
 def place_by_key(places: Sequence[Place], last: Hunk) -> Place | None:
     """The likeliest of the ranked places, should the user ask, but not where they have just edited."""
     elsewhere = (each for each in places if each.snapshot.uri != last.uri or not last.line <= each.line < last.end_line)
-    return next((each for each in elsewhere if each.chance >= MIN_CHANCE_BY_KEY), None)
+    return next((each for each in elsewhere if each.probability >= MIN_PROBABILITY_BY_KEY), None)
 
 
 def first_position(place: Place) -> Position:
@@ -82,5 +82,5 @@ def first_position(place: Place) -> Position:
 
 
 def _is_near(place: Place, hunk: Hunk) -> bool:
-    first, behind = hunk.line - MIN_DISTANCE_LINES, hunk.end_line + MIN_DISTANCE_LINES
-    return place.snapshot.uri == hunk.uri and first <= place.line <= behind
+    first, after = hunk.line - MIN_DISTANCE_LINES, hunk.end_line + MIN_DISTANCE_LINES
+    return place.snapshot.uri == hunk.uri and first <= place.line <= after

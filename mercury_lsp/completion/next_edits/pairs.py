@@ -27,7 +27,7 @@ MIN_CHARS = 5
 """Shortest text that is looked for, without blanks: shorter ones stand everywhere."""
 
 ANCHOR_TOKENS = 8
-"""Tokens before an insertion in a line, and as many behind it, that must be those of the examples, if these agree."""
+"""Tokens before an insertion in a line, and as many after it, that must be those of the examples, if these agree."""
 
 ANCHOR_LINES = 3
 """The same for inserted lines."""

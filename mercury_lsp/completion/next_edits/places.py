@@ -32,7 +32,7 @@ HUNKS_SEEN = 8
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Lines [start_line, end_line) of one version of a document, and the chance that the next edit is there."""
+    """Lines [start_line, end_line) of one version of a document, and the probability that the next edit is there."""
 
     snapshot: Snapshot
     path: str
@@ -40,7 +40,7 @@ class Place:
     """The line that was ranked, in the middle."""
     start_line: int
     end_line: int
-    chance: float
+    probability: float
 
     def covers(self, line: int) -> bool:
         """Whether a line of its document is among its lines."""
@@ -59,14 +59,14 @@ class RankedPlaces:
         """The likeliest places, best first."""
         shown = list(self.documents.values())
         return [
-            _place(shown[each.candidate.document], each.candidate.line, each.chance)
+            _place(shown[each.candidate.document], each.candidate.line, each.probability)
             for each in self.ranking.best(PLACES_FOUND)
         ]
 
-    def chance_near(self, uri: str, line: int) -> float | None:
-        """The chance that the next edit is near a line; None for a document that wasn't ranked."""
+    def probability_near(self, uri: str, line: int) -> float | None:
+        """The probability that the next edit is near a line; None for a document that wasn't ranked."""
         numbers = [number for number, each in enumerate(self.documents) if each == uri]
-        return self.ranking.chance_near(numbers[0], line) if numbers else None
+        return self.ranking.probability_near(numbers[0], line) if numbers else None
 
 
 class Places:
@@ -140,10 +140,10 @@ def _change(number: int, hunk: Hunk) -> LineChange:
     return LineChange(number, hunk.line, hunk.before_lines, hunk.after_lines)
 
 
-def _place(document: IndexedDocument, line: int, chance: float) -> Place:
+def _place(document: IndexedDocument, line: int, probability: float) -> Place:
     assert document.snapshot is not None
     start, end = max(0, line - TOLERANCE_LINES), min(document.line_count, line + TOLERANCE_LINES + 1)
-    return Place(document.snapshot, document.path, line, start, end, chance)
+    return Place(document.snapshot, document.path, line, start, end, probability)
 
 
 @cache

@@ -18,12 +18,12 @@ from mercury_lsp.completion.next_edits.rewriting import RewrittenLines
 from mercury_lsp.completion.suggestions import Source, Suggestion
 from mercury_lsp.documents.document import Snapshot
 
-MIN_CHANCE = 0.3
-"""Least chance of a hunk that is shown. What it says is left to `filters.strays`: of 130 positions of commits that want
-an edit 9 then show one, all useful, and none of 86 quiet ones does."""
+MIN_PROBABILITY = 0.3
+"""Least probability of a hunk that is shown. What it says is left to `filters.strays`: of 130 positions of commits that
+want an edit 9 then show one, all useful, and none of 86 quiet ones does."""
 
-MIN_PLACE_CHANCE = 0.1
-"""Least chance of a place elsewhere that is rewritten: the model's own "no change" is the veto."""
+MIN_PLACE_PROBABILITY = 0.1
+"""Least probability of a place elsewhere that is rewritten: the model's own "no change" is the veto."""
 
 MAX_PLACES = 2
 """Places elsewhere that are rewritten at once; they share the engine's passes."""
@@ -69,11 +69,11 @@ def regions_at_hand(snapshot: Snapshot, path: str, cursor_line: int | None, hunk
     return found
 
 
-def region_around(snapshot: Snapshot, path: str, line: int, chance: float = 1.0) -> Place:
+def region_around(snapshot: Snapshot, path: str, line: int, probability: float = 1.0) -> Place:
     """The lines around a line."""
     count = snapshot.source.line_of(snapshot.length) + 1
     return Place(
-        snapshot, path, line, max(0, line - REGION_LINES_ABOVE), min(count, line + REGION_LINES_BELOW + 1), chance
+        snapshot, path, line, max(0, line - REGION_LINES_ABOVE), min(count, line + REGION_LINES_BELOW + 1), probability
     )
 
 
@@ -101,7 +101,9 @@ class RegionEdits:
         if self.rewrite is None:
             return None
         asked, started = list(regions), perf_counter()
-        rewrites = [self.rewrite(each, shown(around.hunks, each.snapshot.uri), MIN_CHANCE, cancel) for each in asked]
+        rewrites = [
+            self.rewrite(each, shown(around.hunks, each.snapshot.uri), MIN_PROBABILITY, cancel) for each in asked
+        ]
         for region, hunks in zip(asked, await asyncio.gather(*rewrites), strict=True):
             if not hunks:
                 why = "the model changes nothing" if hunks is not None else "the model must not see them"
@@ -116,7 +118,7 @@ class RegionEdits:
                     silence.append(f"line {line}: an edit of the model's is not shown, {why_not}")
                     continue
                 span = region.snapshot, hunk.start, hunk.end
-                found = Suggestion.replacing(*span, hunk.text, hunk.chance, perf_counter() - started, source)
+                found = Suggestion.replacing(*span, hunk.text, hunk.probability, perf_counter() - started, source)
                 old = region.snapshot.slice(hunk.start, hunk.end)
                 self._ledger.offer(found.id, region.snapshot.uri, [EditSite(hunk.start, old, hunk.text)])
                 return region, found
@@ -125,8 +127,8 @@ class RegionEdits:
     def _objection(
         self, snapshot: Snapshot, hunk: RewrittenLines, around: Surroundings, cursor_line: int | None
     ) -> str | None:
-        if hunk.chance < MIN_CHANCE:
-            return f"its probability is {hunk.chance:.2f}, below {MIN_CHANCE}"
+        if hunk.probability < MIN_PROBABILITY:
+            return f"its probability is {hunk.probability:.2f}, below {MIN_PROBABILITY}"
         if around.is_taken_back(snapshot.uri, hunk.start, hunk.end):
             return "you have just taken a change back there"
         site = EditSite(hunk.start, snapshot.slice(hunk.start, hunk.end), hunk.text)

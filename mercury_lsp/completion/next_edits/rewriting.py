@@ -13,7 +13,7 @@ from mercury_lsp.context.context import ContextBuilder, without_start
 from mercury_lsp.documents.redaction import lines_show_secret
 
 PREFIX_CHARS, SUFFIX_CHARS = 1200, 600
-"""Characters shown before the region's chunk and behind the region; half of what a fill sees, which is read in half the
+"""Characters shown before the region's chunk and after the region; half of what a fill sees, which is read in half the
 time where it isn't cached."""
 
 DEADLINE_MS = 2000.0
@@ -30,7 +30,7 @@ class RewrittenLines:
     start: int
     end: int
     text: str
-    chance: float
+    probability: float
 
 
 async def rewrite_region(
@@ -41,7 +41,7 @@ async def rewrite_region(
     deadline_ms: float | None,
     cancel: Event,
 ) -> list[RewrittenLines] | None:
-    """What the model would change in a region, from the top down; neighbouring lines of `enough` chance at once.
+    """What the model would change in a region, from the top down; neighbouring lines of `enough` probability at once.
 
     None if the model must not see the region.
     """
@@ -59,9 +59,9 @@ async def rewrite_region(
     for hunk in found.hunks if found is not None else ():
         start, end, text = _narrow(lines, hunk.start, hunk.end, lines_of(hunk.text))
         if joined and joined[-1][1] == start and min(joined[-1][3], hunk.probability) >= enough:
-            first, _, before, chance = joined.pop()
+            first, _, before, probability = joined.pop()
             start, text = first, before + text
-            joined.append((start, end, text, min(chance, hunk.probability)))
+            joined.append((start, end, text, min(probability, hunk.probability)))
         else:
             joined.append((start, end, text, hunk.probability))
     return [
@@ -69,9 +69,9 @@ async def rewrite_region(
             source.offset_at(region.start_line + start, 0),
             source.offset_at(region.start_line + end, 0),
             text.replace("\n", line_break),
-            chance,
+            probability,
         )
-        for start, end, text, chance in joined
+        for start, end, text, probability in joined
     ]
 
 

@@ -215,7 +215,7 @@ def _is_of_outer_scope(path: list[Node]) -> bool:
 
 
 def _is_name_of(node: Node, path: list[Node]) -> bool:
-    """Whether the path's leaf is the name of a definition, in C behind declarators."""
+    """Whether the path's leaf is the name of a definition, in C after declarators."""
     while (inner := node.child_by_field_name("declarator")) is not None and inner in path:
         node = inner
     return node == path[-1] or node.child_by_field_name("name") == path[-1]

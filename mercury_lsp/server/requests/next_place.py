@@ -34,5 +34,5 @@ def _answer(place: Place) -> dict[str, Any]:
     return {
         "textDocument": {"uri": place.snapshot.uri, "version": place.snapshot.version},
         "position": {"line": line, "character": character},
-        "chance": round(place.chance, 3),
+        "chance": round(place.probability, 3),
     }

@@ -239,7 +239,7 @@ def test_a_trained_head_finds_the_use_that_is_left_and_is_quiet_when_none_is(tmp
     save_file(network.weights(), tmp_path / "head.safetensors")
     head = PlaceHead.load(tmp_path / "head.safetensors")
     fresh = list(cases([commit(n) for n in range(40, 60)], 1))
-    ranked = [distinct(case.candidates, head.chances(case.rows)[:-1], 3) for case in fresh]
+    ranked = [distinct(case.candidates, head.probabilities(case.rows)[:-1], 3) for case in fresh]
     figures = place_figures(fresh, ranked)
     assert candidate_figures(fresh)["next_covered"][0] == 1
     assert figures["first_is_next"][0] > 0.9
@@ -247,7 +247,7 @@ def test_a_trained_head_finds_the_use_that_is_left_and_is_quiet_when_none_is(tmp
     for case in fresh[:5]:
         with torch.inference_mode():
             expected = network(Batch([case])).exp()[0].numpy()
-        np.testing.assert_allclose(head.chances(case.rows), expected, atol=1e-5)
+        np.testing.assert_allclose(head.probabilities(case.rows), expected, atol=1e-5)
         places = head.places(case.moment.situation)
         assert [place.candidate for place in places] == [p.candidate for p in ranked[fresh.index(case)]]
 
@@ -255,19 +255,19 @@ def test_a_trained_head_finds_the_use_that_is_left_and_is_quiet_when_none_is(tmp
 def test_nothing_is_ranked_without_a_change():
     head = PlaceHead(_weights())
     assert head.places(Situation((document(TEXT),), (), (0, 0))) == []
-    assert head.chances(np.empty((0, len(FEATURES)), np.float32)).tolist() == [1.0]
+    assert head.probabilities(np.empty((0, len(FEATURES)), np.float32)).tolist() == [1.0]
 
 
 def test_places_within_reach_of_a_better_one_add_to_its_chance():
     near, far = [Candidate(0, line, Kind.NEAR) for line in (5, 7)], Candidate(0, 30, Kind.NEAR)
     places = distinct([*near, far], np.array([0.3, 0.2, 0.4], np.float32), 3)
-    assert [(place.candidate.line, round(place.chance, 3)) for place in places] == [(5, 0.5), (30, 0.4)]
+    assert [(place.candidate.line, round(place.probability, 3)) for place in places] == [(5, 0.5), (30, 0.4)]
 
 
 def test_neighbours_that_are_likely_together_come_before_a_likelier_single_place():
     near, far = [Candidate(0, line, Kind.NEAR) for line in (5, 7)], Candidate(0, 30, Kind.NEAR)
     places = distinct([*near, far], np.array([0.25, 0.3, 0.4], np.float32), 3)
-    assert [(place.candidate.line, round(place.chance, 3)) for place in places] == [(7, 0.55), (30, 0.4)]
+    assert [(place.candidate.line, round(place.probability, 3)) for place in places] == [(7, 0.55), (30, 0.4)]
 
 
 def test_the_chance_near_a_line_is_the_sum_of_those_within_reach():
@@ -278,9 +278,9 @@ def test_the_chance_near_a_line_is_the_sum_of_those_within_reach():
         Candidate(1, 5, Kind.NEAR),
     ]
     ranking = Ranking(listed, np.array([0.25, 0.3, 0.2, 0.1], np.float32))
-    near = {line: round(ranking.chance_near(0, line), 3) for line in (1, 2, 4, 8, 9, 10, 11, 30)}
+    near = {line: round(ranking.probability_near(0, line), 3) for line in (1, 2, 4, 8, 9, 10, 11, 30)}
     assert near == {1: 0.0, 2: 0.25, 4: 0.55, 8: 0.55, 9: 0.3, 10: 0.3, 11: 0.0, 30: 0.2}
-    assert ranking.chance_near(2, 5) == Ranking([], np.empty(0, np.float32)).chance_near(0, 5) == 0.0
+    assert ranking.probability_near(2, 5) == Ranking([], np.empty(0, np.float32)).probability_near(0, 5) == 0.0
 
 
 def _weights() -> dict[str, np.ndarray]:

@@ -3,7 +3,7 @@
 import pytest
 
 from mercury_lsp.completion.next_edits.history import Hunk
-from mercury_lsp.completion.next_edits.next_place import MIN_CHANCE, MIN_DISTANCE_LINES, next_place
+from mercury_lsp.completion.next_edits.next_place import MIN_DISTANCE_LINES, MIN_PROBABILITY, next_place
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.document import Snapshot
@@ -16,8 +16,8 @@ CHANGED = Hunk(A, "a.py", "python", 20, "x = 1\n", "x = 2\ny = 3\n")
 """Lines 20 and 21."""
 
 
-def at(line: int, chance: float = 0.9, uri: str = A) -> Place:
-    return Place(Snapshot(uri, "python", 1, TEXT, None, False), "a.py", line, line - 3, line + 4, chance)
+def at(line: int, probability: float = 0.9, uri: str = A) -> Place:
+    return Place(Snapshot(uri, "python", 1, TEXT, None, False), "a.py", line, line - 3, line + 4, probability)
 
 
 def test_a_likely_place_far_away_is_taken():
@@ -25,8 +25,8 @@ def test_a_likely_place_far_away_is_taken():
 
 
 def test_an_unlikely_place_is_not_taken():
-    assert next_place([at(80, MIN_CHANCE - 0.01)], CHANGED, A, 21) is None
-    assert next_place([at(80, MIN_CHANCE)], CHANGED, A, 21) is not None
+    assert next_place([at(80, MIN_PROBABILITY - 0.01)], CHANGED, A, 21) is None
+    assert next_place([at(80, MIN_PROBABILITY)], CHANGED, A, 21) is not None
 
 
 @pytest.mark.parametrize(("line", "is_taken"), [(11, True), (12, False), (21, False), (30, False), (31, True)])

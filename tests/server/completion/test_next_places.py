@@ -135,4 +135,6 @@ def test_the_ranking_is_that_of_training():
     whole = WholeDocument("a.py", "python", tuple(desk.text().splitlines(keepends=True)))
     change = LineChange(0, hunk.line, hunk.before_lines, hunk.after_lines)
     expected = bundled_head().places(Situation((whole,), (change,), (0, 3)), 3)
-    assert [(each.line, each.chance) for each in find(desk)] == [(p.candidate.line, p.chance) for p in expected]
+    assert [(each.line, each.probability) for each in find(desk)] == [
+        (p.candidate.line, p.probability) for p in expected
+    ]

@@ -12,8 +12,8 @@ from mercury_lsp.completion.next_edits.filters import MAX_EDIT_CHARS, objection,
 from mercury_lsp.completion.next_edits.next_edits import NextEdits
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.next_edits.region_edits import (
-    MIN_CHANCE,
-    MIN_PLACE_CHANCE,
+    MIN_PLACE_PROBABILITY,
+    MIN_PROBABILITY,
     Surroundings,
 )
 from mercury_lsp.completion.next_edits.rewriting import RewrittenLines
@@ -51,13 +51,13 @@ class RewriteDesk(HistoryDesk):
         self.asked.append(region)
         source, found = region.snapshot.source, []
         start, end = (source.offset_at(line, 0) for line in (region.start_line, region.end_line))
-        for old, new, chance in self.changes:
+        for old, new, probability in self.changes:
             if (at := region.snapshot.slice(start, end).find(old)) >= 0:
-                found.append(RewrittenLines(start + at, start + at + len(old), new, chance))
+                found.append(RewrittenLines(start + at, start + at + len(old), new, probability))
         return found
 
-    def place(self, line: int, chance: float = 0.9) -> Place:
-        return Place(self.documents.parsed(A), "a.py", line, max(0, line - 3), line + 4, chance)
+    def place(self, line: int, probability: float = 0.9) -> Place:
+        return Place(self.documents.parsed(A), "a.py", line, max(0, line - 3), line + 4, probability)
 
     def found(self, invoked: bool = False, cursor: int = 0) -> list[Suggestion]:
         ranking = FixedRanking(self.places) if self.places else None
@@ -113,7 +113,9 @@ def test_without_a_model_that_rewrites_nothing_is_asked():
 
 
 def test_the_first_lines_that_are_likely_enough_are_offered():
-    desk = RewriteDesk(("def show(name)", "def show(key)", MIN_CHANCE / 2), ("load(name)", "load(name, count)", 0.7))
+    desk = RewriteDesk(
+        ("def show(name)", "def show(key)", MIN_PROBABILITY / 2), ("load(name)", "load(name, count)", 0.7)
+    )
     [offer] = desk.found()
     assert (offer.text, offer.confidence) == ("load(name, count)", 0.7)
 
@@ -122,7 +124,7 @@ def test_the_first_lines_that_are_likely_enough_are_offered():
     ("change", "reason"),
     [
         (
-            ("load(name)", "load(name, count)", MIN_CHANCE / 2),
+            ("load(name)", "load(name, count)", MIN_PROBABILITY / 2),
             "line 6: an edit of the model's is not shown, its probability",
         ),
         (("    text", "        text", 0.9), "it only moves blanks"),
@@ -142,10 +144,10 @@ def test_silence_has_a_reason(change, reason):
 # Likely places
 
 
-@pytest.mark.parametrize(("chance", "asked"), [(MIN_PLACE_CHANCE, 1), (MIN_PLACE_CHANCE / 2, 0)])
-def test_a_place_out_of_the_region_is_rewritten_if_it_is_likely_enough(chance, asked):
+@pytest.mark.parametrize(("probability", "asked"), [(MIN_PLACE_PROBABILITY, 1), (MIN_PLACE_PROBABILITY / 2, 0)])
+def test_a_place_out_of_the_region_is_rewritten_if_it_is_likely_enough(probability, asked):
     desk = RewriteDesk(("load(1)", "load(1, count)", 0.9), text=FAR)
-    desk.places = [desk.place(38, chance)]
+    desk.places = [desk.place(38, probability)]
     found = desk.found()
     assert [each.line for each in desk.asked[1:]] == [38] * asked
     assert [(each.text, each.source) for each in found] == [("load(1, count)", "place")] * asked

@@ -21,15 +21,15 @@ def region(text: str = TEXT, start: int = 3, end: int = 6, language: str = "pyth
 
 
 def hunks(*changes: tuple[str, str, float], enough: float = 0.4, **options) -> list[RewrittenLines]:
-    """What a model's answer becomes, which has `new` in place of `old` with a chance, each in lines of its own."""
+    """What a model's answer becomes, which has `new` in place of `old` with a probability, each in lines of its own."""
 
     async def rewrite(request: RewriteRequest, control: Control) -> RegionRewrite:
         found = []
-        for old, new, chance in changes:
+        for old, new, probability in changes:
             at = request.text.index(old)
             start, end = request.text.count("\n", 0, at), request.text.count("\n", 0, at + len(old.rstrip("\n"))) + 1
             lines = "".join(request.text.splitlines(keepends=True)[start:end])
-            found.append(RegionHunk(start, end, lines.replace(old, new), chance, 0.1))
+            found.append(RegionHunk(start, end, lines.replace(old, new), probability, 0.1))
         return RegionRewrite(request.text, 0.5, 0.5, 1, 0.0, True, hunks=tuple(found))
 
     return asyncio.run(rewrite_region(rewrite, region(**options), HISTORY, enough, None, Event())) or []
@@ -76,7 +76,7 @@ def test_a_rewrite_becomes_the_lines_that_differ(old, new, end):
     found = hunk(old, new, text=text)
     assert applied(text, found) == TEXT.replace(old, new, 1).replace("\n", end)
     assert not set(found.text.splitlines()) & set(text[found.start : found.end].splitlines())
-    assert found.chance == 0.9
+    assert found.probability == 0.9
 
 
 def test_a_hunk_is_short():
@@ -91,8 +91,8 @@ def test_an_answer_without_hunks_changes_nothing():
 def test_neighbouring_lines_that_are_likely_enough_are_one_edit():
     pair = ("load(name)", "load(name, 1)", 0.8), ("return value", "return found", 0.6)
     [both] = hunks(*pair)
-    assert (both.text, both.chance) == ("    value = load(name, 1)\n    return found\n", 0.6)
-    assert [each.chance for each in hunks(*pair, enough=0.7)] == [0.8, 0.6]
+    assert (both.text, both.probability) == ("    value = load(name, 1)\n    return found\n", 0.6)
+    assert [each.probability for each in hunks(*pair, enough=0.7)] == [0.8, 0.6]
 
 
 def test_lines_apart_are_edits_of_their_own():

@@ -33,7 +33,7 @@ def candidate_figures(found: Sequence[Case]) -> dict[str, Any]:
 
 
 def place_figures(found: Sequence[Case], ranked: Sequence[Sequence[LikelyPlace]]) -> dict[str, Any]:
-    """First and first three places right whatever their chance, and offers by gate; `ranked` has best ones first."""
+    """First and first three places right at any probability, and offers by gate; `ranked` has best ones first."""
     pairs = [(case, places) for case, places in zip(found, ranked, strict=True)]
     left = [(case, places) for case, places in pairs if not case.moment.is_quiet]
     return {
@@ -52,7 +52,7 @@ def is_right(case: Case, places: Sequence[LikelyPlace], steps: int | None = None
 
 
 def _gated(pairs: Sequence[tuple[Case, Sequence[LikelyPlace]]], gate: float) -> dict[str, Any]:
-    shown = [(case, places[:1]) for case, places in pairs if places and places[0].chance >= gate]
+    shown = [(case, places[:1]) for case, places in pairs if places and places[0].probability >= gate]
     right = sum(is_right(case, places) for case, places in shown)
     left = sum(not case.moment.is_quiet for case, _ in pairs)
     loud = sum(case.moment.is_quiet for case, _ in shown)

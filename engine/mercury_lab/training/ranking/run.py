@@ -89,7 +89,7 @@ def main(argv: list[str] | None = None) -> int:
     head = PlaceHead(network.weights())
     save_file(head.weights, options.out)
     held = splits["validation"]
-    ranked = [distinct(case.candidates, head.chances(case.rows)[:-1], 3) for case in held]
+    ranked = [distinct(case.candidates, head.probabilities(case.rows)[:-1], 3) for case in held]
     figures = {"losses": losses, **candidate_figures(held), **place_figures(held, ranked)}
     print(json.dumps({"training": len(splits["training"]), **figures}, indent=1))
     return 0
