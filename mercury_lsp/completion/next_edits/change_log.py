@@ -41,11 +41,6 @@ class ChangeLog:
         elif before.is_left_by(edit):
             self._word = before
 
-    @property
-    def last(self) -> Change | None:
-        """The last change as it is; None before the first one, and after one that is too large."""
-        return self._last
-
     def replacement(self, snapshot: Snapshot) -> Replacement | None:
         """The last change as a replacement; a renamed word counts without the text typed after it."""
         word = replacement_of(self._word, snapshot) if self._word is not None else None

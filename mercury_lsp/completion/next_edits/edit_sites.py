@@ -106,7 +106,9 @@ def find_sites(
     sites = islice(_occurrences(replacement, snapshot, _reach(replacement, scope, snapshot)), most)
     kinds = ((site, kind_at(snapshot, site.start)) for site in sites)
     found = [(site, kind) for site, kind in kinds if kind is not None]
-    if kind.is_field and len([each for _, each in found if each.is_field]) > (not _is_field(replacement, snapshot)):
+    here = kind_at(snapshot, replacement.start)
+    is_field = here is not None and here.is_field
+    if kind.is_field and len([each for _, each in found if each.is_field]) > (not is_field):
         return  # two structures have a field of this name
     yield from sites_of_kind(found, kind, scope, snapshot)
 
@@ -128,12 +130,6 @@ def _is_shadowed(other: SyntaxKind, kind: SyntaxKind, scope: int | None, shadowi
         return False
     inner = other.enclosing[other.enclosing.index(scope) + 1 :] if scope in other.enclosing else other.enclosing
     return scope not in inner and any(each in shadowing for each in inner)
-
-
-def _is_field(replacement: Replacement, snapshot: Snapshot) -> bool:
-    """Whether the change was made where a field is declared."""
-    kind = kind_at(snapshot, replacement.start)
-    return kind is not None and kind.is_field
 
 
 def _spelled_out(site: EditSite, kind: SyntaxKind) -> EditSite:

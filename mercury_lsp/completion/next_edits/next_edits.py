@@ -46,6 +46,8 @@ class _Question:
     others: Others
     around: Surroundings
     cancel: Event = field(default_factory=Event)
+    silence: list[str] = field(default_factory=list)
+    """Why nothing is shown, or why others than the answer are not."""
 
     @property
     def cursor_line(self) -> int | None:
@@ -145,7 +147,7 @@ class NextEdits:
 
     async def _search(self, asked: _Question) -> list[Suggestion]:
         """What is found first: by exact rules, in the region at hand, at likely places."""
-        self.silence = silence = list[str]()
+        self.silence = silence = asked.silence
         if found := self._by_rules(asked):
             return found
         at_hand = regions_at_hand(asked.snapshot, asked.path, asked.cursor_line, asked.around.hunks)
@@ -161,7 +163,7 @@ class NextEdits:
     def _by_rules(self, asked: _Question) -> list[Suggestion]:
         """The first of the rules' proposals that may be shown; those for lines with new errors come first."""
         proposals = by_evidence(self._proposals(asked), cache(asked.around.evidence))
-        if (found := first_shown(proposals, self.silence)) is None:
+        if (found := first_shown(proposals, asked.silence)) is None:
             return []
         proposal, suggestion = found
         self._ledger.offer(suggestion.id, proposal.snapshot.uri, proposal.sites)
@@ -219,9 +221,14 @@ class NextEdits:
             return
         for snapshot, _ in asked.documents:
             for hunk, site in paired_sites(hunks, snapshot, origin):
-                is_open = bool(shown([hunk], snapshot.uri)) and not self._ledger.is_declined(snapshot.uri, site)
-                if is_open and objection(snapshot, site.start, site.end, site.new, hunks) is None:
+                why_not = objection(snapshot, site.start, site.end, site.new, hunks)
+                if self._ledger.is_declined(snapshot.uri, site):
+                    why_not = "it was offered before"
+                if why_not is None and shown([hunk], snapshot.uri):
                     yield Proposal(snapshot, (site,))
+                elif why_not is not None:
+                    line = snapshot.source.line_of(site.start) + 1
+                    asked.silence.append(f"line {line}: what you did twice is not done there, {why_not}")
 
 
 def _in_document(suggestion: Suggestion, edited: Snapshot, asked: _Question) -> Suggestion:

@@ -97,23 +97,17 @@ class RepeatableEdits:
             return None
         return replace(found, left=tuple(s for s in found.left if not self._is_declined(snapshot.uri, s)))
 
-    def is_declaration(self, replacement: Replacement, snapshot: Snapshot) -> bool:
-        """Whether the change renamed a function, a type, a member or a name of the file where it is declared."""
-        kind = kind_at(snapshot, replacement.start)
-        return kind is not None and (
-            kind.is_defined or kind.is_field or kind.is_declared or (kind.is_bound and not kind.enclosing)
-        )
-
-    def is_binding(self, replacement: Replacement, snapshot: Snapshot) -> bool:
+    @staticmethod
+    def _is_binding(replacement: Replacement, snapshot: Snapshot) -> bool:
         """Whether the change renamed a name where it is declared or bound, as a parameter is; uses must follow."""
         kind = kind_at(snapshot, replacement.start)
-        return kind is not None and (kind.is_bound or self.is_declaration(replacement, snapshot))
+        return kind is not None and (kind.is_defined or kind.is_field or kind.is_declared or kind.is_bound)
 
     def must_go_on(self, replacement: Replacement, snapshot: Snapshot) -> bool:
         """Whether the name was renamed where it is bound, or in two places: to stop there would leave it undefined."""
         if self._is_switch or self._kind(replacement, snapshot) is None:
             return False
-        return self.is_binding(replacement, snapshot) or self._same_before(replacement, snapshot)
+        return self._is_binding(replacement, snapshot) or self._same_before(replacement, snapshot)
 
     def _same_before(self, replacement: Replacement, snapshot: Snapshot) -> bool:
         """Whether an earlier change in the scope, which still stands, was the same."""

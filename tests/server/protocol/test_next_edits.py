@@ -349,6 +349,16 @@ def test_lines_inserted_twice_and_begun_again_are_finished_by_ghost_text(editor:
     assert item["insertText"] == "nfo('done')"
 
 
+def test_a_change_made_twice_that_was_dismissed_is_not_offered_and_says_so(editor: Editor):
+    uri = editor.opened(script(**SILENT) + "f(x.strict)\ng(x.strict)\nh(x.strict)\n")
+    for version, line in enumerate((1, 2), 2):
+        editor.change(uri, version, {"range": span((line, 4), (line, 10)), "text": "loose"})
+    [edit] = edits(editor, uri, 3, 2, 9)
+    editor.request("notifyRejected", {"uuids": edit["command"]["arguments"]})
+    assert edits(editor, uri, 3, 2, 9) == []
+    assert "line 4: what you did twice is not done there, it was offered before" in explained(editor)
+
+
 # The model's rewrite of the region at hand
 
 
