@@ -66,7 +66,7 @@ class Typist:
 
     def _is_engine_busy(self) -> bool:
         worker = self.server.session.completer._lease._worker
-        return worker is None or bool(worker._loads or worker._running)
+        return worker is None or worker.engine is None or bool(worker._running)
 
     async def open(self, uri: str, language: str, text: str, cursor: int) -> None:
         """Open a document, ask once, and let all be read and indexed that waits for a pause."""

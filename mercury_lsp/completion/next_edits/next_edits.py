@@ -30,6 +30,7 @@ from mercury_lsp.completion.suggestions import Source, Suggestion
 from mercury_lsp.documents.document import Edit, Snapshot
 
 logger = logging.getLogger(__name__)
+OFFERED = "it was offered before"
 
 Others = Sequence[tuple[Snapshot, str]]
 """Other documents, with their paths, that may be edited together with the one at hand."""
@@ -47,7 +48,6 @@ class _Question:
     around: Surroundings
     cancel: Event = field(default_factory=Event)
     silence: list[str] = field(default_factory=list)
-    """Why nothing is shown, or why others than the answer are not."""
 
     @property
     def cursor_line(self) -> int | None:
@@ -98,8 +98,7 @@ class NextEdits:
 
     def goes_on(self, snapshot: Snapshot, path: str, others: Others, around: Surroundings) -> bool:
         """Whether the user has just made a change for the second time that goes on elsewhere; asks no model."""
-        asked = _Question(snapshot, path, None, others, around)
-        return next(self._paired(asked), None) is not None
+        return next(self._paired(_Question(snapshot, path, None, others, around)), None) is not None
 
     def at_cursor(self, snapshot: Snapshot, cursor: int, around: Surroundings) -> Suggestion | None:
         """What the user has inserted twice and now begins again, from the cursor on; asks no model."""
@@ -221,9 +220,8 @@ class NextEdits:
             return
         for snapshot, _ in asked.documents:
             for hunk, site in paired_sites(hunks, snapshot, origin):
-                why_not = objection(snapshot, site.start, site.end, site.new, hunks)
-                if self._ledger.is_declined(snapshot.uri, site):
-                    why_not = "it was offered before"
+                is_declined = self._ledger.is_declined(snapshot.uri, site)
+                why_not = OFFERED if is_declined else objection(snapshot, site.start, site.end, site.new, hunks)
                 if why_not is None and shown([hunk], snapshot.uri):
                     yield Proposal(snapshot, (site,))
                 elif why_not is not None:

@@ -20,7 +20,6 @@ MIN_PROBABILITY_BY_KEY = 0.1
 MIN_DISTANCE_LINES = 8
 """A place must be more lines than this away from the cursor and from the last change: nearer ones are in sight."""
 
-
 CERTAIN_CHANCE = 1.0
 """Chance of an error that appeared after the user's change: it must change, though it isn't known how."""
 

@@ -19,6 +19,7 @@ from mercury_lsp.completion.next_edits.edit_sites import EditSite, below_first, 
 from mercury_lsp.completion.next_edits.examples import TOKEN, Example, examples
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.languages import language
 
 EXAMPLES = 4
 """Latest hunks that are taken for examples."""
@@ -36,7 +37,6 @@ LINES_BETWEEN = 2
 """Lines from one example to the next, and on to the next place, of a text that is too short to be looked for."""
 
 MAX_SITES = 8
-
 BLANKS_BESIDE = 80
 """Blanks between an insertion and the same text that was inserted there before."""
 
@@ -49,7 +49,7 @@ def paired_sites(hunks: Sequence[Hunk], snapshot: Snapshot, origin: Snapshot) ->
     """Where in a document a change goes on that the user has made twice, with the later example; nearest below first.
 
     Hunks come oldest first; `origin` is the latest one's document. Places of another kind than the example's (code,
-    comment, string) are left out.
+    comment, string) are left out, and strings of programs: the same word in another one mostly means something else.
     """
     latest = [each for hunk in hunks[-EXAMPLES:] for each in examples(hunk)]
     if (rest := rest_of_lines(hunks, snapshot)) is not None:
@@ -63,6 +63,8 @@ def paired_sites(hunks: Sequence[Hunk], snapshot: Snapshot, origin: Snapshot) ->
         seen.add(last.key)
         find = _lines_like if last.column is None else _texts_like
         kind = quoted_as(origin, origin.source.offset_at(last.line, 0) + (last.column or 0))
+        if kind == "string" and language(origin.language_id).definitions:
+            continue
         sites = below_first([*find(twin, last, snapshot)], last.hunk.offset_in(snapshot))
         left = (each for each in sites if not _is_made(each, own, snapshot) and quoted_as(snapshot, each.start) == kind)
         yield from ((last.hunk, site) for site in islice(left, MAX_SITES))

@@ -55,7 +55,7 @@ def first_shown(proposals: Iterable[Proposal], silence: list[str]) -> tuple[Prop
         elif edit_shows_secret(each.snapshot, site.start, site.end, site.new):
             silence.append(f"line {line}: lines like secrets are not edited")
         else:
-            span = each.snapshot, site.start, site.end
-            found = Suggestion.replacing(*span, site.new, 1.0, perf_counter() - started)
+            seconds = perf_counter() - started
+            found = Suggestion.replacing(each.snapshot, site.start, site.end, site.new, 1.0, seconds)
             return each, replace(found, renaming=each.progress())
     return None

@@ -39,5 +39,4 @@ class RepeatedChange:
         renaming = self.repeatable.renaming(self.replacement, self.snapshot)
         if renaming is None or not renaming.left:
             return None
-        counts = renaming.made + 1, renaming.total, renaming.remaining
-        return RenamingProgress(renaming.old, renaming.new, *counts)
+        return RenamingProgress(renaming.old, renaming.new, renaming.made + 1, renaming.total, renaming.remaining)

@@ -100,6 +100,13 @@ def test_a_change_in_comments_goes_on_in_comments():
     assert [line for line, _, _ in desk.offered()] == [3]
 
 
+@pytest.mark.parametrize(("path", "lines"), [("a__py", []), ("a__toml", [2])])
+def test_a_change_in_strings_goes_on_where_strings_are_data(path, lines):
+    desk = ExampleDesk(**{path: 'a = "old_name"\nb = "old_name"\nc = "old_name"\n'})
+    desk.replace(('a = "old_name', 'a = "new_name'), ('b = "old_name', 'b = "new_name'))
+    assert [line for line, _, _ in desk.offered()] == lines
+
+
 # Insertions and deletions
 
 ROWS = "a = {\n    'one': one,\n    'end': end,\n}\n"
