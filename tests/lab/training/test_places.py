@@ -270,7 +270,7 @@ def test_neighbours_that_are_likely_together_come_before_a_likelier_single_place
     assert [(place.candidate.line, round(place.probability, 3)) for place in places] == [(7, 0.55), (30, 0.4)]
 
 
-def test_the_chance_near_a_line_is_the_sum_of_those_within_reach():
+def test_the_probability_near_a_line_is_the_sum_of_those_within_reach():
     listed = [
         Candidate(0, 5, Kind.NEAR),
         Candidate(0, 7, Kind.NEAR),
