@@ -228,7 +228,7 @@ def test_only_the_scheduler_looks_at_deadlines_and_cancel_flags():
 
 def layers_run(monkeypatch: pytest.MonkeyPatch, engine: Engine, at: Callable[[int], None]) -> list[int]:
     """Cut long passes into single layers, and count these from now on; `at` is called before each."""
-    stack, counted = engine.reader._stack, []
+    stack, counted = engine.reader._stack, []  # type: ignore[attr-defined]
     run = stack._library.mercury_run
 
     class Counted:

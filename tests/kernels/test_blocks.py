@@ -1,16 +1,17 @@
 """GGUF's blocks: their values are ggml's, and every build multiplies them in the form it lays them out in."""
 
+import compile_kernels
 import gguf
 import numpy as np
 import pytest
 from gguf import GGMLQuantizationType
-from mercury_kernels.cpu import blocks, build
+from mercury_kernels.cpu import blocks
 from mercury_kernels.cpu.blocks import BlockMatrix, form_of
 from mercury_kernels.cpu.layers import WHOLE_MODEL, Layers
 
 from tests.support import tiny_gguf
 
-pytestmark = pytest.mark.skipif(build.compiler() is None, reason="no C compiler")
+pytestmark = pytest.mark.skipif(compile_kernels.compiler() is None, reason="no C compiler")
 
 TYPES = pytest.mark.parametrize("name", [kind.name for kind in blocks.TYPES.values()])
 

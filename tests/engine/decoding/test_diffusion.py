@@ -19,7 +19,7 @@ from mercury_engine.decoding.slot_masks import SlotLimits
 from mercury_engine.engine import Engine
 from mercury_engine.errors import ModelCorrupt, ModelNotFound, RequestError
 from mercury_kernels import reference
-from mercury_kernels.operands import Choice, Slots
+from mercury_kernels.operands import CanvasSlots, TokenChoice
 
 from tests.support import tiny
 
@@ -167,7 +167,7 @@ def test_one_step_decides_like_the_step_on_the_device(engine, slots, bound, is_l
     hidden = torch.cat((logits_SV, logits_SV[:1]))  # the last row predicts no slot
     choice = choices_of(hidden.masked_fill(row, float("-inf")))
     one = torch.ones(1, dtype=torch.int32)
-    made = Slots(
+    made = CanvasSlots(
         torch.tensor([[1, *before]], dtype=torch.int32), one * (len(slots) + 1), torch.tensor([bound]),
         one * (1 if is_last else 99), torch.tensor([probabilities]), one * 0, one * 0,
     )  # fmt: skip
@@ -175,10 +175,10 @@ def test_one_step_decides_like_the_step_on_the_device(engine, slots, bound, is_l
     assert made.ids[0, 1:].tolist() == canvas.ids
 
 
-def choices_of(logits_SV) -> Choice:
+def choices_of(logits_SV) -> TokenChoice:
     logp_SV = logits_SV.log_softmax(-1)
     entropy_S = -(logp_SV.exp() * logp_SV.clamp_min(-1e4)).sum(-1)
-    return Choice(logits_SV.argmax(-1).int(), logits_SV.amax(-1), logits_SV.logsumexp(-1), entropy_S)
+    return TokenChoice(logits_SV.argmax(-1).int(), logits_SV.amax(-1), logits_SV.logsumexp(-1), entropy_S)
 
 
 def test_unmasked_slots_are_shown_as_such_before_they_are_accepted(engine):
