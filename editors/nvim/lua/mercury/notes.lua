@@ -47,11 +47,12 @@ local function note(text)
   })
 end
 
---- The words of a text in lines that fit below the window.
+--- The words of a text in lines.
 ---@param text string
+---@param room integer most columns of a line; a longer word has one of its own
 ---@return string[]
-local function in_lines(text)
-  local lines, room = { "" }, vim.v.echospace
+function M.in_lines(text, room)
+  local lines = { "" }
   for word in text:gmatch("%S+") do
     local longer = vim.trim(lines[#lines] .. " " .. word)
     if vim.fn.strdisplaywidth(longer) <= room then
@@ -70,7 +71,7 @@ end
 function M.tell(text, level)
   local origin = assert(debug.getinfo(vim.notify, "S")).source
   local is_neovims = origin:find("vim/_editor", 1, true) ~= nil
-  local lines = is_neovims and in_lines(text) or { text }
+  local lines = is_neovims and M.in_lines(text, vim.v.echospace) or { text }
   for _, line in ipairs(lines) do
     vim.notify(line, level)
     if #lines > 1 then

@@ -2,6 +2,7 @@
 --- can wait. The user goes on typing; nothing takes the focus or a key.
 
 local config = require("mercury.config")
+local notes = require("mercury.notes")
 
 local api = vim.api
 
@@ -37,21 +38,6 @@ local function later(wait_ms, what)
   end, wait_ms)
 end
 
----@param text string
----@return string[]
-local function in_lines(text)
-  local lines = { "" }
-  for word in text:gmatch("%S+") do
-    local longer = vim.trim(lines[#lines] .. " " .. word)
-    if vim.fn.strdisplaywidth(longer) <= WIDTH then
-      lines[#lines] = longer
-    else
-      table.insert(lines, word)
-    end
-  end
-  return lines
-end
-
 function M.hide()
   turn = turn + 1
   if window and api.nvim_win_is_valid(window) then
@@ -67,7 +53,7 @@ function M.show(parts, ms)
   M.hide()
   local lines = {} ---@type string[]
   for _, part in ipairs(parts) do
-    vim.list_extend(lines, in_lines(part))
+    vim.list_extend(lines, notes.in_lines(part, WIDTH))
   end
   local buffer = api.nvim_create_buf(false, true)
   vim.bo[buffer].bufhidden = "wipe"
