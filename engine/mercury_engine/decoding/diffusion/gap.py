@@ -38,7 +38,6 @@ MOST_STEPS = 256
 SEED = 0
 """Of the samplers that draw tokens: the same request has the same answer."""
 
-
 STEPS: dict[Effort, int] = {"instant": 4, "low": 8, "medium": 16, "high": 64}
 """Steps of the samplers that have a fixed number."""
 

@@ -236,5 +236,4 @@ def _edited(slots: Slots, deleted_S: MaskArray, tokens: Tokens) -> Slots:
 
 
 def _softmax(logits_SV: FloatArray) -> FloatArray:
-    shares = np.exp(logits_SV - logits_SV.max(-1, keepdims=True))
-    return shares / shares.sum(-1, keepdims=True)
+    return np.exp(log_softmax(logits_SV))
