@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import lru_cache
 from textwrap import dedent
 
 from mercury_engine.text.common_prefix import common_prefix
@@ -12,6 +13,9 @@ from mercury_engine.text.lines import equal_ends, lines_of
 from mercury_lsp.completion.next_edits.history import Hunk
 
 TOKEN = re.compile(r"\w+|[^\w\s]")
+
+REMEMBERED_HUNKS = 16
+"""Hunks whose examples are remembered: the latest ones are asked for at every key, and for every open document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +45,13 @@ class Example:
         return [*self.before[len(self.before) - before :]], [*self.after[:after]]
 
 
-def examples(hunk: Hunk) -> Iterator[Example]:
+@lru_cache(REMEMBERED_HUNKS)
+def examples(hunk: Hunk) -> tuple[Example, ...]:
     """What a hunk changed: line by line where it has as many as before, and whole lines."""
+    return tuple(_examples(hunk))
+
+
+def _examples(hunk: Hunk) -> Iterator[Example]:
     old, new = hunk.before_lines, hunk.after_lines
     above, below = ([line.strip() for line in lines_of(text)] for text in hunk.around)
     bare = [line.strip() for line in old], [line.strip() for line in new]

@@ -51,14 +51,14 @@ def paired_sites(hunks: Sequence[Hunk], snapshot: Snapshot, origin: Snapshot) ->
     Hunks come oldest first; `origin` is the latest one's document. Places of another kind than the example's (code,
     comment, string) are left out, and strings of programs: the same word in another one mostly means something else.
     """
-    latest = [each for hunk in hunks[-EXAMPLES:] for each in examples(hunk)]
+    latest = _latest(hunks)
     if (rest := rest_of_lines(hunks, snapshot)) is not None:
         yield hunks[-1], rest
     own = [each for each in hunks if each.uri == snapshot.uri]
     seen: set[object] = set()
     for number, last in reversed([*enumerate(latest)]):
         twin = next((each for each in reversed(latest[:number]) if each.key == last.key), None)
-        if twin is None or last.hunk is not hunks[-1] or last.key in seen:
+        if twin is None or last.hunk != hunks[-1] or last.key in seen:
             continue
         seen.add(last.key)
         find = _lines_like if last.column is None else _texts_like
@@ -70,9 +70,14 @@ def paired_sites(hunks: Sequence[Hunk], snapshot: Snapshot, origin: Snapshot) ->
         yield from ((last.hunk, site) for site in islice(left, MAX_SITES))
 
 
+def _latest(hunks: Sequence[Hunk]) -> list[Example]:
+    """The examples of the latest hunks, oldest first."""
+    return [each for hunk in hunks[-EXAMPLES:] for each in examples(hunk)]
+
+
 def rest_of_lines(hunks: Sequence[Hunk], snapshot: Snapshot) -> EditSite | None:
     """The rest of lines that the user has inserted twice and begins to insert again."""
-    latest = [each for hunk in hunks[-EXAMPLES:] for each in examples(hunk)]
+    latest = _latest(hunks)
     last = latest[-1] if latest else None
     if last is None or last.hunk.uri != snapshot.uri or last.old or last.column is not None:
         return None
