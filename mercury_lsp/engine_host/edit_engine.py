@@ -10,10 +10,10 @@ from collections.abc import Callable
 from time import monotonic
 
 from mercury_engine.api import Control, InferenceEngine, Rewrite, RewriteRequest
-from mercury_engine.errors import MercuryError
 
 from mercury_lsp.engine_host import memory
 from mercury_lsp.engine_host.engines import Engines, Lease
+from mercury_lsp.engine_host.worker import why_not_loaded
 from mercury_lsp.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -78,11 +78,8 @@ class EditEngine:
             return not why
         try:
             engine = await self._own.load(settings, beside=True)
-        except MercuryError as error:
-            return self._refuse(str(error), settings)
         except Exception as error:
-            logger.exception("loading failed")
-            return self._refuse(f"{type(error).__name__}: {error}; run mercury-lsp doctor", settings)
+            return self._refuse(why_not_loaded(error), settings)
         if engine.edit_format is None:
             return self._refuse(f"{engine.name} was not trained to rewrite; name a model for edits", settings)
         if self._settings is settings:

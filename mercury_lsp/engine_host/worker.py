@@ -7,6 +7,7 @@ first, so nobody waits for more than one fill of each other connection.
 
 import asyncio
 import gc
+import logging
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -16,11 +17,13 @@ from threading import Event
 from weakref import WeakKeyDictionary
 
 from mercury_engine.api import Answer, Control, InferenceEngine, Request
-from mercury_engine.errors import Cancelled
+from mercury_engine.errors import Cancelled, MercuryError
 
 from mercury_lsp.debounce import Debounced
 from mercury_lsp.engine_host.own_thread import started
 from mercury_lsp.settings import Settings
+
+logger = logging.getLogger(__name__)
 
 MAX_CONCURRENT_ANSWERS = 4
 """Requests answered at the same time: one more row costs a fifth of a separate pass, but slows the others down."""
@@ -46,6 +49,14 @@ def load_engine(settings: Settings) -> InferenceEngine:
         return Engine.load(settings.model, device=settings.device, threads=settings.threads)
     finally:
         gc.enable()
+
+
+def why_not_loaded(error: Exception) -> str:
+    """What a user reads when loading failed; what was not raised on purpose is logged, too."""
+    if isinstance(error, MercuryError):
+        return str(error)
+    logger.error("loading failed", exc_info=error)
+    return f"{type(error).__name__}: {error}; run mercury-lsp doctor"
 
 
 OnOutcome = Callable[[Answer | Exception | None], None]

@@ -1,16 +1,15 @@
 """The settings of one connection: where they come from, and what follows from a change."""
 
 import asyncio
-import logging
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from lsprotocol import types
-from mercury_engine.errors import MercuryError
 
 from mercury_lsp import default_model
 from mercury_lsp.engine_host.stalled_disk import answered
+from mercury_lsp.engine_host.worker import why_not_loaded
 from mercury_lsp.errors import SettingsError
 from mercury_lsp.server.editor import Editor
 from mercury_lsp.server.larger_model import LargerModel
@@ -18,8 +17,6 @@ from mercury_lsp.server.progress import loading_progress
 from mercury_lsp.server.session import Session
 from mercury_lsp.server.status import LOADING, Status, StatusBoard
 from mercury_lsp.settings import EngineKey, Settings, section_of
-
-logger = logging.getLogger(__name__)
 
 
 class Configuration:
@@ -84,10 +81,7 @@ class Configuration:
             self._editor.log(f"loaded {engine.name} on {engine.device}")
             self._status.change(Status())
         except Exception as error:
-            reason = str(error)
-            if not isinstance(error, MercuryError):
-                logger.exception("loading failed")
-                reason = f"{type(error).__name__}: {error}; run mercury-lsp doctor"
+            reason = why_not_loaded(error)
             self._editor.show_message(types.MessageType.Error, f"Mercury cannot load its model: {reason}")
             self._status.change(Status("Error", message=reason))
         await shown
