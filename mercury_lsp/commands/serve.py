@@ -87,6 +87,7 @@ def serve(address: Address, idle_seconds: float | None, load: "LoadEngine | None
     from functools import partial
 
     from mercury_lsp.daemon.server import Daemon
+    from mercury_lsp.engine_host.idle_measurement import IdleMeasurement
     from mercury_lsp.engine_host.worker import load_engine
     from mercury_lsp.server.logs import RedactingFormatter
 
@@ -101,7 +102,10 @@ def serve(address: Address, idle_seconds: float | None, load: "LoadEngine | None
 
     async def main() -> None:
         has_address = partial(lock.is_current, taken, control.lock_path(address))
-        await Daemon(address, load or load_engine, idle_seconds, has_address).run(listening, key)
+        daemon = Daemon(address, load or load_engine, idle_seconds, has_address)
+        if load is None:
+            IdleMeasurement(daemon.engines).postpone()
+        await daemon.run(listening, key)
 
     asyncio.run(main())
     return True
