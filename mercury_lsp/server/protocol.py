@@ -48,8 +48,8 @@ REPLACED_FEATURES = (
 bad uris, and run commands that cannot be cancelled."""
 
 
-OWN_CAPABILITIES = {"mercury": {"diagnostics": True}}
-"""Beyond LSP: the server takes `mercury/didChangeDiagnostics`."""
+OWN_CAPABILITIES = {"mercury": {"diagnostics": True, "highlights": True}}
+"""Beyond LSP: the server takes `mercury/didChangeDiagnostics` and `mercury/didChangeHighlights`."""
 
 
 class MercuryProtocol(LanguageServerProtocol):

@@ -133,12 +133,22 @@ class Suggester:
 
     def diagnostics_changed(self, uri: str, version: int, found: Sequence[tuple[types.Range, bool]]) -> None:
         """Take the ranges of a document's errors (True) and warnings; those of an older version are dropped."""
-        if uri not in self._session.documents or not self._allows_next_edits(self._session.documents.snapshot(uri)):
-            return
-        snapshot = self._session.documents.snapshot(uri)
-        if version == snapshot.version:
+        if (snapshot := self._reported(uri, version)) is not None:
             offsets = ((_offsets(snapshot, span), is_error) for span, is_error in found)
             self._session.diagnostics.report(snapshot, (Diagnostic(*span, is_error) for span, is_error in offsets))
+
+    def name_highlighted(self, uri: str, version: int, found: Sequence[tuple[types.Range, bool]]) -> None:
+        """Take where the name at the cursor stands, True where it is written; of an older version it is dropped."""
+        if (snapshot := self._reported(uri, version)) is not None:
+            places = [(*_offsets(snapshot, span), is_written) for span, is_written in found]
+            self._session.completer.next_edits.highlighted(snapshot, places)
+
+    def _reported(self, uri: str, version: int) -> Snapshot | None:
+        """The document that another server's report is about; None if it is of no use."""
+        if uri not in self._session.documents:
+            return None
+        snapshot = self._session.documents.snapshot(uri)
+        return snapshot if version == snapshot.version and self._allows_next_edits(snapshot) else None
 
     def asked_about(self, snapshot: Snapshot, lines: Sequence[int]) -> None:
         """The user asks what can be done about the errors in these lines."""

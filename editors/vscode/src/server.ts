@@ -29,7 +29,7 @@ import { problem, STARTING, type Status } from "./status";
 
 /** What the server declares beyond LSP. */
 interface OwnCapabilities {
-  readonly mercury?: { readonly diagnostics?: boolean };
+  readonly mercury?: { readonly diagnostics?: boolean; readonly highlights?: boolean };
 }
 
 /** The documents that are synchronised with the server. */
@@ -131,8 +131,17 @@ export class Server implements Disposable {
 
   /** Whether the server takes the diagnostics of others. */
   get takesDiagnostics(): boolean {
+    return this.own?.mercury?.diagnostics === true;
+  }
+
+  /** Whether the server takes where others see the name at the cursor. */
+  get takesHighlights(): boolean {
+    return this.own?.mercury?.highlights === true;
+  }
+
+  private get own(): OwnCapabilities | undefined {
     const own: unknown = this.client?.initializeResult?.capabilities.experimental;
-    return (own as OwnCapabilities | undefined)?.mercury?.diagnostics === true;
+    return own as OwnCapabilities | undefined;
   }
 
   /** Send a notification, if a server is running. */

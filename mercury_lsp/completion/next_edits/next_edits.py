@@ -1,7 +1,7 @@
 """Offers the next edit: by exact rules, in the region at hand, or at a likely place elsewhere."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from threading import Event
@@ -71,10 +71,13 @@ class NextEdits:
 
     def edited(self, uri: str, edits: Sequence[Edit]) -> None:
         """Record edits, in order."""
-        repeatable = self._documents.pop(uri, None) or RepeatableEdits(self._ledger.is_declined)
-        self._documents[uri] = repeatable  # the last one is the one changed last
-        repeatable.record(edits)
+        self._documents.setdefault(uri, RepeatableEdits(self._ledger.is_declined)).record(edits)
         self._ledger.edited(uri, edits)
+
+    def highlighted(self, snapshot: Snapshot, places: Iterable[tuple[int, int, bool]]) -> None:
+        """Another server says where the name at the cursor stands: start and end, and whether it is written there."""
+        repeatable = self._documents.setdefault(snapshot.uri, RepeatableEdits(self._ledger.is_declined))
+        repeatable.highlighted(snapshot, places)
 
     def forget(self, uri: str) -> None:
         """The document was closed."""

@@ -1,12 +1,13 @@
 """The state of next edits in one document: the last change, its scope, and the sites not to offer again."""
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 
 from mercury_lsp.completion.next_edits.change import moved_offset
 from mercury_lsp.completion.next_edits.change_log import ChangeLog
 from mercury_lsp.completion.next_edits.edit_sites import EditSite, find_sites, occurs_elsewhere, syntax_kind
+from mercury_lsp.completion.next_edits.highlights import Highlights
 from mercury_lsp.completion.next_edits.renaming import Renaming, renaming_of
 from mercury_lsp.completion.next_edits.replacement import Replacement
 from mercury_lsp.completion.next_edits.syntax_kind import SyntaxKind, kind_at
@@ -41,11 +42,17 @@ class RepeatableEdits:
         self._renamings: dict[tuple[str, str], int | None] = {}
         """Scopes by old and new name, to recognise a renaming that the user continues by hand."""
         self._kinds: tuple[Snapshot | None, dict[Replacement, SyntaxKind | None]] = None, {}
+        self._highlights = Highlights()
+
+    def highlighted(self, snapshot: Snapshot, places: Iterable[tuple[int, int, bool]]) -> None:
+        """Another server says where the name at the cursor stands (`Highlights.of`)."""
+        self._highlights = self._highlights.replaced_by(Highlights.of(snapshot, places), snapshot)
 
     def record(self, edits: Sequence[Edit]) -> None:
         """Record edits, in order; every edit of the document must be recorded."""
         for edit in edits:
             self._change_log.record(edit)
+            self._highlights = self._highlights.after(edit)
             self._scope = _moved_scope(self._scope, edit)
             self._renamings = {names: _moved_scope(scope, edit) for names, scope in self._renamings.items()}
 
@@ -72,6 +79,8 @@ class RepeatableEdits:
             if not self._continues(found, kind):
                 self._start_over(found, kind, snapshot)
             self._repeated = found
+        elif self._highlights.know(found):
+            self._repeated, self._is_switch = found, False
         return found
 
     def is_unfinished(self, replacement: Replacement, cursor: int) -> bool:
@@ -83,16 +92,26 @@ class RepeatableEdits:
 
     def sites(self, replacement: Replacement, snapshot: Snapshot, invoked: bool) -> list[EditSite]:
         """The sites found by rules alone, in the order to offer them; fewer if the user did not ask."""
-        is_single_use = self._is_use and not invoked and not self._same_before(replacement, snapshot)
-        if self._is_switch or is_single_use or (kind := self._kind(replacement, snapshot)) is None:
+        if self._is_switch:
             return []
-        found = find_sites(replacement, kind, self._scope, snapshot)
+        if self._highlights.know(replacement):
+            found: Iterable[EditSite] = self._highlights.renaming(replacement, snapshot).left
+        else:
+            is_single_use = self._is_use and not invoked and not self._same_before(replacement, snapshot)
+            if is_single_use or (kind := self._kind(replacement, snapshot)) is None:
+                return []
+            found = find_sites(replacement, kind, self._scope, snapshot)
         return list(islice((site for site in found if not self._is_declined(snapshot.uri, site)), MAX_OFFERED_SITES))
 
     def renaming(self, replacement: Replacement, snapshot: Snapshot) -> Renaming | None:
         """The renaming that the replacement is part of, without places that the user dismissed; None if it is none."""
         kind = self._kind(replacement, snapshot)
-        found = renaming_of(replacement, kind, self._scope, snapshot) if kind and not self._is_switch else None
+        if self._is_switch:
+            return None
+        if self._highlights.know(replacement):
+            found: Renaming | None = self._highlights.renaming(replacement, snapshot)
+        else:
+            found = renaming_of(replacement, kind, self._scope, snapshot) if kind else None
         if found is None:
             return None
         return replace(found, left=tuple(s for s in found.left if not self._is_declined(snapshot.uri, s)))
@@ -105,7 +124,11 @@ class RepeatableEdits:
 
     def must_go_on(self, replacement: Replacement, snapshot: Snapshot) -> bool:
         """Whether the name was renamed where it is bound, or in two places: to stop there would leave it undefined."""
-        if self._is_switch or self._kind(replacement, snapshot) is None:
+        if self._is_switch:
+            return False
+        if self._highlights.know(replacement):
+            return self._highlights.must_go_on(replacement, snapshot)
+        if self._kind(replacement, snapshot) is None:
             return False
         return self._is_binding(replacement, snapshot) or self._same_before(replacement, snapshot)
 

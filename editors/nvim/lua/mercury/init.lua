@@ -37,9 +37,11 @@ local function watch(ghost_text)
       end
     end,
   })
-  require("mercury.diagnostics").watch(group, function()
+  local function is_enabled()
     return ghost_text.enabled
-  end)
+  end
+  require("mercury.diagnostics").watch(group, is_enabled)
+  require("mercury.highlights").watch(group, is_enabled)
   vim.api.nvim_create_autocmd("InsertEnter", {
     group = group,
     callback = function(args)

@@ -4,7 +4,7 @@ export interface Diagnostic {
   readonly severity: number;
 }
 
-interface Range {
+export interface Range {
   readonly start: Position;
   readonly end: Position;
 }
@@ -30,7 +30,7 @@ export function hasErrors(found: readonly Diagnostic[]): boolean {
   return found.some(({ severity }) => severity === ERROR + 1);
 }
 
-function plain({ start, end }: Range): Range {
+export function plain({ start, end }: Range): Range {
   return {
     start: { line: start.line, character: start.character },
     end: { line: end.line, character: end.character },

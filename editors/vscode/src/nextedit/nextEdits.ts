@@ -16,6 +16,7 @@ import { accept, ask, reject } from "./asking";
 import { NONE, setContexts } from "./contexts";
 import { Diagnostics } from "./diagnostics";
 import { Drawing } from "./drawing";
+import { Highlights } from "./highlights";
 import { part, type Amount } from "./part";
 import { changedLines, endOf, fits, placeAt, rest, type Pending } from "./pending";
 import { NextPlaces } from "./nextPlaces";
@@ -33,6 +34,7 @@ export class NextEdits implements Disposable {
   private readonly preview = new Preview(DOCUMENTS, (document) => this.editOf(document));
   private readonly places: NextPlaces;
   private readonly diagnostics: Diagnostics;
+  private readonly highlights: Highlights;
   private readonly listening: Disposable[];
   private edit: Pending | undefined;
   private editor: TextEditor | undefined;
@@ -51,6 +53,7 @@ export class NextEdits implements Disposable {
   constructor(private readonly server: Server) {
     this.places = new NextPlaces(server);
     this.diagnostics = new Diagnostics(server, () => this.reconsider());
+    this.highlights = new Highlights(server);
     this.listening = [
       workspace.onDidChangeTextDocument(({ document, contentChanges }) => {
         if (contentChanges.length > 0) this.changed(document);
@@ -164,7 +167,7 @@ export class NextEdits implements Disposable {
 
   dispose(): void {
     this.clear();
-    const parts = [this.places, this.diagnostics, this.drawing, this.preview];
+    const parts = [this.places, this.diagnostics, this.highlights, this.drawing, this.preview];
     for (const each of [...this.listening, ...parts]) each.dispose();
   }
 
