@@ -1,11 +1,13 @@
-"""Judge what users see: `python -m mercury_lab.evaluation situations [--json] [--model MODEL] [--corpus DIR]`.
+"""Judge what users see: `python -m mercury_lab.evaluation situations [--json] [--model MODEL] [--mirror DIR]`.
 
 It opens files of ten languages in a language server, with all of its rules and its silence gate, and asks for ghost
 text at cursors that were chosen by hand: after no letters of the author's line and after two. At half of the cursors
-silence is right.
+silence is right. With `--mirror`, a folder of clones, the cursors are those of a list that was drawn from public
+repositories (`commit_edits.cursor_list`); the record then has verdicts, and no text.
 """
 
 import argparse
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import get_args
 
 from rich.table import Column, Table
 
+from mercury_lab.editing import drawn_cursors
 from mercury_lab.editing.cursors import PLACES, Cursor, read_cursors
 from mercury_lab.editing.editor import Editor, ShownSuggestion, editor
 from mercury_lab.editing.verdicts import VERDICTS, Verdict, is_cut, runs_over, saved, verdict
@@ -48,13 +51,17 @@ class Judged:
             "place": self.cursor.place,
             "letters": self.letters,
             "silence_is_right": self.cursor.silent,
-            "shown": self.shown.text,
-            "right": self.cursor.answers[0] if self.cursor.answers else "",
             "verdict": self.verdict,
             "cut": self.cut,
             "runs_over": self.runs_over,
             "confidence": self.shown.confidence,
         }
+
+    @property
+    def texts(self) -> suite.SuiteRecord:
+        """The record with what is shown and what is right."""
+        right = self.cursor.answers[0] if self.cursor.answers else ""
+        return self.record | {"shown": self.shown.text, "right": right}
 
 
 def judged(cursor: Cursor, letters: int, asked: Editor) -> Judged:
@@ -97,12 +104,17 @@ def _rate(part: int, whole: int) -> suite.SuiteRecord:
 
 def figures_by_group(found: Sequence[Judged]) -> suite.SuiteRecord:
     """The figures of one number of letters: over all cursors, by what is right there, and by place."""
+    places = dict.fromkeys(each.cursor.place for each in sorted(found, key=_place_number))
     return {
         "all": figures(found),
         "where a suggestion is right": figures([each for each in found if not each.cursor.silent]),
         "where silence is right": figures([each for each in found if each.cursor.silent]),
-        "places": {place: figures([each for each in found if each.cursor.place == place]) for place in PLACES},
+        "places": {place: figures([each for each in found if each.cursor.place == place]) for place in places},
     }
+
+
+def _place_number(found: Judged) -> int:
+    return (PLACES + drawn_cursors.PLACES).index(found.cursor.place)
 
 
 def results_table(record: suite.SuiteRecord) -> Table:
@@ -150,6 +162,13 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="mercury_lab.evaluation situations", description=__doc__)
     parser.add_argument("--model", help="a folder or a name (default: the bundled model)")
     parser.add_argument("--corpus", type=Path, default=Path("tests/data/situations"), help="files and their cursors")
+    parser.add_argument(
+        "--mirror", type=Path, help="folder of bare clones, OWNER+NAME[/repo]: run a drawn list instead"
+    )
+    parser.add_argument(
+        "--list", type=Path, default=drawn_cursors.LIST, help=f"the list (default: {drawn_cursors.LIST})"
+    )
+    parser.add_argument("--texts", type=Path, help="write the texts here, too; for lists that rules may be written on")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"))
     parser.add_argument("--threads", type=suite.count)
     parser.add_argument("--eagerness", choices=get_args(Eagerness), help="the setting (default: medium)")
@@ -158,7 +177,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--out", type=Path, help="also write the record to this file")
     parser.set_defaults(plots=None)
     options = parser.parse_args(argv)
-    cursors = spread(read_cursors(options.corpus), options.limit)
+    is_drawn = options.mirror is not None
+    all_cursors = drawn_cursors.read_drawn(options.list, options.mirror) if is_drawn else read_cursors(options.corpus)
+    cursors = spread(all_cursors, options.limit)
     with editor(settings(options)) as asked:
         found = ask_everywhere(suite.progress(cursors, "situations"), asked)
         model = asked.model
@@ -167,9 +188,11 @@ def main(argv: list[str]) -> int:
         "model": model,
         "letters": by_letters,
         **settings(options),
-        "corpus": str(options.corpus),
+        "corpus": str(options.list if is_drawn else options.corpus),
         "machine": suite.machine(options.device or "cpu"),
-        "answers": [each.record for each in found if each.verdict],
+        "answers": [each.record if is_drawn else each.texts for each in found if each.verdict],
     }
+    if options.texts:
+        options.texts.write_text("".join(json.dumps(each.texts) + "\n" for each in found), "utf-8")
     suite.deliver(record, results_table(record), options, lambda *_: None)
     return 0

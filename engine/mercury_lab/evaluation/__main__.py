@@ -1,5 +1,5 @@
 """`python -m mercury_lab.evaluation COMMAND`: replay, infill, humaneval, situations, edits, commits, commit-list,
-formats, calibration or unpack.
+cursor-list, formats, calibration or unpack.
 """
 
 import sys
@@ -11,6 +11,7 @@ SUITE_MODULES = {
     "infill": "evaluation.infill",
     "humaneval": "evaluation.humaneval",
     "situations": "editing.situations",
+    "cursor-list": "commit_edits.cursor_list",
     "edits": "editing.edits",
     "commits": "commit_edits.run",
     "commit-list": "commit_edits.build",
