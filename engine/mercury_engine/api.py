@@ -220,6 +220,10 @@ class Fill:
     """Number of accepted tokens by where they come from."""
     others: "tuple[Fill, ...]" = ()
     """Further candidates with different texts, by falling confidence."""
+    prompt_tokens: int = 0
+    """Context tokens that the model saw, read now or before."""
+    tokens: int = 0
+    """Tokens that were accepted after them, also those of a part that was cut off."""
 
 
 @dataclass(frozen=True, slots=True)

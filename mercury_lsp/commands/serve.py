@@ -1,18 +1,23 @@
-"""`mercury-lsp serve`: runs the daemon, one process that holds the model for many editors."""
+"""`mercury-lsp serve`: runs the daemon, one process that holds the model for many editors, and its HTTP API."""
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mercury_lsp import default_model
 from mercury_lsp.daemon import control, lock
 from mercury_lsp.daemon.address import Address, TcpAddress, UnixAddress, default_address
 from mercury_lsp.errors import DaemonError, UsageError
+from mercury_lsp.relay.join import take_turn
+from mercury_lsp.settings import Settings
 from mercury_lsp.transport import standard_streams
 from mercury_lsp.transport.standard_streams import end_at_once
 
 if TYPE_CHECKING:
     from mercury_lsp.engine_host.worker import LoadEngine
+    from mercury_lsp.http.listener import HttpListener
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +30,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="stop after this long without an editor (default: never)",
     )
     parser.add_argument("--stop", action="store_true", help="stop the one that is running")
+    parser.add_argument(
+        "--http",
+        nargs="?",
+        const="",
+        metavar="HOST:PORT",
+        help="answer HTTP, too (default: 127.0.0.1:8012; another host needs MERCURY_TOKEN)",
+    )
+    parser.add_argument("--model", metavar="MODEL", help="with --http: its model (default: the one that editors use)")
 
 
 def add_address_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,19 +72,53 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.stop:
         sys.stderr.write("stopped\n" if control.stop(address) else "none was running\n")
         return 0
-    idle = arguments.idle_exit
-    if not serve(address, None if idle is None else idle * 60):
+    idle, http = arguments.idle_exit, None
+    if arguments.http is not None:
+        if idle is not None:
+            raise UsageError("--http serves until it is stopped; leave out --idle-exit")
+        http = http_listener(arguments.http, arguments.model)
+    if not serve(address, None if idle is None else idle * 60, http=http):
         sys.stderr.write(f"mercury-lsp: another is already running at {address.path}\n")
         return control.ALREADY_RUNNING
     return end_at_once(0)
 
 
-def serve(address: Address, idle_seconds: float | None, load: "LoadEngine | None" = None) -> bool:
+def http_listener(address: str, model: str | None) -> "HttpListener":
+    """What listens for HTTP. Raises ModelNotFound, and UsageError, also if what it needs is not installed."""
+    from mercury_engine.loading import find_model  # takes a while
+
+    try:
+        from mercury_lsp.http.listener import HttpAddress, HttpListener
+    except ModuleNotFoundError as error:
+        raise UsageError(f'{error.name} is not installed; run pip install "mercury-lsp[http]"') from None
+    section = {} if model is None else {"model": default_model.named(model)}
+    settings = Settings.parse(default_model.added_to(section))
+    find_model(settings.model)
+    return HttpListener(HttpAddress.parse(address), settings)
+
+
+def _make_room(address: Address) -> int | None:
+    """Stop the daemon if an editor started it; the editor's relay comes to ours, as soon as the lock is closed."""
+    turn = take_turn(address)
+    if lock.signature(control.lock_path(address))[1] == control.ON_DEMAND:
+        control.stop(address)
+    return turn
+
+
+def serve(
+    address: Address,
+    idle_seconds: float | None,
+    load: "LoadEngine | None" = None,
+    http: "HttpListener | None" = None,
+) -> bool:
     """Serve until stopped; False if another daemon has the address.
+
+    With `http`, one that an editor started makes room.
 
     Listens before importing anything slow, so that an editor that starts meanwhile waits and starts no other daemon.
     """
     try:
+        turn = _make_room(address) if http is not None else None
         if (taken := lock.take(control.lock_path(address))) is None:
             return False
         lock.sign(taken, "" if idle_seconds is None else control.ON_DEMAND)
@@ -80,14 +127,16 @@ def serve(address: Address, idle_seconds: float | None, load: "LoadEngine | None
             f"cannot lock {control.lock_path(address)}: {error}; choose another path with --socket"
         ) from error
     listening, key = address.listen()
+    if turn is not None:
+        os.close(turn)
 
     import asyncio
     import gc
     import logging
+    from contextlib import nullcontext
     from functools import partial
 
     from mercury_lsp.daemon.server import Daemon
-    from mercury_lsp.engine_host.idle_measurement import IdleMeasurement
     from mercury_lsp.engine_host.worker import load_engine
     from mercury_lsp.server.logs import RedactingFormatter
 
@@ -103,9 +152,8 @@ def serve(address: Address, idle_seconds: float | None, load: "LoadEngine | None
     async def main() -> None:
         has_address = partial(lock.is_current, taken, control.lock_path(address))
         daemon = Daemon(address, load or load_engine, idle_seconds, has_address)
-        if load is None:
-            IdleMeasurement(daemon.engines).postpone()
-        await daemon.run(listening, key)
+        async with http.serving(daemon.engines) if http is not None else nullcontext():
+            await daemon.run(listening, key)
 
     asyncio.run(main())
     return True

@@ -51,12 +51,12 @@ def join(address: Address, serve: Sequence[str] = SERVE_COMMAND, after_hang: boo
     daemon: subprocess.Popen[bytes] | None = None
     try:
         if after_hang:  # what was found before the lock was taken does not count
-            starting = _take_turn(address)
+            starting = take_turn(address)
         while (connection := call()) is None:
             if time.monotonic() > deadline:
                 raise DaemonError(f"no daemon answers at {address.path}; its log: {log_name(address)}")
             if starting is None:
-                starting = _take_turn(address)
+                starting = take_turn(address)
             elif call.silences >= MAX_SILENT_CALLS and daemon is None:  # ours is still starting
                 control.replace(address)
             elif not call.silences:  # only after another call: the lock's last owner may have started one
@@ -70,7 +70,7 @@ def join(address: Address, serve: Sequence[str] = SERVE_COMMAND, after_hang: boo
     return connection
 
 
-def _take_turn(address: Address) -> int | None:
+def take_turn(address: Address) -> int | None:
     """The lock for starting a daemon; None while another process has it. Raises OSError."""
     return lock.take(address.path.with_name(f"{address.path.name}.start"))
 

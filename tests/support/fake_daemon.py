@@ -1,4 +1,4 @@
-"""The real daemon with the engine of `fake_server.py`: `fake_daemon.py LOADS [--idle-exit MINUTES] ADDRESS`.
+"""The real daemon with the engine of `fake_server.py`: `fake_daemon.py LOADS [--idle-exit MINUTES] [--http] ADDRESS`.
 
 Every load of an engine becomes a line in the file LOADS.
 """
@@ -30,5 +30,6 @@ if __name__ == "__main__":
 
     BEYOND_LSP["test/text"] = fake_server.text
     idle = None if arguments.idle_exit is None else arguments.idle_exit * 60
-    served = serve.serve(serve.address_of(arguments), idle, load)
+    http = None if arguments.http is None else serve.http_listener(arguments.http, None)
+    served = serve.serve(serve.address_of(arguments), idle, load, http)
     standard_streams.end_at_once(0 if served else ALREADY_RUNNING)

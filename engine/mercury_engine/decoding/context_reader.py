@@ -40,6 +40,11 @@ class GapContext:
         """The position of that token, counted from the start of `near`."""
         return len(self.near) - 1
 
+    @property
+    def tokens(self) -> int:
+        """Tokens that the model sees before the fill."""
+        return len(self.near) + sum(map(len, self.far)) - self.cached.tokens_unread
+
 
 def far_blocks(tokenizer: Tokenizer, request: FillRequest) -> list[TokenIds]:
     """The blocks in front of the near prefix: those below the cursor's line, then the far ones; within the budget."""

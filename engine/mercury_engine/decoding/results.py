@@ -8,7 +8,6 @@ from mercury_engine.decoding.context_reader import GapContext
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.truncation import truncated, word_start
-from mercury_engine.kv_cache.cache import CachedContext
 from mercury_engine.text.boundaries import ends_whole
 
 EVEN_PROBABILITY = 0.5
@@ -35,10 +34,10 @@ def fill_of(
     """The fill that the hypotheses make; an empty one where the context could not be read in time."""
     if context is None:
         return Fill("", 0.0, steps=0, elapsed=0.0)
-    return ranked([_fill_from(request, each, rules, context.cached) for each in hypotheses])
+    return ranked([_fill_from(request, each, rules, context) for each in hypotheses])
 
 
-def _fill_from(request: FillRequest, hypothesis: Hypothesis, rules: GapRules, context: CachedContext) -> Fill:
+def _fill_from(request: FillRequest, hypothesis: Hypothesis, rules: GapRules, context: GapContext) -> Fill:
     cut = most_useful(hypothesis, request, rules) if request.utility else sure_enough(hypothesis, request, rules)
     return Fill(
         text=cut.text,
@@ -47,9 +46,11 @@ def _fill_from(request: FillRequest, hypothesis: Hypothesis, rules: GapRules, co
         elapsed=0.0,
         is_finished=cut.is_finished,
         unsure_from=_unsure_from(hypothesis, cut.text, rules),
-        tokens_read=context.tokens_read,
-        tokens_unread=context.tokens_unread,
+        tokens_read=context.cached.tokens_read,
+        tokens_unread=context.cached.tokens_unread,
         accepted_from=hypothesis.accepted_from,
+        prompt_tokens=context.tokens,
+        tokens=len(hypothesis.ids) - hypothesis.known,
     )
 
 

@@ -118,7 +118,7 @@ class FullAttentionDecoder:
             return None
         unread = 0 if self.cache.is_exact(whole) else max(self.cache.new(whole), 1)
         before = gap.sides.before
-        return GapContext(CachedContext([], [], gap.tokens_read, unread), before, before)
+        return GapContext(CachedContext([], [], gap.tokens_read, unread), before, before, (gap.sides.after,))
 
     def _affordable(self, request: FillRequest, whole: TwoSides) -> TwoSides:
         """The text around a gap, or what is nearest of it where too much would have to be read first."""

@@ -1,0 +1,63 @@
+"""Errors of the HTTP API, and the replies that report them: `{"error": {message, type, param, code}}`."""
+
+import logging
+
+from mercury_engine.errors import Cancelled, MercuryError, RequestError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+logger = logging.getLogger(__name__)
+
+RETRY_SECONDS = 1
+"""What `Retry-After` says when the queue is full: a fill takes less."""
+
+
+class ApiError(MercuryError):
+    """A request that is answered by an error; `param` is the field at fault."""
+
+    def __init__(self, status: int, message: str, param: str | None = None, code: str | None = None):
+        super().__init__(message)
+        self.status, self.param, self.code = status, param, code
+
+
+def bad_request(message: str, param: str | None = None) -> ApiError:
+    """The request's fields are wrong."""
+    return ApiError(400, message, param)
+
+
+def queue_full() -> ApiError:
+    """More requests wait than the engine answers in time."""
+    return ApiError(429, "too many requests are waiting; try again in a second", code="rate_limit_reached")
+
+
+def reply_to(error: ApiError) -> Response:
+    """The reply that reports an error."""
+    kind = "server_error" if error.status >= 500 else "invalid_request_error"
+    body = {"error": {"message": str(error), "type": kind, "param": error.param, "code": error.code}}
+    headers = {"Retry-After": str(RETRY_SECONDS)} if error.status in (429, 503) else None
+    return JSONResponse(body, error.status, headers)
+
+
+async def on_error(request: Request, error: Exception) -> Response:
+    """The reply to a request whose handler raised."""
+    return reply_to(as_api_error(error))
+
+
+def as_api_error(error: Exception) -> ApiError:
+    """What a client is told of an error; faults of ours are logged."""
+    match error:
+        case ApiError():
+            return error
+        case HTTPException(status_code=404):
+            return ApiError(404, "there is no such route; docs/http.md lists them")
+        case HTTPException():
+            return ApiError(error.status_code, error.detail)
+        case RequestError():
+            return bad_request(str(error))
+        case Cancelled():
+            return ApiError(503, "the request was given up, for the model is no longer in use; try again")
+        case MercuryError():
+            return ApiError(503, str(error), code="server_error")
+    logger.error("a request failed", exc_info=error)
+    return ApiError(500, f"{type(error).__name__}; the server's log says more", code="server_error")

@@ -1,0 +1,103 @@
+"""Reads the fields of requests: nulls count as missing, unknown fields are ignored, wrong types are refused."""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, TypeVar
+
+import cattrs
+from starlette.requests import Request
+
+from mercury_lsp.http.errors import bad_request
+
+T = TypeVar("T")
+
+MAX_EXPLANATION_CHARS = 500
+"""Longest error message that repeats what the client sent."""
+
+
+async def read(request: Request, kind: type[T]) -> T:
+    """The request's JSON object as a dataclass. Raises ApiError."""
+    return structured(await read_object(request), kind)
+
+
+async def read_object(request: Request) -> dict[str, Any]:
+    """The request's JSON object. Raises ApiError."""
+    try:
+        body = json.loads(await request.body() or b"{}", parse_constant=_refused)
+    except RecursionError:
+        raise bad_request("the JSON is nested too deeply") from None
+    except ValueError as error:
+        raise bad_request(f"the body is not JSON in UTF-8: {error}"[:MAX_EXPLANATION_CHARS]) from None
+    if not isinstance(body, dict):
+        raise bad_request("the body is not a JSON object")
+    return body
+
+
+def structured(body: Mapping[str, Any], kind: type[T]) -> T:
+    """The object as a dataclass. Raises ApiError, which names the field at fault."""
+    try:
+        return _converter().structure(body, kind)
+    except RecursionError:
+        raise bad_request("the JSON is nested too deeply") from None
+    except cattrs.BaseValidationError as error:
+        problems = cattrs.transform_error(error)
+        _, _, field = problems[0].rpartition("$.")
+        raise bad_request("; ".join(problems)[:MAX_EXPLANATION_CHARS], field or None) from None
+
+
+def text_of(value: Any) -> str:
+    """A string without halves of surrogate pairs, which no tokenizer takes. Raises TypeError."""
+    if not isinstance(value, str):
+        raise TypeError(f"{type(value).__name__} is not a string")
+    return value.encode("utf-8", "replace").decode("utf-8")
+
+
+@cache
+def _converter() -> cattrs.Converter:
+    made = cattrs.Converter()
+    made.register_structure_hook(str, lambda value, _: text_of(value))
+    made.register_structure_hook(int, lambda value, _: _integer(value))
+    made.register_structure_hook(float, lambda value, _: _number(value))
+    made.register_structure_hook(bool, lambda value, _: _boolean(value))
+    made.register_structure_hook_func(lambda kind: kind == tuple[str, ...], lambda value, _: _texts(value))
+
+    @made.register_structure_hook_factory(lambda kind: hasattr(kind, "__dataclass_fields__"))
+    def without_nulls(kind: type[Any]) -> Any:
+        structure = cattrs.gen.make_dict_structure_fn(kind, made)
+
+        def apply(value: Any, into: type[Any]) -> Any:
+            if not isinstance(value, Mapping):
+                raise TypeError(f"{type(value).__name__} is not an object")
+            return structure({key: each for key, each in value.items() if each is not None}, into)
+
+        return apply
+
+    return made
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    """One string, or several."""
+    return tuple(map(text_of, value if isinstance(value, list) else [value]))
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
+        raise TypeError(f"{value!r} is not an integer")
+    return int(value)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{value!r} is not a number")
+    return float(value)
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{value!r} is neither true nor false")
+    return value
+
+
+def _refused(constant: str) -> float:
+    raise ValueError(f"{constant} is not JSON")

@@ -1,0 +1,95 @@
+"""`/v1/fim/completions` of Mercury's and Mistral's APIs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from mercury_lsp.http import fields, replies
+from mercury_lsp.http.gap import Gap
+from mercury_lsp.http.service import Completion, Service
+
+ONE_PARAGRAPH = ("\n\n", "\n \n")
+"""Where a completion stops for a client that does not say."""
+
+DEFAULT_TOKENS = 512
+MAX_TOKENS = 8192
+
+BLANK_SUFFIX = "<|endoftext|>"
+"""Continue sends it in place of no suffix."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """What a stream tells besides."""
+
+    include_usage: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FimRequest:
+    """The fields that are read; the text is always the likeliest, so those of sampling are not."""
+
+    prompt: str = ""
+    suffix: str = ""
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+    stop: tuple[str, ...] = ONE_PARAGRAPH
+    n: int = 1
+    stream: bool = False
+    stream_options: StreamOptions = StreamOptions()
+
+    def gap(self) -> Gap:
+        """The gap to fill."""
+        asked = self.max_completion_tokens or self.max_tokens or DEFAULT_TOKENS
+        suffix = "" if self.suffix == BLANK_SUFFIX else self.suffix
+        return Gap(
+            self.prompt,
+            suffix,
+            max_tokens=max(1, min(asked, MAX_TOKENS)),
+            stop=self.stop,
+            candidates=max(1, min(self.n, MAX_CANDIDATES)),
+        )
+
+
+MAX_CANDIDATES = 8
+
+
+def routes(service: Service) -> list[Route]:
+    """The routes of this dialect."""
+
+    async def complete(request: Request) -> Response:
+        asked = await fields.read(request, FimRequest)
+        return await answered(request, service, asked.gap(), asked.stream, asked.stream_options.include_usage)
+
+    return [Route("/v1/fim/completions", complete, methods=["POST"])]
+
+
+async def answered(request: Request, service: Service, gap: Gap, stream: bool, include_usage: bool) -> Response:
+    """A gap's completion as OpenAI's, Mercury's and Mistral's clients read it: in three places."""
+    model = await service.model()
+    head = {"id": replies.new_id("cmpl"), "object": "text_completion", "created": replies.now(), "model": model}
+    writing = service.write(gap)
+    if not stream:
+        return await replies.whole(request, writing, lambda completion: head | _whole(completion))
+
+    def last(completion: Completion) -> list[replies.Body]:
+        ends: list[replies.Body] = [head | {"choices": [_choice("", completion.finish_reason, "delta")]}]
+        return ends + [head | {"choices": [], "usage": replies.usage(completion)}] * include_usage
+
+    piece: Callable[[str], replies.Body] = lambda text: head | {"choices": [_choice(text, None, "delta")]}  # noqa: E731
+    return await replies.streamed(request, writing, piece, last, replies.as_event, replies.DONE)
+
+
+def _whole(completion: Completion) -> dict[str, Any]:
+    texts = (completion.text, *completion.others)
+    choices = [_choice(text, completion.finish_reason, "message", index) for index, text in enumerate(texts)]
+    return {"choices": choices, "usage": replies.usage(completion)}
+
+
+def _choice(text: str, finish_reason: str | None, place: str, index: int = 0) -> dict[str, Any]:
+    message = {"role": "assistant", "content": text}
+    return {"index": index, "text": text, place: message, "finish_reason": finish_reason, "logprobs": None}

@@ -1,0 +1,107 @@
+"""A gap as clients of the HTTP API describe it: plain text on both sides; and what the engine sees of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+from mercury_engine.api import FillRequest
+from mercury_engine.prompt.chunking import split
+
+from mercury_lsp.context.context import CompletionContext, ContextBuilder
+from mercury_lsp.context.lookup_text import with_rest_of_document
+from mercury_lsp.context.workspace.secret_files import is_secret
+from mercury_lsp.documents.document import Document, Snapshot
+from mercury_lsp.documents.languages import LANGUAGES, language, language_of
+from mercury_lsp.documents.redaction import chunk_without_secrets
+
+PROMPT_CHARS, SUFFIX_CHARS = 16_000, 8_000
+"""Characters around the gap that are looked at; the window that the model reads is shorter."""
+
+SNIPPET_CHARS = 4_800
+"""Characters of other files that the model reads; further ones are searched for n-grams."""
+
+MAX_OTHER_CHARS = 200_000
+"""Characters of other files that are looked at."""
+
+MAX_PATH_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class OtherText:
+    """A part of another file."""
+
+    text: str
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """What a client asks for; equal gaps have equal answers."""
+
+    prompt: str
+    suffix: str = ""
+    path: str = ""
+    language: str = ""
+    """LSP's languageId; empty: by the path."""
+    others: tuple[OtherText, ...] = ()
+    """The most important last."""
+    max_tokens: int = 512
+    """0 reads the context only."""
+    stop: tuple[str, ...] = ()
+    deadline_ms: float | None = None
+    candidates: int = 1
+
+    @property
+    def is_one_line(self) -> bool:
+        """Whether the first line break ends the text."""
+        return any(stop and "\n\n".startswith(stop) and len(stop) == 1 for stop in self.stop)
+
+    def context(self) -> tuple[CompletionContext, Snapshot]:
+        """The context without secrets, and the document that the two sides make."""
+        before, after = self.prompt[-PROMPT_CHARS:], self.suffix[:SUFFIX_CHARS]
+        if len(before) < len(self.prompt):
+            before = before[before.find("\n") + 1 :]
+        named = self.language if self.language in LANGUAGES else language_of(self.path)
+        snapshot = Document("untitled:", named, 0, before + after).snapshot()
+        path = " ".join(self.path.split())[:MAX_PATH_CHARS]
+        context = with_rest_of_document(ContextBuilder().build(snapshot, len(before), path or None), snapshot)
+        snippets, searched = _parts(self.others)
+        return (
+            replace(
+                context,
+                multiline=not self.is_one_line,
+                snippets=snippets,
+                lookup_text=(*searched, *context.lookup_text),
+                is_redacted=context.is_redacted or _is_secret(self.path),
+            ),
+            snapshot,
+        )
+
+    def warming(self) -> FillRequest:
+        """The engine's request to read the context, for fills to come."""
+        return replace(self.context()[0].request(), max_steps=0)
+
+
+def _is_secret(path: str) -> bool:
+    return bool(path) and is_secret(PurePosixPath(path.replace("\\", "/")))
+
+
+def _parts(others: Sequence[OtherText]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Blocks of other files for the model to read, and chunks to search, both without secrets."""
+    read, searched = list[str](), list[str]()
+    room, looked_at = SNIPPET_CHARS, MAX_OTHER_CHARS
+    for other in reversed(others):
+        looked_at -= len(other.text)
+        if looked_at < 0:
+            break
+        if _is_secret(other.path):
+            continue
+        chunks, language_id = split(other.text), language_of(other.path)
+        clean = [chunk_without_secrets(chunks, number, language_id) for number in range(len(chunks))]
+        room -= sum(map(len, clean))
+        if room < 0:
+            searched[:0] = ["", *clean]
+        else:
+            title = language(language_id).comment_line(other.path[:MAX_PATH_CHARS]) if other.path else ""
+            read[:0] = [title, *clean]
+    return tuple(filter(None, read)), tuple(searched)

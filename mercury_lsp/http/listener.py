@@ -1,0 +1,167 @@
+"""Listens for HTTP: the address and its token, and connections that never say anything."""
+
+import asyncio
+import os
+import re
+import socket
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Self
+
+import uvicorn
+from mercury_engine.api import InferenceEngine
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from mercury_lsp.engine_host.engines import Engines
+from mercury_lsp.errors import UsageError
+from mercury_lsp.http.application import application
+from mercury_lsp.http.service import Service
+from mercury_lsp.settings import Settings
+
+DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8012
+
+TOKEN_VARIABLE = "MERCURY_TOKEN"
+
+MIN_TOKEN_CHARS = 16
+
+HEAD_SECONDS = 10.0
+"""For a client to send the head of a request."""
+
+MAX_CONNECTIONS = 512
+"""Connections at a time; a request on a further one is answered with 503."""
+
+STOP_SECONDS = 2
+"""For replies under way when the server stops."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAddress:
+    """Where to listen."""
+
+    host: str = DEFAULT_HOST
+    port: int = DEFAULT_PORT
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """HOST:PORT, [IPV6]:PORT, HOST or PORT; what is missing is the default. Raises UsageError."""
+        found = re.fullmatch(r"(?:(\[[\da-fA-F:]+\]|[\w.-]*[a-zA-Z.][\w.-]*)(?::|$))?(\d{1,5})?", text)
+        if found is None or int(found[2] or 0) > 65535:
+            raise UsageError(f"{text!r} is not HOST:PORT; an example is {DEFAULT_HOST}:{DEFAULT_PORT}")
+        return cls((found[1] or DEFAULT_HOST).strip("[]"), int(found[2] or DEFAULT_PORT))
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach it."""
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    def listen(self) -> socket.socket:
+        """A listening socket. Raises UsageError."""
+        try:
+            family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+            return socket.create_server((self.host, self.port), family=family, backlog=MAX_CONNECTIONS)
+        except OSError as error:
+            raise UsageError(
+                f"cannot listen at {self.host}:{self.port} ({error.strerror}); name another HOST:PORT"
+            ) from None
+
+
+def token_for(address: HttpAddress) -> str | None:
+    """The token that clients must send; None if they need none. Raises UsageError."""
+    token = os.environ.get(TOKEN_VARIABLE) or None
+    if token is None and not address.is_local:
+        raise UsageError(f"others can reach {address.host}; set {TOKEN_VARIABLE} to a token that clients must send")
+    if token is not None and len(token) < MIN_TOKEN_CHARS:
+        raise UsageError(f"{TOKEN_VARIABLE} is shorter than {MIN_TOKEN_CHARS} characters; make a longer one")
+    return token
+
+
+class HttpListener:
+    """Listens at once, so that a wrong address is told at once; serves later, beside the daemon."""
+
+    def __init__(self, address: HttpAddress, settings: Settings):
+        """Raises UsageError."""
+        self._token, self._settings = token_for(address), settings
+        self._socket = address.listen()
+        host, port = self._socket.getsockname()[:2]
+        self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+    @asynccontextmanager
+    async def serving(self, engines: Engines) -> AsyncIterator[None]:
+        """Serves while the context is open, with the process's engines."""
+        service = Service(engines, self._settings)
+        config = uvicorn.Config(
+            application(service, self._token),
+            http=_Protocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=MAX_CONNECTIONS,
+            timeout_graceful_shutdown=STOP_SECONDS,
+        )
+        server = _Server(config)
+        serving = asyncio.create_task(server.serve([self._socket]))
+        loading = asyncio.create_task(service.engine())
+        loading.add_done_callback(self._tell)
+        try:
+            yield
+        finally:
+            loading.cancel()
+            service.close()
+            server.should_exit = True
+            await serving
+
+    def _tell(self, loading: "asyncio.Task[InferenceEngine]") -> None:
+        """Say where it serves, once the model is loaded, or why it is not; the next request tries again."""
+        if loading.cancelled():
+            return
+        error = loading.exception()
+        found = f"with {loading.result().name}" if error is None else f"without a model: {error}"
+        sys.stderr.write(f"mercury-lsp: serving {self.url} {found}\n")
+        sys.stderr.flush()
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to the daemon."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class _Protocol(H11Protocol):
+    """Hangs up on clients that do not finish the head of a request."""
+
+    _silence: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._expect_head()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._forget_silence()
+
+    def _expect_head(self) -> None:
+        is_expected = self.cycle is None or self.cycle.response_complete
+        if not is_expected:
+            self._forget_silence()
+        elif self._silence is None:
+            self._silence = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
+
+    def _forget_silence(self) -> None:
+        if self._silence is not None:
+            self._silence.cancel()
+            self._silence = None

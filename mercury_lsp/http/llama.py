@@ -1,0 +1,120 @@
+"""The dialect of llama.cpp's server, as llama.vim and llama.vscode speak it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from mercury_lsp.http import fields, replies
+from mercury_lsp.http.fim import MAX_CANDIDATES, MAX_TOKENS
+from mercury_lsp.http.gap import Gap, OtherText
+from mercury_lsp.http.service import Completion, Service
+
+DEFAULT_TOKENS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """A chunk of another file."""
+
+    text: str = ""
+    filename: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InfillRequest:
+    """The fields that are read."""
+
+    input_prefix: str = ""
+    input_suffix: str = ""
+    input_extra: tuple[Extra, ...] = ()
+    prompt: str = ""
+    """The cursor's line up to the cursor."""
+    n_predict: int = DEFAULT_TOKENS
+    n_cmpl: int = 1
+    stop: tuple[str, ...] = ()
+    t_max_predict_ms: float | None = None
+    id_slot: int = -1
+    response_fields: tuple[str, ...] = ()
+
+    def gap(self) -> Gap:
+        """The gap to fill; no text around it and no tokens only warms the caches."""
+        wanted = self.n_predict if self.n_predict >= 0 else MAX_TOKENS
+        is_timed = self.t_max_predict_ms is not None and self.t_max_predict_ms > 0
+        return Gap(
+            self.input_prefix + self.prompt,
+            self.input_suffix,
+            others=tuple(OtherText(extra.text, extra.filename) for extra in self.input_extra),
+            max_tokens=min(wanted, MAX_TOKENS),
+            stop=self.stop,
+            deadline_ms=self.t_max_predict_ms if is_timed and wanted else None,
+            candidates=max(1, min(self.n_cmpl, MAX_CANDIDATES)),
+        )
+
+
+def routes(service: Service) -> list[Route]:
+    """The routes of this dialect."""
+
+    async def infill(request: Request) -> Response:
+        asked = await fields.read(request, InfillRequest)
+        gap = asked.gap()
+        client = request.client.host if request.client is not None else ""
+        is_newest = gap.max_tokens > 0 and asked.id_slot >= 0
+        model = await service.model()
+        writing = service.write(gap, (client, asked.id_slot) if is_newest else None)
+
+        def body(completion: Completion) -> Any:
+            texts = (completion.text, *completion.others)
+            found = [_chosen(_reply(completion, text, model), asked.response_fields) for text in texts]
+            return found if asked.n_cmpl > 1 else found[0]
+
+        return await replies.whole(request, writing, body)
+
+    async def health(request: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    return [Route("/infill", infill, methods=["POST"]), Route("/health", health)]
+
+
+def _reply(completion: Completion, text: str, model: str) -> dict[str, Any]:
+    read_ms, written_ms = (
+        1000 * each for each in (completion.read_seconds, completion.seconds - completion.read_seconds)
+    )
+    read = completion.prompt_tokens - completion.cached_tokens
+    return {
+        "index": 0,
+        "content": text,
+        "model": model,
+        "stop": True,
+        "stop_type": "limit" if completion.finish_reason == "length" else "eos",
+        "tokens_predicted": completion.completion_tokens,
+        "tokens_evaluated": completion.prompt_tokens,
+        "tokens_cached": completion.cached_tokens,
+        "truncated": False,
+        "timings": {
+            "prompt_n": read,
+            "prompt_ms": read_ms,
+            "prompt_per_token_ms": read_ms / max(1, read),
+            "prompt_per_second": 1000 * read / read_ms if read_ms else 0.0,
+            "predicted_n": completion.completion_tokens,
+            "predicted_ms": written_ms,
+            "predicted_per_token_ms": written_ms / max(1, completion.completion_tokens),
+            "predicted_per_second": 1000 * completion.completion_tokens / written_ms if written_ms else 0.0,
+        },
+    }
+
+
+def _chosen(reply: dict[str, Any], wanted: tuple[str, ...]) -> dict[str, Any]:
+    """The wanted fields; one with a slash, inside another, under that very name."""
+    if not wanted:
+        return reply
+    chosen = {}
+    for name in wanted:
+        value: Any = reply
+        for part in name.split("/"):
+            value = value.get(part) if isinstance(value, dict) else None
+        if value is not None:
+            chosen[name] = value
+    return chosen

@@ -1,0 +1,281 @@
+"""Completions for clients of the HTTP API, by the engine and the scheduler that language servers use.
+
+Equal requests share one completion, which stops when the last client that waits for it is gone. A completion is
+written in fills of the engine's own length, one after another, so that others get their turn between two of them.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Hashable
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Literal
+
+from mercury_engine.api import MAX_SLOTS, Control, Fill, FillRequest, InferenceEngine
+from mercury_engine.errors import Cancelled, ModelError
+
+from mercury_lsp.completion.postprocessing import postprocess
+from mercury_lsp.engine_host.edit_engine import EditEngine
+from mercury_lsp.engine_host.engines import Engines
+from mercury_lsp.http.errors import queue_full
+from mercury_lsp.http.gap import Gap
+from mercury_lsp.settings import Settings
+
+MAX_WRITING = 128
+"""Most completions that run or wait; more are refused."""
+
+MAX_AT_ONCE = 3
+"""Most fills handed to the engine at a time; it answers four, so an editor's never waits for one of these to end."""
+
+FinishReason = Literal["stop", "length", "content_filter"]
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A finished completion."""
+
+    text: str
+    finish_reason: FinishReason
+    """content_filter: the line looks like a secret, so the model was not asked."""
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    """Those of them that had been read before."""
+    completion_tokens: int = 0
+    read_seconds: float = 0.0
+    """Until the first fill was there."""
+    seconds: float = 0.0
+    confidence: float = 0.0
+    others: tuple[str, ...] = ()
+    """Further candidates."""
+
+
+class Writing:
+    """A completion that is being written, for all who asked for it."""
+
+    def __init__(self) -> None:
+        self.control = Control()
+        self.text = ""
+        """As far as it is known; its beginning never changes."""
+        self._grown = asyncio.Event()
+        self._readers = 0
+        self._task: asyncio.Task[Completion] | None = None
+
+    def run(self, task: "asyncio.Task[Completion]") -> None:
+        """Follow the task that writes it."""
+        self._task = task
+        task.add_done_callback(lambda _: self._tell())
+
+    def grow(self, text: str) -> None:
+        """The text has become this."""
+        self.text = text
+        self._tell()
+
+    async def pieces(self) -> AsyncGenerator[str]:
+        """What is added to the text, until it is finished; close the generator. Raises what the writing raises."""
+        assert self._task is not None
+        self._readers += 1
+        sent = 0
+        try:
+            while True:
+                grown = self._grown
+                if sent < len(self.text):
+                    piece, sent = self.text[sent:], len(self.text)
+                    yield piece
+                elif self._task.done():
+                    self._task.result()
+                    return
+                else:
+                    await grown.wait()
+        finally:
+            self._readers -= 1
+            if not self._readers:
+                self._task.cancel()
+
+    async def whole(self) -> Completion:
+        """The completion, once it is finished. Raises what the writing raises."""
+        async for _ in self.pieces():
+            pass
+        return self.completion
+
+    @property
+    def completion(self) -> Completion:
+        """The finished completion."""
+        assert self._task is not None
+        return self._task.result()
+
+    def _tell(self) -> None:
+        self._grown.set()
+        self._grown = asyncio.Event()
+
+
+class Service:
+    """Answers the clients of one server; to be used from the event loop's thread."""
+
+    def __init__(self, engines: Engines, settings: Settings):
+        self.settings = settings
+        self._lease = engines.lease()
+        self.edits = EditEngine(engines, self._lease)
+        self.edits.use(settings)
+        self._writing: dict[Gap, Writing] = {}
+        self._slots: dict[Hashable, Writing] = {}
+        self._turns = asyncio.Semaphore(MAX_AT_ONCE)
+
+    async def engine(self) -> InferenceEngine:
+        """The engine, loaded at the first call. Raises what loading it raises."""
+        return self._lease.engine or await self._lease.load(self.settings)
+
+    async def model(self) -> str:
+        """The model's name as clients see it, who choose templates by it. Raises what loading it raises."""
+        return (await self.engine()).name.lower().replace(" ", "-")
+
+    def write(self, gap: Gap, slot: Hashable = None) -> Writing:
+        """The completion of a gap, which begins now; that of an equal gap if one is being written.
+
+        `slot`: the newest request of a slot ends the older ones, with the text that they have. Raises ApiError if too
+        many are waiting.
+        """
+        writing = self._writing.get(gap)
+        if writing is None:
+            if len(self._writing) >= MAX_WRITING:
+                raise queue_full()
+            writing = self._writing[gap] = Writing()
+            task = asyncio.ensure_future(self._written(gap, writing))
+            writing.run(task)
+            task.add_done_callback(lambda _: self._forget(gap, slot, writing))
+        older = self._slots.get(slot) if slot is not None else None
+        if older is not None and older is not writing:
+            older.control.cancel.set()
+        if slot is not None:
+            self._slots[slot] = writing
+        return writing
+
+    def _forget(self, gap: Gap, slot: Hashable, writing: Writing) -> None:
+        self._writing.pop(gap, None)
+        if self._slots.get(slot) is writing:
+            del self._slots[slot]
+
+    def close(self) -> None:
+        """Stop using the engines; returns at once."""
+        for writing in self._writing.values():
+            writing.control.cancel.set()
+        self._lease.close()
+        self.edits.close()
+
+    async def _written(self, gap: Gap, writing: Writing) -> Completion:
+        await self.engine()
+        if not gap.max_tokens:
+            return await self._read(gap, writing.control)
+        draft = _Draft(gap)
+        if draft.context.on_secret:
+            return Completion("", "content_filter")
+        try:
+            while (request := draft.request()) is not None:
+                draft.take(await self._filled(request, writing.control))
+                writing.grow(draft.settled)
+        except Cancelled:
+            if not writing.control.cancel.is_set():
+                raise
+        completion = draft.completion()
+        writing.grow(completion.text)
+        return completion
+
+    async def _read(self, gap: Gap, control: Control) -> Completion:
+        """Read a gap's context while no user waits."""
+        try:
+            fill = await self._lease.fill(gap.warming(), control, ahead=True)
+        except Cancelled:
+            fill = None
+        tokens, read = (fill.prompt_tokens, fill.tokens_read) if fill is not None else (0, 0)
+        return Completion("", "length", tokens, tokens - read)
+
+    async def _filled(self, request: FillRequest, control: Control) -> Fill:
+        async with self._turns:
+            fill = await self._lease.fill(replace(request, effort=self.settings.effort), control)
+        if fill is None:
+            raise ModelError("no model is loaded; run mercury-lsp doctor")
+        return fill
+
+
+class _Draft:
+    """A completion so far, and what the engine is asked next."""
+
+    def __init__(self, gap: Gap) -> None:
+        self._gap, self._started = gap, perf_counter()
+        self.context, self._snapshot = gap.context()
+        self._text = ""
+        self._tokens = 0
+        self._first: Fill | None = None
+        self._first_seconds = 0.0
+        self._reason: FinishReason | None = None
+        self._has_suffix = bool(gap.suffix.strip())
+
+    @property
+    def settled(self) -> str:
+        """The text without an end that may become a part of a stop text."""
+        held = 0 if self._reason else max((_overlap(self._text, stop) for stop in self._gap.stop), default=0)
+        settled = self._text[: len(self._text) - held]
+        return settled if self._reason else settled.rstrip()
+
+    def request(self) -> FillRequest | None:
+        """The next fill to ask for; None when the text is finished."""
+        left = self._gap.max_tokens - self._tokens
+        deadline = None
+        if self._gap.deadline_ms is not None:
+            deadline = self._gap.deadline_ms - 1000 * (perf_counter() - self._started)
+        if self._reason or left <= 0 or (self._first is not None and deadline is not None and deadline <= 0):
+            return None
+        candidates = self._gap.candidates if self._first is None else 1
+        request = self.context.after(self._text).request()
+        return replace(request, max_slots=min(left, MAX_SLOTS), deadline_ms=deadline, candidates=candidates)
+
+    def take(self, fill: Fill) -> None:
+        """Add a fill to the text."""
+        if self._first is None:
+            self._first, self._first_seconds = fill, perf_counter() - self._started
+        self._tokens += max(1, fill.tokens)
+        added = postprocess(fill.text, self.context.after(self._text), self._snapshot)
+        is_cut = len(added) < len(fill.text.rstrip())
+        self._text += added
+        ends = [at for at in map(self._text.find, filter(None, self._gap.stop)) if at >= 0]
+        if ends:
+            self._text, self._reason = self._text[: min(ends)], "stop"
+        elif is_cut or (fill.is_finished and (self._has_suffix or not self.context.multiline)):
+            self._reason = "stop"
+        elif self._gap.candidates > 1:
+            self._reason = "length"
+        elif fill.is_finished:
+            self._break_line(bool(added))
+        elif not added:
+            self._text, self._reason = self._text.rstrip(), "length"
+
+    def _break_line(self, has_text: bool) -> None:
+        """Go on in the next line: where nothing follows the gap, a fill ends with its line."""
+        if not has_text and self._text.endswith("\n\n"):
+            self._text, self._reason = self._text.rstrip(), "stop"
+            return
+        self._text += "\n"
+        ends = [at for at in map(self._text.find, filter(None, self._gap.stop)) if at >= 0]
+        if ends:
+            self._text, self._reason = self._text[: min(ends)], "stop"
+
+    def completion(self) -> Completion:
+        """The completion as it is now."""
+        first = self._first
+        if first is None:
+            return Completion("", "length")
+        text = self._text if self._reason else self._text.rstrip()
+        return Completion(
+            text,
+            self._reason or "length",
+            first.prompt_tokens,
+            max(0, first.prompt_tokens - first.tokens_read),
+            self._tokens,
+            self._first_seconds,
+            perf_counter() - self._started,
+            first.confidence,
+            tuple(postprocess(each.text, self.context, self._snapshot) for each in first.others),
+        )
+
+
+def _overlap(text: str, stop: str) -> int:
+    """The length of the longest end of the text that begins the stop text."""
+    return next((size for size in range(min(len(text), len(stop) - 1), 0, -1) if stop.startswith(text[-size:])), 0)

@@ -1,0 +1,225 @@
+"""`/v1/fim/completions` as Mercury's SDK, Continue and minuet call it, and `/infill` as llama.cpp's clients do."""
+
+import asyncio
+
+import httpx
+import openai
+import pytest
+from inceptionai import AsyncInception
+
+from mercury_lsp.http.service import Service, Writing
+from tests.support.fake_engine import begun
+from tests.support.http_server import Scripted, Served, served
+
+QUICKSORT = {"= ": "items[0]", "items[0]\n": "    return items", "items\n": ""}
+
+
+def inception(server: Served) -> AsyncInception:
+    return AsyncInception(api_key="any", base_url=server.url, max_retries=0)
+
+
+async def test_the_sdk_gets_a_completion_with_its_usage():
+    async with served() as server:
+        found = await inception(server).fim.completions.create(model="mercury-coder", prompt="x = ", suffix="\ny = 1\n")
+    assert (found.choices[0].text, found.choices[0].finish_reason, found.model) == ("suggested", "stop", "fake")
+    usage = found.usage
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (8, 2, 10)
+    assert usage.prompt_tokens_details.cached_tokens == 5
+
+
+async def test_the_sdk_streams_a_completion_with_its_usage_at_the_end():
+    async with served(Scripted(QUICKSORT)) as server:
+        stream = await inception(server).fim.completions.create(
+            model="mercury-coder", prompt="x = ", stream=True, stream_options={"include_usage": True}
+        )
+        chunks = [chunk async for chunk in stream]
+    assert "".join(chunk.choices[0].text for chunk in chunks if chunk.choices) == "items[0]\n    return items"
+    assert [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices][-1] == "stop"
+    assert chunks[-1].choices == [] and len(chunks) > 3
+
+
+async def test_without_a_suffix_it_writes_one_paragraph_unless_told_where_to_stop():
+    async with served(Scripted(QUICKSORT | {"\n\n": "after()", "after()\n": ""})) as server:
+        one = await server.json("/v1/fim/completions", {"prompt": "x = "})
+        all_of_it = await server.json("/v1/fim/completions", {"prompt": "x = ", "stop": "after()"})
+        line = await server.json("/v1/fim/completions", {"prompt": "x = ", "stop": ["\n"]})
+    assert one["choices"][0]["text"] == "items[0]\n    return items"
+    assert all_of_it["choices"][0]["text"] == "items[0]\n    return items\n\n"
+    assert line["choices"][0]["text"] == "items[0]"
+
+
+async def test_what_begins_a_stop_text_is_not_streamed():
+    async with served(Scripted({"= ": "one END", "END\n": "two"})) as server:
+        events = await server.events("/v1/fim/completions", {"prompt": "x = ", "stop": ["END\ntwo"], "stream": True})
+    assert events[-1] == "[DONE]"
+    assert "".join(event["choices"][0]["text"] for event in events[:-1]).rstrip() == "one"
+
+
+async def test_clients_find_the_text_in_each_of_the_places_where_they_look():
+    async with served() as server:
+        [choice] = (await server.json("/v1/fim/completions", {"prompt": "x = "}))["choices"]
+        events = await server.events("/v1/fim/completions", {"prompt": "x = ", "stream": True})
+    assert choice["text"] == choice["message"]["content"] == "suggested"
+    assert events[0]["choices"][0]["delta"]["content"] == events[0]["choices"][0]["text"] == "suggested"
+
+
+async def test_unknown_fields_and_nulls_are_ignored_and_so_is_the_models_name():
+    body = {"model": "gpt-9", "prompt": "x = ", "suffix": None, "stop": None, "environment": {"a": [1]}, "top_p": 2}
+    async with served() as server:
+        assert (await server.json("/v1/fim/completions", body))["choices"][0]["text"] == "suggested"
+
+
+async def test_the_suffix_that_continue_sends_for_none_is_none():
+    async with served() as server:
+        await server.json("/v1/fim/completions", {"prompt": "x = ", "suffix": "<|endoftext|>"})
+        assert server.engine.asked[0].suffix == ()
+
+
+async def test_equal_requests_at_the_same_time_are_one_fill(monkeypatch: pytest.MonkeyPatch):
+    arrived, write = asyncio.Semaphore(0), Service.write
+
+    def counted(self: Service, *about) -> Writing:
+        arrived.release()
+        return write(self, *about)
+
+    monkeypatch.setattr(Service, "write", counted)
+    body = {"prompt": "x = ", "suffix": "\ny"}
+    async with served() as server:
+        server.engine.held = True
+        asking = [asyncio.ensure_future(server.json("/v1/fim/completions", body)) for _ in range(3)]
+        for _ in asking:
+            await arrived.acquire()
+        server.engine.held = False
+        texts = [(await each)["choices"][0]["text"] for each in asking]
+    assert texts == ["suggested"] * 3 and len(server.engine.asked) == 1
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_closed_connection_stops_the_fill(stream: bool):
+    async with served() as server:
+        server.engine.held = True
+        asking = asyncio.ensure_future(server.post("/v1/fim/completions", {"prompt": "x = ", "stream": stream}))
+        await begun(server.engine)
+        asking.cancel()
+        [control] = server.engine.controls
+        assert await asyncio.to_thread(control.cancel.wait, 30)
+
+
+async def test_the_newest_request_of_a_slot_ends_the_older_one():
+    async with served() as server:
+        server.engine.held = True
+        older = asyncio.ensure_future(server.json("/infill", {"input_prefix": "x", "input_suffix": ")", "id_slot": 0}))
+        await begun(server.engine)
+        newer = asyncio.ensure_future(server.json("/infill", {"input_prefix": "xy", "id_slot": 0}))
+        assert (await older)["content"] == ""
+        server.engine.held = False
+        assert (await newer)["content"] == "suggested"
+
+
+async def test_warming_reads_the_context_and_ends_nobodys_fill():
+    warm = {"id_slot": 0, "input_prefix": "", "input_suffix": "", "prompt": "", "n_predict": 0, "response_fields": [""]}
+    extra = [{"text": "def area(width): ...\n", "time": 1, "filename": "shapes.py"}]
+    async with served() as server:
+        server.engine.held = True
+        asking = asyncio.ensure_future(server.json("/infill", {"input_prefix": "x", "input_suffix": ")", "id_slot": 0}))
+        await begun(server.engine)
+        warming = asyncio.ensure_future(server.json("/infill", warm | {"input_extra": extra, "t_max_predict_ms": 1}))
+        await server.client.get("/health")
+        server.engine.held = False
+        assert (await asking)["content"] == "suggested"
+        assert await warming == {}
+        [fill, read] = server.engine.asked
+    assert (fill.max_steps, read.max_steps) == (None, 0)
+    assert read.far[:2] == ("# shapes.py\n", "def area(width): ...\n")
+
+
+async def test_infill_reads_the_line_the_deadline_and_the_other_files():
+    body = {
+        "input_prefix": "import shapes\n",
+        "prompt": "x = shapes.",
+        "input_suffix": "\nprint(x)\n",
+        "input_extra": [{"text": "def area(width): ...\n", "filename": "shapes.py"}],
+        "n_predict": 12,
+        "t_max_predict_ms": 250,
+        "samplers": ["top_k", "top_p", "infill"],
+        "response_fields": ["content", "timings/predicted_n", "truncated", "no/such"],
+    }
+    async with served() as server:
+        found = await server.json("/infill", body)
+        [asked] = server.engine.asked
+    assert found == {"content": "suggested", "timings/predicted_n": 2, "truncated": False}
+    assert asked.near == "import shapes\nx = shapes." and "".join(asked.suffix) == "\nprint(x)\n"
+    assert asked.far == ("# shapes.py\n", "def area(width): ...\n")
+    assert asked.max_slots == 12 and 0 < asked.deadline_ms <= 250
+
+
+async def test_several_completions_are_an_array():
+    async with served(Scripted({"": ("one", "two")})) as server:
+        found = await server.json("/infill", {"prompt": "x = ", "n_cmpl": 3})
+        [asked] = server.engine.asked
+    assert [each["content"] for each in found] == ["one", "two"] and asked.candidates == 3
+
+
+async def test_the_models_are_what_the_sdks_expect():
+    async with served() as server:
+        for path in ("list", "list_fim"):
+            lists = inception(server).models
+            found = await getattr(lists, path, lists.list)()
+            assert [model.id for model in found.data] == ["fake"]
+        async with openai.AsyncOpenAI(api_key="any", base_url=f"{server.url}/v1") as client:
+            assert [model.id async for model in client.models.list()] == ["fake"]
+            assert (await client.models.retrieve("whatever")).id == "fake"
+
+
+async def test_secrets_are_cut_and_a_line_that_is_one_is_not_completed():
+    secret = 'AWS_SECRET_ACCESS_KEY = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYz8Kq0pLm4v"'
+    extra = [
+        {"text": "DB=postgres://u:hunter2secret@db/x\n", "filename": ".env"},
+        {"text": "y = 1\n", "filename": "y.py"},
+    ]
+    async with served() as server:
+        await server.json("/v1/fim/completions", {"prompt": f"{secret}\nx = ", "suffix": "\nprint(x)\n"})
+        await server.json("/infill", {"prompt": "x = ", "input_extra": extra})
+        on_secret = await server.json("/v1/fim/completions", {"prompt": secret[:-3]})
+        seen = " ".join(str(asked) for asked in server.engine.asked)
+    assert "wJalr" not in seen and "hunter2" not in seen and "y = 1" in seen
+    assert on_secret["choices"][0] | {"message": None} == {
+        "index": 0,
+        "text": "",
+        "message": None,
+        "finish_reason": "content_filter",
+        "logprobs": None,
+    }
+
+
+async def test_a_full_queue_is_told_with_the_time_to_wait(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("mercury_lsp.http.service.MAX_WRITING", 1)
+    async with served() as server:
+        server.engine.held = True
+        asking = asyncio.ensure_future(server.json("/v1/fim/completions", {"prompt": "x = "}))
+        await begun(server.engine)
+        refused = await server.post("/v1/fim/completions", {"prompt": "y = "})
+        assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
+        assert refused.json()["error"]["code"] == "rate_limit_reached"
+        server.engine.held = False
+        assert (await asking)["choices"][0]["text"] == "suggested"
+
+
+async def test_a_model_that_cannot_be_loaded_is_told_and_tried_again():
+    from mercury_engine.errors import ModelNotFound
+
+    loads = []
+
+    def load(settings):
+        loads.append(settings)
+        if len(loads) < 3:
+            raise ModelNotFound("no model called missing; run mercury-lsp models list")
+        return Scripted()
+
+    async with served(load=load) as server:
+        while not loads:
+            await asyncio.sleep(0)
+        refused: httpx.Response = await server.post("/v1/fim/completions", {"prompt": "x = "})
+        assert refused.status_code == 503 and "no model called missing" in refused.json()["error"]["message"]
+        found = await server.post("/v1/fim/completions", {"prompt": "x = "})
+        assert found.status_code == 200

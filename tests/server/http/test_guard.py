@@ -1,0 +1,160 @@
+"""Who may use the server, and what it takes from them."""
+
+import asyncio
+import json
+
+import pytest
+
+from mercury_lsp.errors import UsageError
+from mercury_lsp.http import guard, listener
+from mercury_lsp.http.listener import HttpAddress, token_for
+from tests.support.http_server import Served, served
+
+TOKEN = "0123456789abcdef"
+
+
+async def status(server: Served, **headers: str) -> int:
+    return (await server.post("/infill", {"prompt": "x = "}, **headers)).status_code
+
+
+async def test_a_page_that_points_its_own_name_at_this_machine_is_refused():
+    async with served() as server:
+        assert await status(server, Host="evil.example") == 403
+        assert await status(server, Host="localhost:8012") == 200
+        assert await status(server, Host="[::1]:8012") == 200
+
+
+async def test_a_page_of_another_origin_is_refused_and_no_origin_is_allowed():
+    async with served() as server:
+        assert await status(server, Origin="https://evil.example") == 403
+        assert await status(server, Origin="null") == 403
+        own = await server.post("/infill", {"prompt": "x = "}, Origin=server.url)
+        assert own.status_code == 200 and not [name for name in own.headers if name.startswith("access-control")]
+        asked_before = await server.client.options("/infill", headers={"Origin": "https://evil.example"})
+        assert asked_before.status_code == 403
+
+
+async def test_with_a_token_every_route_but_health_asks_for_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("MERCURY_TOKEN", TOKEN)
+    async with served() as server:
+        assert await status(server) == 401
+        assert await status(server, Authorization=f"Bearer {TOKEN[:-1]}") == 401
+        odd = {"Authorization": f"Bearer {TOKEN}é".encode()}
+        assert (await server.client.post("/infill", json={}, headers=odd)).status_code == 401
+        assert await status(server, Authorization=f"Bearer {TOKEN}", Host="team.example") == 200
+        assert (await server.client.get("/health")).status_code == 200
+        refused = await server.client.get("/v1/models")
+        assert refused.json()["error"]["code"] == "invalid_api_key"
+
+
+def test_others_reach_the_server_only_with_a_token(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("MERCURY_TOKEN", raising=False)
+    assert token_for(HttpAddress.parse("")) is None
+    for address in ("0.0.0.0", "[::]:80", "team.example:80", "10.0.0.1:8012"):
+        with pytest.raises(UsageError, match="set MERCURY_TOKEN"):
+            token_for(HttpAddress.parse(address))
+    monkeypatch.setenv("MERCURY_TOKEN", "short")
+    with pytest.raises(UsageError, match="16 characters"):
+        token_for(HttpAddress.parse("0.0.0.0"))
+    monkeypatch.setenv("MERCURY_TOKEN", TOKEN)
+    assert token_for(HttpAddress.parse("0.0.0.0")) == token_for(HttpAddress.parse("")) == TOKEN
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [
+        ("", "127.0.0.1", 8012),
+        ("9000", "127.0.0.1", 9000),
+        ("localhost", "localhost", 8012),
+        ("127.0.0.2:80", "127.0.0.2", 80),
+        ("[::1]:80", "::1", 80),
+        ("[::1]", "::1", 8012),
+    ],
+)
+def test_an_address_may_leave_parts_out(text: str, host: str, port: int):
+    assert HttpAddress.parse(text) == HttpAddress(host, port)
+
+
+@pytest.mark.parametrize("text", ["70000", "a:b", "http://x", "x:1:2", "::1", "a b"])
+def test_another_address_is_refused(text: str):
+    with pytest.raises(UsageError, match="not HOST:PORT"):
+        HttpAddress.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b"", None),
+        (b"\xff\xfe", "not JSON in UTF-8"),
+        (b"[1]", "not a JSON object"),
+        (b"{", "not JSON"),
+        (b'{"prompt": NaN}', "not JSON"),
+        (b'{"prompt": ' + b"[" * 100_000, "nested too deeply"),
+        (b'{"prompt": 1}', "prompt"),
+        (b'{"stop": {"a": 1}}', "stop"),
+        (b'{"max_tokens": "12"}', "max_tokens"),
+        (b'{"max_tokens": 1e999}', "max_tokens"),
+        (b'{"stream": 1}', "stream"),
+        (b'{"stream_options": []}', "stream_options"),
+        (b'{"prompt": "\\ud800"}', None),
+        (b'{"max_tokens": 12.0, "unknown": null}', None),
+    ],
+)
+async def test_a_wrong_body_is_one_clear_error(body: bytes, says: str | None):
+    async with served() as server:
+        reply = await server.client.post("/v1/fim/completions", content=body)
+        assert reply.status_code == (400 if says else 200), reply.text
+        assert says is None or says in reply.json()["error"]["message"]
+        assert len(reply.content) < 2000
+
+
+async def test_an_unknown_route_or_method_is_an_error_in_json():
+    async with served() as server:
+        assert (await server.client.get("/etc/passwd")).json()["error"]["type"] == "invalid_request_error"
+        assert (await server.client.get("/infill")).status_code == 405
+
+
+async def test_a_body_beyond_the_limit_is_refused():
+    async with served() as server:
+        whole = await server.client.post("/infill", content=b"x" * (guard.MAX_BODY_BYTES + 1))
+        assert whole.status_code == 413
+        fits = json.dumps({"prompt": "x" * (guard.MAX_BODY_BYTES - 100)})
+        assert (await server.client.post("/infill", content=fits)).status_code == 200
+
+
+async def until_closed(server: Served, *sent: bytes) -> bytes:
+    """What the server says to these bytes, and nothing after them, until it closes the connection."""
+    host, _, port = server.url.removeprefix("http://").partition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    for each in sent:
+        writer.write(each)
+        await writer.drain()
+    said = await asyncio.wait_for(reader.read(), 60)
+    writer.close()
+    return said
+
+
+HEAD = b"POST /infill HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n"
+
+
+async def test_a_client_that_falls_silent_is_hung_up_on(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(listener, "HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(guard, "BODY_SECONDS", 0.2)
+    async with served() as server:
+        assert await until_closed(server) == b""
+        assert await until_closed(server, b"POST /infill HTT") == b""
+        assert b"408" in (await until_closed(server, HEAD + b"{")).partition(b"\r\n")[0]
+        assert await status(server) == 200
+
+
+async def test_connections_beyond_the_limit_are_answered_and_leave_room_again(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(listener, "MAX_CONNECTIONS", 20)
+    async with served() as server:
+        host, _, port = server.url.removeprefix("http://").partition(":")
+        opened = [await asyncio.open_connection(host, int(port)) for _ in range(40)]
+        reply = await server.client.post("/infill", json={}, headers={"Connection": "close"})
+        assert reply.status_code == 503
+        for _, writer in opened:
+            writer.close()
+        while (await server.client.post("/infill", json={}, headers={"Connection": "close"})).status_code != 200:
+            await asyncio.sleep(0)
