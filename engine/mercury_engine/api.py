@@ -6,7 +6,7 @@ Whatever cannot be sent to another process, a cancel flag and callbacks, travels
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Event
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from mercury_engine.utility import Utility
 
@@ -235,9 +235,95 @@ class Scores:
     """Seconds inside the engine."""
 
 
-Request = FillRequest | ScoreRequest | RewriteRequest
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How tokens are chosen from the model's distribution: the likeliest at temperature 0, else drawn.
 
-Answer = Fill | Scores | Rewrite
+    Penalties come first, then the temperature, then `top_k`, `top_p` and `min_p`, which leave the likeliest tokens.
+    """
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    """Fewest tokens that hold at least this much of the probability."""
+    top_k: int = 0
+    """Number of tokens; 0: all."""
+    min_p: float = 0.0
+    """Tokens with at least this share of the likeliest one's probability."""
+    repetition_penalty: float = 1.0
+    """Log-probabilities of tokens of the prompt and of the text are multiplied by it."""
+    presence_penalty: float = 0.0
+    """Subtracted from the log-probability of a token that the text holds."""
+    frequency_penalty: float = 0.0
+    """Subtracted once for each time that the text holds it."""
+    seed: int | None = None
+    """The same request with the same seed gets the same text; None: another one each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A conversation, to be written out by the model's own template; messages and tools as in OpenAI's API."""
+
+    messages: tuple[Mapping[str, Any], ...]
+    tools: tuple[Mapping[str, Any], ...] = ()
+    reply: str = ""
+    """How the reply begins, with special tokens by their names; the model goes on after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateRequest:
+    """Text to continue without a gap, up to its end or the end of the model's context."""
+
+    prompt: str = ""
+    marked: bool = False
+    """Whether names of special tokens in the prompt are these tokens, which text of users must never be."""
+    chat: Chat | None = None
+    """A conversation instead of the prompt."""
+    max_tokens: int | None = None
+    """Most tokens to write; None: up to the end of the model's context, 0: only read the prompt."""
+    stop: tuple[str, ...] = ()
+    """Texts before which the answer ends."""
+    sampling: Sampling = Sampling()
+    schema: str | None = None
+    """A JSON schema, in JSON, that the text is to match; needs llguidance."""
+    alternatives: int | None = None
+    """Return the log-probability of each token, and of this many likeliest ones in its place; None: return none."""
+    deadline_ms: float | None = None
+    """Milliseconds from the arrival of the request, after which the text so far is the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogProbability:
+    """A token of a generated text, and how likely the model found it."""
+
+    text: str
+    nats: float
+    alternatives: tuple[tuple[str, float], ...] = ()
+    """The likeliest tokens in its place, by falling log-probability."""
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """The text that continues a prompt."""
+
+    text: str
+    finish_reason: Literal["stop", "length"]
+    """"stop": the model ended it, or a stop text was reached; "length": tokens or time were up."""
+    prompt_tokens: int
+    cached_tokens: int
+    """Those of them that were not read again."""
+    tokens: int
+    """Tokens written, the one that ended the text included."""
+    steps: int
+    """Forward passes after the prompt."""
+    elapsed: float
+    """Seconds inside the engine."""
+    log_probabilities: tuple[TokenLogProbability, ...] = ()
+    """Of each token, the one that ended the text excluded; empty unless the request asks for alternatives."""
+
+
+Request = FillRequest | ScoreRequest | RewriteRequest | GenerateRequest
+
+Answer = Fill | Scores | Rewrite | Generation
 
 
 @dataclass(slots=True)
@@ -253,6 +339,8 @@ class Control:
 
     What follows from there on is taken back and filled again, once; what is still broken after that is cut off.
     """
+    on_text: Callable[[str], None] | None = None
+    """Called with each further part of a generated text, on the engine's thread, which waits."""
 
 
 NewRequests = Callable[[], Iterable[tuple[Request, Control]]]
@@ -292,7 +380,7 @@ class InferenceEngine(Protocol):
         ...
 
     async def answer(self, request: Request, control: Control | None = None) -> Answer:
-        """The fill, scores or rewrite that the request asks for; requests under way share forward passes.
+        """The fill, scores, rewrite or text that the request asks for; requests under way share forward passes.
 
         Raises Cancelled once the control's flag is set, RequestError when the request asks for too much, ModelCorrupt
         when the weights compute NaN, and DeviceError when memory is full. The engine stays usable after each.

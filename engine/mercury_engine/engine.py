@@ -1,7 +1,8 @@
 """The engine in this process: one model on one device, and the thread on which it answers.
 
-`answer` is for event loops. `fill`, `score` and `rewrite` are for scripts: they answer one request on the caller's
-thread. Not both at a time: the engine is not thread-safe. Only a control's cancel flag may be set from another thread.
+`answer` is for event loops. `fill`, `score`, `rewrite` and `generate` are for scripts: they answer one request on the
+caller's thread. Not both at a time: the engine is not thread-safe. Only a control's cancel flag may be set from another
+thread.
 """
 
 from collections.abc import Sequence
@@ -17,6 +18,8 @@ from mercury_engine.api import (
     Control,
     Fill,
     FillRequest,
+    GenerateRequest,
+    Generation,
     Request,
     Rewrite,
     RewriteRequest,
@@ -126,6 +129,12 @@ class Engine:
         assert isinstance(rewrite, Rewrite)
         return rewrite
 
+    def generate(self, request: GenerateRequest, control: Control | None = None) -> Generation:
+        """The text that continues a prompt. Raises what `answer` raises."""
+        generation = self._scheduler().answer(request, control or Control())
+        assert isinstance(generation, Generation)
+        return generation
+
     def surroundings(self, request: FillRequest, near: list[int]) -> GapContext:
         """What the decoder sees around a gap after the tokens of `near`; prefills only what is new."""
         return batching.finished(self.decoder.contexts.read(request, near), self.reader)
@@ -172,6 +181,8 @@ class Engine:
             return self.decoder.score(request)
         if isinstance(request, RewriteRequest):
             return self.decoder.rewrite(request)
+        if isinstance(request, GenerateRequest):
+            return self.decoder.generate(request, control)
         return self.decoder.fill(request, control)
 
 

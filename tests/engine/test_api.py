@@ -7,15 +7,20 @@ import cattrs
 import pytest
 from cattrs.preconf.json import make_converter
 from mercury_engine.api import (
+    Chat,
     Control,
     EditHunk,
     Fill,
     FillRequest,
+    GenerateRequest,
+    Generation,
     RegionHunk,
     Rewrite,
     RewriteRequest,
+    Sampling,
     ScoreRequest,
     Scores,
+    TokenLogProbability,
 )
 from mercury_engine.utility import Utility
 
@@ -47,6 +52,11 @@ PLAIN_DATA = [
     FILL,
     Fill("b", 0.25, 1, 0.5, others=(FILL, Fill("", 0.0, 0, 0.0))),
     Scores((-1.5, 0.0), 0.125),
+    GenerateRequest("x", marked=True, max_tokens=0, stop=("\n",), sampling=Sampling(0.5, seed=1), alternatives=2),
+    GenerateRequest(
+        chat=Chat(({"role": "user", "content": [{"type": "text", "text": "é"}]},), ({"a": {"b": 1}},), "x")
+    ),
+    Generation("x", "stop", 3, 2, 1, 1, 0.5, (TokenLogProbability("x", -0.5, (("x", -0.5), ("y", -1.5))),)),
     Rewrite("y\n", 0.5, 0.25, 2, 0.5, hunks=(RegionHunk(0, 1, "y\n", 0.5, 0.25),)),
 ]
 

@@ -4,7 +4,19 @@ import asyncio
 from collections.abc import Sequence
 from threading import Event
 
-from mercury_engine.api import Answer, Control, Fill, FillRequest, Request, Rewrite, ScoreRequest, Scores, SlotView
+from mercury_engine.api import (
+    Answer,
+    Control,
+    Fill,
+    FillRequest,
+    GenerateRequest,
+    Generation,
+    Request,
+    Rewrite,
+    ScoreRequest,
+    Scores,
+    SlotView,
+)
 from mercury_engine.errors import Cancelled
 from mercury_engine.utility import Utility
 
@@ -43,6 +55,10 @@ class FakeEngine:
             raise Cancelled("cancelled")
         if isinstance(request, ScoreRequest):  # each text's length
             return Scores(tuple(float(len(text)) for text in request.texts), 0.0)
+        if isinstance(request, GenerateRequest):
+            if control.on_text:
+                control.on_text(self.text)
+            return Generation(self.text, "stop", 3, 0, 2, steps=2, elapsed=0.0)
         if not isinstance(request, FillRequest):  # the region as it is
             return Rewrite(request.text, 0.9, 0.1, steps=1, elapsed=0.0, is_finished=True)
         for slots in self.canvases if control.on_step else ():

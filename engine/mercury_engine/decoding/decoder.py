@@ -3,12 +3,22 @@
 A decoder answers with generators. Each yields the forward passes that it needs and receives their results; the
 scheduler runs them, those of all requests together, and is the only place that looks at clocks and cancel flags. When a
 request's time is up it throws `DeadlineReached` into the generator in place of the next result. `fill` catches it and
-returns the part that it is sure of; `rewrite` returns that there is no answer.
+returns the part that it is sure of, `generate` the text so far; `rewrite` returns that there is no answer.
 """
 
 from typing import Protocol
 
-from mercury_engine.api import Control, Fill, FillRequest, Rewrite, RewriteRequest, ScoreRequest, Scores
+from mercury_engine.api import (
+    Control,
+    Fill,
+    FillRequest,
+    GenerateRequest,
+    Generation,
+    Rewrite,
+    RewriteRequest,
+    ScoreRequest,
+    Scores,
+)
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
@@ -16,7 +26,7 @@ from mercury_engine.models.batching import ForwardSteps
 
 
 class Decoder(Protocol):
-    """Fills, scores and rewrites with one model. `autoregressive` and `diffusion` implement it."""
+    """Fills, scores, rewrites and generates with one model. `autoregressive` and `diffusion` implement it."""
 
     contexts: ContextReader
     rules: GapRules
@@ -40,6 +50,9 @@ class Decoder(Protocol):
 
     def rewrite(self, request: RewriteRequest) -> ForwardSteps[Rewrite]:
         """Rewrite the region. Raises as `fill` does, and RequestError if the model cannot rewrite."""
+
+    def generate(self, request: GenerateRequest, control: Control) -> ForwardSteps[Generation]:
+        """Continue a text. Raises as `fill` does, and RequestError if the model cannot, or the prompt is too long."""
 
     def forget(self) -> None:
         """Free the device memory that only the decoder's own caches hold."""

@@ -17,6 +17,7 @@ MAX_SIZES = {
     "num_attention_heads": 1024,
     "num_key_value_heads": 1024,
     "head_dim": 1024,
+    "max_position_embeddings": 2**24,
 }
 """Largest sizes, several times those of the largest models known; the smallest is 1."""
 

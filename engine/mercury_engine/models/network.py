@@ -26,6 +26,9 @@ PART = 15_000_000_000
 LENGTH_CLASSES = 65
 """Classes of the length head: 0 to 64 slots before the end marker."""
 
+CONTEXT_LENGTH = 8192
+"""Longest text in tokens where a model's files do not say, as those of the bundled one."""
+
 Kind = Literal["causal", "masked"]
 """What a model was trained for: to predict the next token, or masked ones."""
 
@@ -69,6 +72,8 @@ class ModelConfig:
     """Logits are divided by it."""
     rope_factors: tuple[float, ...] = ()
     """Divisors of the rotary frequencies, one per pair of dimensions; empty for none."""
+    max_position_embeddings: int = CONTEXT_LENGTH
+    """Longest text that the model was trained for, in tokens."""
     name: str = "unnamed"
     kind: Kind = "causal"
     """Which decoder runs the model: causal models decode left to right, masked ones by diffusion."""

@@ -21,7 +21,7 @@ from mercury_engine.models import json_files, limits, masked_families
 from mercury_engine.models.arrays import FloatArray
 from mercury_engine.models.gguf.checkpoint import GgufTensors, config_of
 from mercury_engine.models.gguf.file import gguf_of, opened
-from mercury_engine.models.network import Kind, ModelConfig
+from mercury_engine.models.network import CONTEXT_LENGTH, Kind, ModelConfig
 from mercury_engine.models.rotary import factors_of
 from mercury_engine.models.safetensors_files import WEIGHT_FILES, StoredTensors, weight_files
 
@@ -116,6 +116,7 @@ def _parse_config(raw: dict[str, Any], path: Path) -> ModelConfig:
         residual_multiplier=float(raw.get("residual_multiplier", 1.0)),
         logits_scaling=float(raw.get("logits_scaling", 1.0)),
         rope_factors=factors_of(raw, width, theta),
+        max_position_embeddings=raw.get("max_position_embeddings", CONTEXT_LENGTH),
         name=raw.get("name", path.parent.name),
         kind=_kind(raw, path) if attention is None else "masked",
         adapter_rank=raw.get("adapter_rank", 0),

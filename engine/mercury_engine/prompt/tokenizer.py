@@ -6,6 +6,7 @@ typing can change ("token healing"). The first slots then have to spell the text
 
 import itertools
 import json
+import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
@@ -99,6 +100,11 @@ class Tokenizer:
         """Tokens of the text, never special ones; a lone surrogate becomes the replacement character."""
         return self.bpe.encode(_clean(text), add_special_tokens=False).ids
 
+    def encode_marked(self, text: str) -> list[int]:
+        """Tokens of a text in which names of special tokens are these tokens. No text of a user may be part of it."""
+        pieces = enumerate(self._special_names.split(text))
+        return [token for number, piece in pieces for token in (self.token if number % 2 else self.encode)(piece)]
+
     def token(self, marker: str) -> list[int]:
         """The marker's token; the tokens of its text if it is none."""
         number = self.bpe.token_to_id(marker)
@@ -124,6 +130,12 @@ class Tokenizer:
     def texts(self) -> list[str]:
         """The text of each token; tokens that end inside a character hold the replacement character."""
         return [self.bpe.decode([i], skip_special_tokens=False) for i in range(self.size)]
+
+    @cached_property
+    def _special_names(self) -> re.Pattern[str]:
+        """Any special token's name, the longest first; in a group, so that splitting keeps it."""
+        names = sorted(filter(None, map(self.bpe.id_to_token, self.special_ids)), key=len, reverse=True)
+        return re.compile(f"({'|'.join(map(re.escape, names))})" if names else "(?!)()")
 
     @cached_property
     def _sorted(self) -> tuple[list[str], list[int]]:

@@ -1,9 +1,20 @@
-"""The decoder of causal models: drafts, verified and accepted several tokens a pass; rewriting; scoring."""
+"""The decoder of causal models: drafts, verified and accepted several tokens a pass; rewriting; scoring; text."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
-from mercury_engine.api import Control, Fill, FillRequest, Rewrite, RewriteRequest, ScoreRequest, Scores
+from mercury_engine.api import (
+    Control,
+    Fill,
+    FillRequest,
+    GenerateRequest,
+    Generation,
+    Rewrite,
+    RewriteRequest,
+    ScoreRequest,
+    Scores,
+)
+from mercury_engine.decoding.autoregressive.generating import Generator
 from mercury_engine.decoding.autoregressive.lookups import Lookups
 from mercury_engine.decoding.autoregressive.regions import RegionReader
 from mercury_engine.decoding.autoregressive.rewriting import Rewriter
@@ -52,6 +63,7 @@ class AutoregressiveDecoder:
         self.speculation = Speculation(network, contexts, lookups, rules, options)
         self.on_gpu = on_gpu
         self.rewriter = Rewriter(network, rules.vocabulary.texts)
+        self.generator = Generator(network, contexts, rules.stopping, options)
         self.regions = RegionReader(contexts, lookups, rules.stopping, edit_format)
 
     @property
@@ -82,6 +94,10 @@ class AutoregressiveDecoder:
     def rewrite(self, request: RewriteRequest) -> ForwardSteps[Rewrite]:
         """See `Decoder.rewrite`."""
         return self.rewriter.rewrite(request, self.regions)
+
+    def generate(self, request: GenerateRequest, control: Control) -> ForwardSteps[Generation]:
+        """See `Decoder.generate`."""
+        return self.generator.generate(request, control)
 
     def forget(self) -> None:
         """See `Decoder.forget`."""

@@ -3,7 +3,17 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from mercury_engine.api import Control, Fill, FillRequest, Rewrite, RewriteRequest, ScoreRequest, Scores
+from mercury_engine.api import (
+    Control,
+    Fill,
+    FillRequest,
+    GenerateRequest,
+    Generation,
+    Rewrite,
+    RewriteRequest,
+    ScoreRequest,
+    Scores,
+)
 from mercury_engine.decoding.autoregressive.scoring import score_gap
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.diffusion.denoising import Denoising
@@ -73,6 +83,10 @@ class DiffusionDecoder:
     def rewrite(self, request: RewriteRequest) -> ForwardSteps[Rewrite]:
         """Raises RequestError."""
         raise RequestError("a masked diffusion model does not rewrite regions here; choose a causal one")
+
+    def generate(self, request: GenerateRequest, control: Control) -> ForwardSteps[Generation]:
+        """Raises RequestError."""
+        raise RequestError("a masked diffusion model fills gaps and generates no text here; choose a causal one")
 
     def forget(self) -> None:
         """See `Decoder.forget`."""

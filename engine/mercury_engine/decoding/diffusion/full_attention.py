@@ -13,7 +13,17 @@ from contextlib import suppress
 
 import numpy as np
 
-from mercury_engine.api import Control, Fill, FillRequest, Rewrite, RewriteRequest, ScoreRequest, Scores
+from mercury_engine.api import (
+    Control,
+    Fill,
+    FillRequest,
+    GenerateRequest,
+    Generation,
+    Rewrite,
+    RewriteRequest,
+    ScoreRequest,
+    Scores,
+)
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.diffusion.gap import FIRST_SLOTS, MaskedGap, MaskedModel
 from mercury_engine.decoding.diffusion.region import rewritten
@@ -22,6 +32,7 @@ from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.decoding.results import fill_of
+from mercury_engine.errors import RequestError
 from mercury_engine.kv_cache.cache import CachedContext
 from mercury_engine.kv_cache.two_sided import TwoSidedCache, TwoSides
 from mercury_engine.models.batching import DeadlineReached, ForwardSteps
@@ -84,6 +95,10 @@ class FullAttentionDecoder:
         """See `Decoder.rewrite` and `region`."""
         before = FillRequest(request.near, request.far, request.suffix)
         return rewritten(self.model, request, self.sides(before))
+
+    def generate(self, request: GenerateRequest, control: Control) -> ForwardSteps[Generation]:
+        """Raises RequestError."""
+        raise RequestError("a masked diffusion model fills gaps and generates no text here; choose a causal one")
 
     def forget(self) -> None:
         """See `Decoder.forget`."""

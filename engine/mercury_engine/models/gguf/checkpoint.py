@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mercury_engine.errors import ModelCorrupt, ModelError
 from mercury_engine.models.gguf.file import GgufFile
-from mercury_engine.models.network import ModelConfig
+from mercury_engine.models.network import CONTEXT_LENGTH, ModelConfig
 
 ARCHITECTURES = ("llama", "qwen2", "qwen3")
 """Supported values of `general.architecture`."""
@@ -105,6 +105,7 @@ def config_of(file: GgufFile) -> ModelConfig:
         qk_norm="blk.0.attn_q_norm.weight" in names,
         tie_word_embeddings=HEAD not in names,
         rope_factors=tuple(file.vector(ROPE_FACTORS).tolist()) if ROPE_FACTORS in names else (),
+        max_position_embeddings=int(_field(file, "context_length", CONTEXT_LENGTH)),
         name=str(file.value("general.name", file.path.stem)),
     )
 
