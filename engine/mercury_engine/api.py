@@ -15,6 +15,9 @@ Effort = Literal["instant", "low", "medium", "high"]
 Source = Literal["pass", "request", "repeat"]
 """Where an accepted token comes from: the pass itself, or the source of its draft."""
 
+ChatFormat = Literal["plain", "tool_call"]
+"""Whether a chat model writes calls of tools as JSON between <tool_call> and </tool_call>."""
+
 PART_OF_A_CHARACTER = "\ufffd"
 """Stands in decoded text for a character whose last bytes are in the next token."""
 
@@ -372,6 +375,11 @@ class InferenceEngine(Protocol):
     @property
     def edit_format(self) -> str | None:
         """The format in which the model was trained to rewrite regions; None if it was not."""
+        ...
+
+    @property
+    def chat_format(self) -> ChatFormat | None:
+        """How the model was trained to chat; None if its files have no chat template."""
         ...
 
     @property

@@ -7,6 +7,7 @@ thread.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -15,6 +16,7 @@ from mercury_engine.api import (
     MAX_REGION_LINES,
     MAX_SLOTS,
     Answer,
+    ChatFormat,
     Control,
     Fill,
     FillRequest,
@@ -36,6 +38,7 @@ from mercury_engine.models import batching
 from mercury_engine.models.backend import Backend, Device
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.memory import collect_and_return_memory, is_out_of_memory
+from mercury_engine.prompt.chat_template import ChatTemplate, chat_template_of
 from mercury_engine.scheduler import Scheduler
 from mercury_engine.serving import Serving
 
@@ -94,6 +97,17 @@ class Engine:
     def edit_format(self) -> str | None:
         """The family whose edit format the model was trained on, or "mercury" with an adapter for edits; else None."""
         return self.decoder.edit_format
+
+    @property
+    def chat_format(self) -> ChatFormat | None:
+        """See `InferenceEngine.chat_format`."""
+        if self._chat_template is None:
+            return None
+        return "tool_call" if self._chat_template.has_tool_calls else "plain"
+
+    @cached_property
+    def _chat_template(self) -> ChatTemplate | None:
+        return chat_template_of(self.path, self.tokenizer)
 
     async def answer(self, request: Request, control: Control | None = None) -> Answer:
         """See `InferenceEngine.answer`; on the engine's thread."""
@@ -182,8 +196,19 @@ class Engine:
         if isinstance(request, RewriteRequest):
             return self.decoder.rewrite(request)
         if isinstance(request, GenerateRequest):
-            return self.decoder.generate(request, control)
+            return self.decoder.generate(request, self._prompt(request), control)
         return self.decoder.fill(request, control)
+
+    def _prompt(self, request: GenerateRequest) -> list[int]:
+        """A prompt's tokens without the one that begins every text. Raises RequestError."""
+        if request.chat is None:
+            encode = self.tokenizer.encode_marked if request.marked else self.tokenizer.encode
+            ids = encode(request.prompt)
+        elif self._chat_template is None:
+            raise RequestError(f"{self.name} has no chat template; choose a model that was trained to chat")
+        else:
+            ids = self._chat_template.encode(request.chat)
+        return ids[1:] if ids[:1] == [self.tokenizer.start_id] else ids
 
 
 def _check(request: Request) -> None:

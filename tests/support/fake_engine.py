@@ -6,6 +6,7 @@ from threading import Event
 
 from mercury_engine.api import (
     Answer,
+    ChatFormat,
     Control,
     Fill,
     FillRequest,
@@ -27,6 +28,7 @@ class FakeEngine:
     name, device, backend, utility = "fake", "cpu", "torch", Utility()
     choice = ""
     edit_format: str | None = None
+    chat_format: ChatFormat | None = None
 
     def __init__(self, text: str = "suggested", confidence: float = 0.9):
         self.text, self.confidence = text, confidence

@@ -51,8 +51,11 @@ class Decoder(Protocol):
     def rewrite(self, request: RewriteRequest) -> ForwardSteps[Rewrite]:
         """Rewrite the region. Raises as `fill` does, and RequestError if the model cannot rewrite."""
 
-    def generate(self, request: GenerateRequest, control: Control) -> ForwardSteps[Generation]:
-        """Continue a text. Raises as `fill` does, and RequestError if the model cannot, or the prompt is too long."""
+    def generate(self, request: GenerateRequest, prompt: list[int], control: Control) -> ForwardSteps[Generation]:
+        """Continue the prompt, which is in tokens.
+
+        Raises as `fill` does, and RequestError if the model cannot, the prompt is too long or the schema is bad.
+        """
 
     def forget(self) -> None:
         """Free the device memory that only the decoder's own caches hold."""

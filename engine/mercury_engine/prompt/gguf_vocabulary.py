@@ -7,7 +7,7 @@
 from dataclasses import dataclass
 
 import tokenizers
-from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
 
 from mercury_engine.errors import ModelCorrupt, ModelError
 from mercury_engine.models.gguf.file import GgufFile
@@ -74,8 +74,9 @@ def tokenizer_of(file: GgufFile) -> tokenizers.Tokenizer:
             made.normalizer = normalizers.NFC()
         made.pre_tokenizer = split.pre_tokenizer()
         made.decoder = decoders.ByteLevel()
-        special = zip(tokens[:used], kinds, strict=False)
-        made.add_special_tokens([token for token, kind in special if kind in (_CONTROL, _USER_DEFINED)])
+        named = [*zip(tokens[:used], kinds, strict=False)]
+        made.add_special_tokens([token for token, kind in named if kind == _CONTROL])
+        made.add_tokens([AddedToken(token, normalized=False) for token, kind in named if kind == _USER_DEFINED])
         return made
 
     return tokenizer_file.built(build, file.path)

@@ -100,10 +100,15 @@ class Tokenizer:
         """Tokens of the text, never special ones; a lone surrogate becomes the replacement character."""
         return self.bpe.encode(_clean(text), add_special_tokens=False).ids
 
-    def encode_marked(self, text: str) -> list[int]:
-        """Tokens of a text in which names of special tokens are these tokens. No text of a user may be part of it."""
-        pieces = enumerate(self._special_names.split(text))
-        return [token for number, piece in pieces for token in (self.token if number % 2 else self.encode)(piece)]
+    def encode_marked(self, text: str, guard: str = "") -> list[int]:
+        """Tokens of a text in which names of special tokens are these tokens.
+
+        `guard`: a character that keeps a name from being one where it stands inside, and is left out.
+        """
+        ids = list[int]()
+        for number, piece in enumerate(self.special_names.split(text)):
+            ids += self.token(piece) if number % 2 else self.encode(piece.replace(guard, "") if guard else piece)
+        return ids
 
     def token(self, marker: str) -> list[int]:
         """The marker's token; the tokens of its text if it is none."""
@@ -132,7 +137,7 @@ class Tokenizer:
         return [self.bpe.decode([i], skip_special_tokens=False) for i in range(self.size)]
 
     @cached_property
-    def _special_names(self) -> re.Pattern[str]:
+    def special_names(self) -> re.Pattern[str]:
         """Any special token's name, the longest first; in a group, so that splitting keeps it."""
         names = sorted(filter(None, map(self.bpe.id_to_token, self.special_ids)), key=len, reverse=True)
         return re.compile(f"({'|'.join(map(re.escape, names))})" if names else "(?!)()")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import pytest
 from mercury_engine.api import Control, FillRequest, GenerateRequest
 from mercury_engine.decoding.autoregressive.generating import PREFILLED_AT_ONCE
+from mercury_engine.decoding.options import AutoregressiveOptions
 from mercury_engine.engine import Engine
 from mercury_engine.errors import Cancelled, ModelCorrupt, RequestError
 
@@ -181,6 +182,6 @@ async def test_generations_and_fills_share_passes(scripted):
 @pytest.mark.parametrize("lookahead", [0, 3])
 def test_drafts_do_not_change_the_text(tmp_path, lookahead):
     engine = tiny.load(tiny.folder(tmp_path, rank=0))
-    other = engine.varied(type(engine.parts.options)(lookahead=lookahead))
+    other = engine.varied(AutoregressiveOptions(lookahead=lookahead))
     request = GenerateRequest(tiny.SAMPLE[:400], max_tokens=80)
     assert other.generate(request).text == engine.generate(request).text

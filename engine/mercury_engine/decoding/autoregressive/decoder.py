@@ -63,7 +63,7 @@ class AutoregressiveDecoder:
         self.speculation = Speculation(network, contexts, lookups, rules, options)
         self.on_gpu = on_gpu
         self.rewriter = Rewriter(network, rules.vocabulary.texts)
-        self.generator = Generator(network, contexts, rules.stopping, options)
+        self.generator = Generator(network, contexts, rules, options)
         self.regions = RegionReader(contexts, lookups, rules.stopping, edit_format)
 
     @property
@@ -95,9 +95,9 @@ class AutoregressiveDecoder:
         """See `Decoder.rewrite`."""
         return self.rewriter.rewrite(request, self.regions)
 
-    def generate(self, request: GenerateRequest, control: Control) -> ForwardSteps[Generation]:
+    def generate(self, request: GenerateRequest, prompt: list[int], control: Control) -> ForwardSteps[Generation]:
         """See `Decoder.generate`."""
-        return self.generator.generate(request, control)
+        return self.generator.generate(request, prompt, control)
 
     def forget(self) -> None:
         """See `Decoder.forget`."""

@@ -84,7 +84,7 @@ class DiffusionDecoder:
         """Raises RequestError."""
         raise RequestError("a masked diffusion model does not rewrite regions here; choose a causal one")
 
-    def generate(self, request: GenerateRequest, control: Control) -> ForwardSteps[Generation]:
+    def generate(self, request: GenerateRequest, prompt: list[int], control: Control) -> ForwardSteps[Generation]:
         """Raises RequestError."""
         raise RequestError("a masked diffusion model fills gaps and generates no text here; choose a causal one")
 

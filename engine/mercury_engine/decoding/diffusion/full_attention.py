@@ -96,7 +96,7 @@ class FullAttentionDecoder:
         before = FillRequest(request.near, request.far, request.suffix)
         return rewritten(self.model, request, self.sides(before))
 
-    def generate(self, request: GenerateRequest, control: Control) -> ForwardSteps[Generation]:
+    def generate(self, request: GenerateRequest, prompt: list[int], control: Control) -> ForwardSteps[Generation]:
         """Raises RequestError."""
         raise RequestError("a masked diffusion model fills gaps and generates no text here; choose a causal one")
 

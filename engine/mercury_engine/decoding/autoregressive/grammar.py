@@ -1,0 +1,118 @@
+"""Grammars: the tokens that a JSON schema allows next, by llguidance, which is imported when a request first asks.
+
+Dimensions: V vocabulary.
+"""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mercury_engine.errors import RequestError
+from mercury_engine.models.arrays import MaskArray
+from mercury_engine.prompt.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import llguidance
+
+COMPACT: Any = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+"""One line with single blanks, which takes the fewest tokens; small models may write blanks without an end."""
+
+
+class Grammars:
+    """Makes the grammars of one vocabulary."""
+
+    def __init__(self, tokenizer: Tokenizer, size: int, ends: frozenset[int]) -> None:
+        """`size`: rows of the model's log-probabilities; `ends`: tokens that end a text."""
+        self._tokenizer, self._size, self._ends = tokenizer, size, ends
+
+    def of(self, schema: str) -> "Grammar":
+        """The grammar of a JSON schema. Raises RequestError for a bad one, and where llguidance is missing."""
+        try:
+            from llguidance import LLMatcher
+        except ImportError as error:
+            raise RequestError(
+                "JSON schemas need llguidance; install it with: pip install 'mercury-lsp[http]'"
+            ) from error
+        try:
+            grammar = LLMatcher.grammar_from_json_schema(schema, overrides=COMPACT)
+        except ValueError as error:
+            raise RequestError(f"the JSON schema cannot be used ({error}); correct it") from error
+        made = LLMatcher(self._vocabulary, grammar, log_level=0)
+        if problem := made.get_error():
+            raise RequestError(f"the JSON schema cannot be used ({problem}); correct it")
+        return Grammar(made, self._size)
+
+    @cached_property
+    def _vocabulary(self) -> "llguidance.LLTokenizer":
+        """Takes .7 s, for .3 s of which nothing else in the process runs; with `slices` it would be 1 s."""
+        from llguidance import LLTokenizer, TokenizerWrapper
+
+        return LLTokenizer(
+            TokenizerWrapper(_Bytes(self._tokenizer, self._size, self._ends)),
+            self._size,
+            eos_token=sorted(self._ends),
+            slices=[],
+        )
+
+
+class Grammar:
+    """How far the text of one request has got in its grammar."""
+
+    def __init__(self, matcher: "llguidance.LLMatcher", size: int) -> None:
+        self._matcher, self._size = matcher, size
+
+    def hidden(self) -> MaskArray:
+        """bool [V]: the tokens that may not come next."""
+        return np.frombuffer(self._matcher.compute_logit_bias(), np.uint8)[: self._size] == 0
+
+    def accept(self, token: int) -> bool:
+        """Go on with a token of the text; returns whether the text is complete and nothing may follow."""
+        self._matcher.consume_token(token)
+        return self._matcher.is_stopped()
+
+    def forced(self) -> list[int]:
+        """Tokens of the text that must come next."""
+        return self._matcher.compute_ff_tokens()
+
+
+class _Bytes:
+    """A tokenizer as llguidance wants it: with the bytes of every token."""
+
+    bos_token_id = None
+
+    def __init__(self, tokenizer: Tokenizer, size: int, ends: frozenset[int]) -> None:
+        self.eos_token_id, self.special_token_ids = min(ends), sorted(tokenizer.special_ids)
+        names = [tokenizer.bpe.id_to_token(number) or "" for number in range(size)]
+        texts, special = tokenizer.texts + [""] * (size - tokenizer.size), tokenizer.special_ids
+        self.tokens = [
+            texts[number].encode() if number in special else _bytes(name, texts[number])
+            for number, name in enumerate(names)
+        ]
+        self._encode = tokenizer.encode
+
+    def __call__(self, text: Any) -> list[int]:
+        return self._encode(text.decode("utf-8", "replace") if isinstance(text, bytes) else text)
+
+
+def _bytes(name: str, text: str) -> bytes:
+    """A token's bytes from its name in a byte-level vocabulary; from its text for a name of another kind."""
+    try:
+        return bytes(_BYTES[character] for character in name)
+    except KeyError:
+        return text.encode()
+
+
+def _byte_names() -> Iterator[tuple[str, int]]:
+    """The character that stands for each byte in byte-level BPE: printable ones for themselves, others beyond 255."""
+    others = 256
+    for byte in range(256):
+        if 33 <= byte <= 126 or 161 <= byte <= 172 or byte >= 174:
+            yield chr(byte), byte
+        else:
+            yield chr(others), byte
+            others += 1
+
+
+_BYTES = dict(_byte_names())

@@ -1,0 +1,99 @@
+"""Sampling: the distribution that tokens are drawn from, penalties, seeds, and that drafts change none of it."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from mercury_engine.api import GenerateRequest, Sampling
+from mercury_engine.decoding.autoregressive.sampling import Sampler, likeliest, log_probability
+from mercury_engine.decoding.options import AutoregressiveOptions
+
+from tests.support.scripted_network import engine as scripted_engine
+
+PROBABILITIES = np.array([0.4, 0.3, 0.15, 0.1, 0.05], np.float32)
+LOGP = np.log(PROBABILITIES)
+
+
+def drawn(sampling: Sampling, count: int = 4000, hidden=None) -> np.ndarray:
+    """How often each token is drawn, as shares."""
+    sampler = Sampler(sampling, [])
+    counts = Counter(sampler.choose(LOGP, hidden) for _ in range(count))
+    return np.array([counts[token] / count for token in range(len(LOGP))])
+
+
+def test_temperature_0_takes_the_likeliest():
+    assert drawn(Sampling(), 10)[0] == 1
+
+
+def test_temperature_1_draws_from_the_model():
+    assert drawn(Sampling(1.0, seed=1)) == pytest.approx(PROBABILITIES, abs=0.03)
+
+
+def test_temperature_sharpens_and_flattens():
+    sharp = PROBABILITIES**2 / (PROBABILITIES**2).sum()
+    assert drawn(Sampling(0.5, seed=1)) == pytest.approx(sharp, abs=0.03)
+
+
+LEFT = {
+    "top_k": (Sampling(1.0, top_k=2, seed=1), 2),
+    "top_k beyond the vocabulary": (Sampling(1.0, top_k=100, seed=1), 5),
+    "top_p": (Sampling(1.0, top_p=0.69, seed=1), 2),
+    "top_p that the likeliest has": (Sampling(1.0, top_p=0.1, seed=1), 1),
+    "top_p of what top_k leaves": (Sampling(1.0, top_p=0.5, top_k=2, seed=1), 1),
+    "min_p": (Sampling(1.0, min_p=0.3, seed=1), 3),
+}
+
+
+@pytest.mark.parametrize(("sampling", "left"), LEFT.values(), ids=LEFT)
+def test_only_the_likeliest_are_left(sampling, left):
+    expected = np.where(np.arange(5) < left, PROBABILITIES, 0)
+    assert drawn(sampling) == pytest.approx(expected / expected.sum(), abs=0.03)
+
+
+def test_top_p_may_need_more_tokens_than_are_sorted_first(monkeypatch):
+    monkeypatch.setattr("mercury_engine.decoding.autoregressive.sampling.SORTED_FIRST", 1)
+    assert np.count_nonzero(drawn(Sampling(1.0, top_p=0.8, seed=1))) == 3
+
+
+def test_hidden_tokens_are_never_chosen():
+    hidden = np.array([True, False, True, False, False])
+    assert np.flatnonzero(drawn(Sampling(1.0, seed=1), 200, hidden)).tolist() == [1, 3, 4]
+    assert Sampler(Sampling(), []).choose(LOGP, hidden) == 1
+
+
+def test_a_seed_makes_the_same_choices():
+    first, second = Sampler(Sampling(1.0, seed=7), []), Sampler(Sampling(1.0, seed=7), [])
+    assert [first.choose(LOGP) for _ in range(20)] == [second.choose(LOGP) for _ in range(20)]
+    assert len({tuple(Sampler(Sampling(1.0), []).choose(LOGP) for _ in range(40)) for _ in range(3)}) > 1
+
+
+def test_penalties_count_the_text_and_repetition_the_prompt_too():
+    present = Sampler(Sampling(presence_penalty=0.5), [0])
+    assert present.choose(LOGP) == 0
+    present.accept(0)
+    assert present.choose(LOGP) == 1
+    frequent = Sampler(Sampling(frequency_penalty=0.2), [])
+    frequent.accept(0)
+    assert frequent.choose(LOGP) == 0
+    frequent.accept(0)
+    assert frequent.choose(LOGP) == 1
+    assert Sampler(Sampling(repetition_penalty=1.5), [0]).choose(LOGP) == 1
+    assert pytest.approx(PROBABILITIES) == np.exp(LOGP), "the model's own array stays as it is"
+
+
+def test_log_probabilities_are_the_models():
+    found = log_probability(LOGP, 2, 2, list("abcde"))
+    assert (found.text, [text for text, _ in found.alternatives]) == ("c", ["a", "b"])
+    assert np.exp([found.nats, *(nats for _, nats in found.alternatives)]) == pytest.approx([0.15, 0.4, 0.3])
+    assert likeliest(LOGP, 9).tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("sampling", [Sampling(0.7, seed=3), Sampling(1.0, 0.9, seed=4, presence_penalty=0.3)])
+def test_drafts_do_not_change_what_a_seed_draws(tmp_path, sampling):
+    engine, network = scripted_engine(tmp_path)
+    network.script = lambda before: {100 + len(before) % 3: 0.8, 110: 0.1, 120: 0.1}
+    without = engine.varied(AutoregressiveOptions(lookahead=0))
+    request = GenerateRequest("x = ", max_tokens=60, sampling=sampling, alternatives=0)
+    drafted, plain = engine.generate(request), without.generate(request)
+    assert (drafted.text, drafted.log_probabilities) == (plain.text, plain.log_probabilities)
+    assert drafted.steps < plain.steps == plain.tokens == len(plain.log_probabilities)
