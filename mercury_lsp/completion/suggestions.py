@@ -30,15 +30,18 @@ class RenamingProgress:
     old: str
     new: str
     number: int
-    """The offered place among all, counted from 1."""
+    """The offered place among all, counted from 1; the first of several in one line."""
+    last_number: int
+    """The last of them."""
     total: int
     remaining: int
-    """Places that still have the old name, the offered one included."""
+    """Places that still have the old name, the offered ones included."""
 
     @property
     def label(self) -> str:
         """A line for the user."""
-        return f"rename {self.old} to {self.new} ({self.number} of {self.total})"
+        offered = f"{self.number}–{self.last_number}" if self.last_number > self.number else f"{self.number}"
+        return f"rename {self.old} to {self.new} ({offered} of {self.total})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ def cursor(nvim: Neovim) -> list[int]:
 
 def test_the_next_edit_is_drawn_in_place_and_one_key_goes_there_and_makes_it(desk: Desk) -> None:
     nvim = renamed(desk)
-    assert "total" in drawn(nvim) and "2 of 3 · <M-n>" in drawn(nvim)
+    assert "total" in drawn(nvim) and "2 of 3 · <Tab>" in drawn(nvim)
     assert marks(nvim) == [[2, len("    𝒳 = ".encode()), len("    𝒳 = count".encode())]]
     assert nvim.lines()[2] == "    𝒳 = count"
     nvim.keys("<M-n>")
@@ -83,6 +83,55 @@ def test_the_key_works_while_inserting_too_and_types_nothing(desk: Desk) -> None
     nvim.keys("<M-n><M-n>")
     until(lambda: nvim.lines()[2] == "    𝒳 = total")
     assert nvim.lua("return vim.fn.mode()") == "i"
+
+
+def test_one_tab_goes_to_the_edit_and_makes_it_as_in_vs_code(desk: Desk) -> None:
+    nvim = renamed(desk)
+    nvim.keys("<Tab>")
+    until(lambda: cursor(nvim)[0] == 3)
+    nvim.keys("<Tab>")
+    until(lambda: nvim.lines()[2] == "    𝒳 = total")
+    until(lambda: "3 of 3 · <Tab>" in drawn(nvim))
+    nvim.keys("A")
+    until(lambda: nvim.lua("return vim.fn.mode()") == "i")
+    nvim.keys("<Tab><Tab>")
+    until(lambda: nvim.lines()[1:] == ["def f(total):", "    𝒳 = total", "    return total"])
+    until(lambda: drawn(nvim) == "")
+    nvim.keys("<Tab>")
+    until(lambda: nvim.lines()[3] == "    return total\t")
+
+
+def test_tab_indents_while_the_cursor_is_in_the_indentation(desk: Desk) -> None:
+    nvim = renamed(desk, TEXT + "\n    \n")
+    nvim.keys("GA")
+    until(lambda: "2 of 3 · <M-n>" in drawn(nvim))
+    nvim.keys("<Tab>")
+    until(lambda: nvim.lines()[-1] == "    \t")
+    assert nvim.lines()[2] == "    𝒳 = count"
+
+
+def test_tab_inserts_ghost_text_before_it_goes_to_an_edit(desk: Desk) -> None:
+    nvim = renamed(desk)
+    nvim.lua("require('mercury.ghost').accept = function() vim.g.accepted = 1 return true end")
+    nvim.keys("A<Tab>")
+    until(lambda: nvim.lua("return vim.g.accepted") == 1)
+    assert cursor(nvim)[0] == 2
+
+
+def test_tab_can_be_left_to_ghost_text_and_else_does_what_it_did(desk: Desk) -> None:
+    nvim = renamed(desk, options="keys = { next_edit_accept = false }")
+    assert "2 of 3 · <M-n>" in drawn(nvim)
+    assert nvim.lua("return vim.fn.maparg('<Tab>', 'n')") == ""
+
+
+def test_tab_with_a_count_goes_on_in_the_jump_list_where_no_edit_is_drawn(desk: Desk) -> None:
+    nvim = desk.start_attached(TEXT, cmd=COMMAND)
+    nvim.keys("gg3Ggg2G4G<C-o><C-o><C-o>")
+    here = cursor(nvim)[0]
+    nvim.keys("2<Tab>")
+    after_two = cursor(nvim)[0]
+    nvim.keys("2<C-o><Tab><Tab>")
+    assert cursor(nvim)[0] == after_two != here
 
 
 def test_a_dismissed_edit_stays_away(desk: Desk) -> None:
@@ -183,7 +232,7 @@ def test_several_spans_of_an_edit_are_drawn_and_made_line_by_line(desk: Desk) ->
     nvim.read_all_replies()
     shown(nvim, FIELDS, FIELDS_ADDED)
     until(lambda: "price" in drawn(nvim))
-    assert drawn(nvim) == "  <M-n>, price\n        self.price = price\n        self.taxes = price * 2"
+    assert drawn(nvim) == "  <Tab>, price\n        self.price = price\n        self.taxes = price * 2"
     whole, lines = FIELDS_ADDED.splitlines(), FIELDS.splitlines()
     nvim.keys(":Mercury next_edit_line<CR>")
     until(lambda: nvim.lines() == [lines[0], whole[1], lines[2]])
@@ -216,7 +265,7 @@ def name(nvim: Neovim) -> str:
 
 def test_an_edit_in_another_document_is_announced_and_the_key_goes_there(desk: Desk) -> None:
     nvim = project(desk)
-    assert "→ user.py, line 1" in drawn(nvim) and "<M-n>" in drawn(nvim)
+    assert "→ user.py, line 1" in drawn(nvim) and "<Tab>" in drawn(nvim)
     nvim.keys("<M-n>")
     until(lambda: name(nvim) == "user.py" and "loose" in drawn(nvim))
     assert nvim.lines()[0] == "h(y.strict)" and cursor(nvim) == [1, 4]
@@ -246,7 +295,7 @@ def test_escape_in_normal_mode_hides_the_edit_and_otherwise_does_what_it_did(des
 
 
 def test_every_key_of_next_edits_can_be_another(desk: Desk) -> None:
-    keys = "next_edit = '<F2>', next_edit_word = '<F3>', next_edit_all = '<F5>', next_edit_dismiss = false"
+    keys = "next_edit = '<F2>', next_edit_accept = false, next_edit_word = '<F3>', next_edit_all = '<F5>', next_edit_dismiss = false"
     nvim = renamed(desk, options=f"keys = {{ {keys} }}")
     assert "<F2>" in drawn(nvim)
     assert nvim.lua("return vim.fn.maparg('<Esc>', 'n') .. vim.fn.maparg('<M-n>', 'n')") == ""

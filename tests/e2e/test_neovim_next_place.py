@@ -15,7 +15,7 @@ LINES = 60
 FIRST = "x = 1"
 """What the user writes, by default in the second line; no edit follows from it."""
 
-HINT = "  ↓ line 42 · <M-n>"
+HINT = "  ↓ line 42 · <Tab>"
 
 REST_MS = 1_000
 """By then a place would have been asked for after an answer without an edit."""
@@ -95,7 +95,7 @@ def test_the_key_goes_to_the_place_that_the_line_of_the_cursor_points_to(desk: D
 
 def test_a_place_above_the_cursor_is_gone_to_behind_its_indentation(desk: Desk) -> None:
     text = body().replace("a9 = 9\n", "if a8:\n    a9 = 9\n")
-    nvim = pointed(desk, "11", "  ↑ line 12 · <M-n>", text=text, line=50)
+    nvim = pointed(desk, "11", "  ↑ line 12 · <Tab>", text=text, line=50)
     nvim.keys("<M-n>")
     until(lambda: cursor(nvim) == [12, 4])
 
@@ -178,7 +178,7 @@ def both(desk: Desk, place: str) -> Neovim:
 
 def test_the_key_goes_to_a_place_in_another_open_file(desk: Desk) -> None:
     nvim = both(desk, "b.py:11")
-    points(nvim, "  → b.py, line 12 · <M-n>")
+    points(nvim, "  → b.py, line 12 · <Tab>")
     nvim.keys("<M-n>")
     until(lambda: nvim.lua("return vim.fn.expand('%:t')") == "b.py" and cursor(nvim) == [12, 2])
     nvim.keys("<C-o>")
@@ -188,7 +188,7 @@ def test_the_key_goes_to_a_place_in_another_open_file(desk: Desk) -> None:
 
 def test_nobody_goes_to_a_place_whose_text_has_changed(desk: Desk) -> None:
     nvim = both(desk, "b.py:11")
-    points(nvim, "  → b.py, line 12 · <M-n>")
+    points(nvim, "  → b.py, line 12 · <Tab>")
     nvim.lua("vim.api.nvim_buf_set_lines(vim.fn.bufnr('b.py'), 0, 5, true, {})")
     assert nvim.lua("return require('mercury.next_edits').go_on()") is False
     assert drawn(nvim) == ""

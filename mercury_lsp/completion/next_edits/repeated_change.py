@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from mercury_lsp.completion.next_edits.proposals import Proposal, by_line
 from mercury_lsp.completion.next_edits.repeatable_edits import RepeatableEdits
@@ -26,7 +27,7 @@ class RepeatedChange:
         if not (invoked or self.repeatable.must_go_on(self.replacement, self.snapshot)):
             return
         for line in by_line(self.repeatable.sites(self.replacement, self.snapshot, invoked), self.snapshot):
-            yield Proposal(self.snapshot, tuple(line), self.progress)
+            yield Proposal(self.snapshot, tuple(line), partial(self._progress, len(line)))
 
     def covers(self, other: Proposal) -> bool:
         """Whether the renaming, which knows scopes, decides about an edit of its document that renames the same."""
@@ -34,9 +35,10 @@ class RepeatedChange:
         is_same = other.snapshot.uri == self.snapshot.uri and (site.old, site.new) == names
         return is_same and self.repeatable.must_go_on(self.replacement, self.snapshot)
 
-    def progress(self) -> RenamingProgress | None:
-        """How far the renaming is."""
+    def _progress(self, offered: int) -> RenamingProgress | None:
+        """How far the renaming is, at an offer of so many places."""
         renaming = self.repeatable.renaming(self.replacement, self.snapshot)
         if renaming is None or not renaming.left:
             return None
-        return RenamingProgress(renaming.old, renaming.new, renaming.made + 1, renaming.total, renaming.remaining)
+        first, last = renaming.made + 1, renaming.made + offered
+        return RenamingProgress(renaming.old, renaming.new, first, last, renaming.total, renaming.remaining)

@@ -190,6 +190,17 @@ def test_an_offer_says_how_far_its_renaming_is_and_how_to_finish_it(editor: Edit
     assert [each["range"] for each in changed["edits"]] == [span((2, 8), (2, 13)), span((4, 11), (4, 16))]
 
 
+def test_an_offer_of_two_places_in_one_line_counts_both(editor: Editor):
+    text = script(**SILENT) + "def f(count):\n    x = count + count\n    return count\n"
+    uri = editor.opened(text)
+    editor.change(uri, 2, {"range": span((1, 6), (1, 11)), "text": "total"})
+    [edit] = edits(editor, uri)
+    assert edit["mercury"]["label"] == "rename count to total (2–3 of 4)"
+    editor.change(uri, 3, {"range": span((2, 8), (2, 21)), "text": "total + total"})
+    [edit] = edits(editor, uri, 3)
+    assert edit["mercury"]["label"] == "rename count to total (4 of 4)"
+
+
 def test_all_remaining_places_are_renamed_at_once(editor: Editor):
     uri = renamed_function(editor)
     assert editor.result(run_all(editor, uri)) == {"applied": True, "edits": 2, "documents": 1, "remaining": 0}

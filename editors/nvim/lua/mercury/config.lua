@@ -10,6 +10,7 @@ local M = {}
 ---@field next? string|false
 ---@field prev? string|false
 ---@field next_edit? string|false
+---@field next_edit_accept? string|false Only where an edit or a place is drawn, after ghost text.
 ---@field next_edit_word? string|false
 ---@field next_edit_line? string|false
 ---@field next_edit_all? string|false
@@ -54,6 +55,7 @@ M.defaults = {
     next = "<M-]>",
     prev = "<M-[>",
     next_edit = "<M-n>",
+    next_edit_accept = "<Tab>",
     next_edit_word = "<M-w>",
     next_edit_line = "<M-l>",
     next_edit_all = "<M-a>",
@@ -103,7 +105,11 @@ local function nearest(name, known)
 end
 
 --- Keys that are those of other actions unless they are set.
-local followers = { next_edit_word = "accept_word", next_edit_line = "accept_line" }
+local followers = {
+  next_edit_accept = "accept",
+  next_edit_word = "accept_word",
+  next_edit_line = "accept_line",
+}
 
 ---@param text string
 local function warn(text)

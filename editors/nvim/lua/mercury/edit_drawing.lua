@@ -97,12 +97,19 @@ function M.hint(words)
   return { "  " .. table.concat(words, " · "), "MercuryNote" }
 end
 
+--- The key that leads on here: that of ghost text, unless it inserts ghost text or indents here.
+---@return string? key nil if none is mapped
+function M.key()
+  local keys = require("mercury.config").current.keys
+  local is_free = not draw.is_shown(api.nvim_get_current_buf()) and not require("mercury.jump").is_indenting()
+  return is_free and keys.next_edit_accept or keys.next_edit or nil
+end
+
 --- Where the edit is as seen from the cursor, how far a renaming is, and which key leads on.
 ---@param edit mercury.NextEdit
----@param key? string|false
 ---@return mercury.Chunk? hint nil if there is nothing to say
 ---@return boolean is_seen whether the edit is in view
-local function hint_of(edit, key)
+local function hint_of(edit)
   local row, label = edits.rows(edit), edit.renaming and edit.renaming.label
   local first, last = vim.fn.line("w0") - 1, vim.fn.line("w$") - 1
   local is_here = api.nvim_get_current_buf() == edit.bufnr
@@ -114,17 +121,14 @@ local function hint_of(edit, key)
   if label then
     table.insert(words, is_seen and label:match("%((.*)%)$") or label)
   end
-  if key then
-    table.insert(words, key)
-  end
+  table.insert(words, M.key())
   return #words > 0 and M.hint(words) or nil, is_seen
 end
 
 --- Draw what it removes and adds, and the hint: after its first line, or the cursor's if it is out of sight.
 ---@param edit mercury.NextEdit
----@param key? string|false
-function M.show(edit, key)
-  local hint, is_seen = hint_of(edit, key)
+function M.show(edit)
+  local hint, is_seen = hint_of(edit)
   local first = edit.spans[1] --[[@as mercury.Span]]
   local is_beside_lines = is_seen and adds_lines(edit, first)
   for _, span in ipairs(edit.spans) do

@@ -97,6 +97,7 @@ local function actions()
     { name = "dismiss", modes = insert, run = M.dismiss },
     { name = "next", modes = insert, run = M.next },
     { name = "prev", modes = insert, run = M.prev },
+    { name = "next_edit_accept", modes = both, run = M.next_edit_accept },
     { name = "next_edit", modes = both, run = go_on },
     { name = "next_edit_word", modes = both, run = here("word") },
     { name = "next_edit_line", modes = both, run = here("line") },
@@ -168,6 +169,12 @@ function M.next_edit()
   return require("mercury.next_edits").apply()
     or require("mercury.next_place").go()
     or require("mercury.client").next_edit(vim.api.nvim_get_current_buf())
+end
+
+--- Go to the next edit or the place that is drawn, or make the edit if the cursor is in its lines.
+---@return boolean done false when none is drawn, and in the indentation of a line while inserting, where Tab indents
+function M.next_edit_accept()
+  return not require("mercury.jump").is_indenting() and require("mercury.next_edits").go_on()
 end
 
 --- Make the next word of the edit that is drawn.

@@ -4,6 +4,15 @@ local api = vim.api
 
 local M = {}
 
+--- Where a jump put the cursor last: buffer, its version, row and column.
+---@type string?
+local landed
+
+local function here()
+  local bufnr, cursor = api.nvim_get_current_buf(), api.nvim_win_get_cursor(0)
+  return ("%d:%d:%d:%d"):format(bufnr, api.nvim_buf_get_changedtick(bufnr), cursor[1], cursor[2])
+end
+
 --- Put the cursor at a place: in the window that shows its buffer, or else in this one.
 ---@param bufnr integer
 ---@param row integer from 0
@@ -20,6 +29,14 @@ function M.to(bufnr, row, col)
     end
   end
   api.nvim_win_set_cursor(0, { row + 1, col })
+  landed = here()
+end
+
+--- Whether the user inserts in the indentation of a line, to which no jump took them.
+---@return boolean
+function M.is_indenting()
+  local before = api.nvim_get_current_line():sub(1, api.nvim_win_get_cursor(0)[2])
+  return vim.fn.mode() == "i" and not before:find("%S") and landed ~= here()
 end
 
 --- The same, with a mark where the cursor is now.

@@ -19,12 +19,14 @@ end
 
 --- Do what the key did before: its mapping, or the key itself. A key with Alt that had no mapping does nothing, because
 --- its letter would be typed.
+---@param mode string
 ---@param lhs string
 ---@param old table as `maparg()` describes it; empty without a mapping
-local function fall_through(lhs, old)
+local function fall_through(mode, lhs, old)
   if vim.tbl_isempty(old) then
     if not lhs:find("^<[MmAa]%-") then
-      feed(vim.keycode(lhs), false)
+      local count = mode == "n" and vim.v.count > 0 and vim.v.count or ""
+      feed(count .. vim.keycode(lhs), false)
     end
     return
   end
@@ -68,7 +70,7 @@ local function map(mode, lhs, actions)
         return
       end
     end
-    fall_through(lhs, old)
+    fall_through(mode, lhs, old)
   end, { desc = mark .. table.concat(names, ", ") })
 end
 

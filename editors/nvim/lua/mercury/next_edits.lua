@@ -67,7 +67,7 @@ local function draw()
   local edit = current()
   if edit then
     erase()
-    drawing.show(edit, config.current.keys.next_edit)
+    drawing.show(edit)
   end
 end
 
