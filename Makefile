@@ -10,7 +10,7 @@ BIN := .venv/bin
 help:  ## list the targets
 	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
-try: .venv/.ready  ## complete the examples through the server
+try: .venv/.light  ## complete the examples through the server, with what users install and no more
 	$(BIN)/mercury-lsp try
 
 test: .venv/.ready  ## run all tests that need no accelerator; WORKERS=N processes (a processor each, at most 8)
@@ -91,10 +91,15 @@ eval: .venv/.ready  ## replay keystrokes, infill, calibrate, situations, next ed
 	$(BIN)/python -m mercury_lab.evaluation edits --json $(LIMIT:%=--limit %) --out runs/evaluation/edits.json
 	$(if $(MIRROR),$(BIN)/python -m mercury_lab.evaluation commits --mirror "$(MIRROR)" --json $(LIMIT:%=--limit %) --out runs/evaluation/commits.json)
 
-.venv/.ready: pyproject.toml constraints.txt requirements-dev.lock $(wildcard kernels/mercury_kernels/cpu/*.[ch] kernels/compile_kernels.py kernels/mercury_kernels/cpu/builds.py)
+.venv/.light: pyproject.toml requirements.lock $(wildcard kernels/mercury_kernels/cpu/*.[ch] kernels/compile_kernels.py kernels/mercury_kernels/cpu/builds.py)
 	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --disable-pip-version-check -q --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --disable-pip-version-check -q --no-deps -e .
+	touch $@
+
+.venv/.ready: .venv/.light constraints.txt requirements-dev.lock
 	$(BIN)/python -m pip install --disable-pip-version-check -q --require-hashes -r requirements-dev.lock
-	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[dev]'  # and torch: CPU or CUDA, as the index has it
+	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt 'mercury-lsp[dev]'  # the extra of the installed clone; torch for CPU or CUDA, as the index has it
 	touch $@
 
 .venv/.docs: .venv/.ready
