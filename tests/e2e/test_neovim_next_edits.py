@@ -98,7 +98,7 @@ def test_one_tab_goes_to_the_edit_and_makes_it_as_in_vs_code(desk: Desk) -> None
     until(lambda: nvim.lines()[1:] == ["def f(total):", "    𝒳 = total", "    return total"])
     until(lambda: drawn(nvim) == "")
     nvim.keys("<Tab>")
-    until(lambda: nvim.lines()[3] == "    return total\t")
+    until(lambda: nvim.lines()[3] == "    return total    ")
 
 
 def test_tab_indents_while_the_cursor_is_in_the_indentation(desk: Desk) -> None:
@@ -106,7 +106,7 @@ def test_tab_indents_while_the_cursor_is_in_the_indentation(desk: Desk) -> None:
     nvim.keys("GA")
     until(lambda: "2 of 3 · <M-n>" in drawn(nvim))
     nvim.keys("<Tab>")
-    until(lambda: nvim.lines()[-1] == "    \t")
+    until(lambda: nvim.lines()[-1] == " " * 8)
     assert nvim.lines()[2] == "    𝒳 = count"
 
 
@@ -295,8 +295,9 @@ def test_escape_in_normal_mode_hides_the_edit_and_otherwise_does_what_it_did(des
 
 
 def test_every_key_of_next_edits_can_be_another(desk: Desk) -> None:
-    keys = "next_edit = '<F2>', next_edit_accept = false, next_edit_word = '<F3>', next_edit_all = '<F5>', next_edit_dismiss = false"
-    nvim = renamed(desk, options=f"keys = {{ {keys} }}")
+    keys = "next_edit = '<F2>', next_edit_word = '<F3>', next_edit_all = '<F5>', "
+    switched_off = "next_edit_accept = false, next_edit_dismiss = false"
+    nvim = renamed(desk, options=f"keys = {{ {keys}{switched_off} }}")
     assert "<F2>" in drawn(nvim)
     assert nvim.lua("return vim.fn.maparg('<Esc>', 'n') .. vim.fn.maparg('<M-n>', 'n')") == ""
     nvim.keys("<F2><F3>")

@@ -243,4 +243,4 @@ def test_a_place_goes_when_mercury_is_switched_off(desk: Desk) -> None:
 
 
 def test_without_a_key_the_hint_names_none(desk: Desk) -> None:
-    pointed(desk, options="keys = { next_edit = false }", hint="  ↓ line 42")
+    pointed(desk, options="keys = { next_edit = false, next_edit_accept = false }", hint="  ↓ line 42")

@@ -196,8 +196,9 @@ def test_an_offer_of_two_places_in_one_line_counts_both(editor: Editor):
     editor.change(uri, 2, {"range": span((1, 6), (1, 11)), "text": "total"})
     [edit] = edits(editor, uri)
     assert edit["mercury"]["label"] == "rename count to total (2–3 of 4)"
-    editor.change(uri, 3, {"range": span((2, 8), (2, 21)), "text": "total + total"})
-    [edit] = edits(editor, uri, 3)
+    editor.change(uri, 3, {"range": span((2, 16), (2, 21)), "text": "total"})
+    editor.change(uri, 4, {"range": span((2, 8), (2, 13)), "text": "total"})
+    [edit] = edits(editor, uri, 4)
     assert edit["mercury"]["label"] == "rename count to total (4 of 4)"
 
 

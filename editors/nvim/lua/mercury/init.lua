@@ -47,6 +47,7 @@ local function watch(ghost_text)
     callback = function(args)
       mercury_client.tell_problem(args.buf)
       mercury_client.tell_no_filetype(args.buf)
+      vim.schedule(require("mercury.next_edits").draw) -- <Tab> may indent now
     end,
   })
   vim.api.nvim_create_autocmd("BufEnter", {

@@ -63,7 +63,7 @@ local function erase()
 end
 
 --- Draw the edit, and say where it is as seen from the cursor.
-local function draw()
+function M.draw()
   local edit = current()
   if edit then
     erase()
@@ -109,7 +109,7 @@ local function ask(client, bufnr)
       erase()
       next_place.clear()
       pending, origin = edits.read(client, item), { bufnr = bufnr, tick = tick }
-      draw()
+      M.draw()
     elseif not item and not err and place(bufnr) == here then
       barren = here
       next_place.ask_soon(client, bufnr)
@@ -155,7 +155,7 @@ end
 function M.changed(bufnr)
   next_place.changed(bufnr)
   if current() then
-    draw()
+    M.draw()
     return
   elseif request and asked == place(bufnr) then
     return
@@ -190,7 +190,7 @@ function M.apply(piece)
   if rest then
     M.clear() -- what going there began
     pending = rest
-    draw()
+    M.draw()
     return true
   end
   if edit.id then
@@ -226,7 +226,7 @@ function M.go_on()
     return M.apply()
   end
   jump.from_here(edit.bufnr, edits.place(edit, edit.spans[1].start))
-  draw()
+  M.draw()
   return true
 end
 
