@@ -1,4 +1,4 @@
-"""Draw `docs/watch.svg`: three of our examples filled step by step, as an animation without scripts.
+"""Draw `docs/watch.svg`: three of our examples filled step by step by the bundled model, animated without scripts.
 
     python docs/capture_watch.py
 
@@ -10,21 +10,22 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from mercury_engine.api import Control, SlotView
+from mercury_engine.api import SlotView
 from rich.console import Console
 from rich.text import Text
 
-from mercury_lsp.commands.try_ import Example, read_example
+from mercury_lsp.commands.shown import Shown
+from mercury_lsp.commands.try_ import SampleFile, read_example
 from mercury_lsp.commands.watch import canvas
+from mercury_lsp.context import lookup_text
 from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document
 from mercury_lsp.documents.languages import language_of
-from mercury_lsp.engine_host.blocking import filled
 from mercury_lsp.engine_host.worker import load_engine
 from mercury_lsp.settings import Settings
 
 HERE = Path(__file__).parent
-EXAMPLES = ("moving_average.py", "point.rs", "debounce.js")
+EXAMPLES = ("stack.go", "point.rs", "debounce.js")
 COLUMNS = 64
 ROWS = 17
 LINES_ABOVE = 2
@@ -55,19 +56,21 @@ def main() -> None:
         example = read_example(HERE.parent / "examples" / name)
         assert example is not None
         document = Document(f"file:///{name}", language_of(name), 1, example.before + example.after)
-        context = ContextBuilder().build(document.snapshot(), len(example.before), name)
+        snapshot = document.snapshot()
+        context = ContextBuilder().build(snapshot, len(example.before), name)
+        context = lookup_text.with_rest_of_document(context, snapshot)
         steps: list[tuple[SlotView, ...]] = []
-        fill = filled(engine, context.request(), Control(on_step=steps.append))
-        states = [Text(), *(canvas(slots[:SLOTS_SHOWN]) for slots in steps)]
+        shown = Shown.of(engine, Settings(), context, snapshot, on_step=steps.append)
+        states = [canvas(slots[:SLOTS_SHOWN]) for slots in steps]
         for number, state in enumerate(states):
-            caption = f"step {number} of {fill.steps}" if number else "the gap"
+            caption = f"step {number} of {shown.fill.steps}" if number else "the gap"
             frames.append(Text("\n\n").join([*above, _block(name, example, state, caption)]))
-        caption = f"{fill.steps} steps, confidence {fill.confidence:.2f}"
-        above.append(_block(name, example, states[-1], caption))
+        caption = f"{shown.fill.steps} steps, confidence {shown.fill.confidence:.2f}, {engine.name}"
+        above.append(_block(name, example, Text(shown.text, "bright_green"), caption))
     (HERE / "watch.svg").write_text(_animation([*frames, Text("\n\n").join(above)]))
 
 
-def _block(name: str, example: Example, state: Text, caption: str) -> Text:
+def _block(name: str, example: SampleFile, state: Text, caption: str) -> Text:
     *before, line_prefix = example.before.split("\n")[-1 - LINES_ABOVE :]
     line_suffix = example.after.split("\n")[0]
     code = ("".join(line + "\n" for line in before), "dim")

@@ -16,8 +16,8 @@ class MovingAverage:
         if len(self.values) == self.size:
             self.total -= self.values[0]
         self.values.append(value)
-        self.total += value
-        return self.total / ‹cursor›
+        self.total += ‹cursor›
+        return self.total / len(self.values)
 
     def reset(self) -> None:
         """Forget all values."""

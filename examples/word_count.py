@@ -9,7 +9,7 @@ def count_words(text: str) -> Counter[str]:
     """How often each word occurs, in lower case."""
     counts: Counter[str] = Counter()
     for line in text.splitlines():
-        for word in line.split():
+        for word in line.lower().split():
             counts[‹cursor›] += 1
     return counts
 

@@ -1,13 +1,16 @@
-"""What an editor shows of a fill, for the commands that print one."""
+"""What an editor shows at a cursor without being asked, for the commands that print it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
-from mercury_engine.api import Fill, InferenceEngine
+from mercury_engine.api import Control, Fill, InferenceEngine, OnStep
 
 from mercury_lsp.completion.postprocessing import postprocess
 from mercury_lsp.completion.silence import gate, why_silent
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.syntax import first_error
+from mercury_lsp.engine_host.blocking import filled
 from mercury_lsp.settings import Settings
 
 
@@ -15,23 +18,35 @@ from mercury_lsp.settings import Settings
 class Shown:
     """A fill as an editor gets it."""
 
+    fill: Fill
     text: str
+    """What the editor shows; empty if it shows nothing."""
     reason: str | None
-    """Why an editor would not show it unasked; None if it would."""
+    """Why it shows nothing; None if it shows the text."""
 
     @classmethod
     def of(
-        cls, fill: Fill, engine: InferenceEngine, settings: Settings, context: CompletionContext, snapshot: Snapshot
+        cls,
+        engine: InferenceEngine,
+        settings: Settings,
+        context: CompletionContext,
+        snapshot: Snapshot,
+        on_step: OnStep | None = None,
     ) -> "Shown":
-        """The part of a fill that belongs at the cursor, and whether it is worth showing."""
+        """Fill the gap as for an editor that asks by itself, but in one's own time. Raises what the engine raises."""
+        utility = gate(engine.utility, settings.eagerness)
+        request = replace(context.request(), effort=settings.effort, max_slots=settings.max_slots, utility=utility)
+        check = partial(first_error, snapshot, context.offset)
+        fill = filled(engine, request, Control(on_step=on_step, check=check))
         text = postprocess(fill.text, context, snapshot)
         if text:
-            utility = gate(engine.utility, settings.eagerness)
-            return cls(text, why_silent(text, fill.confidence, fill.is_finished, context, utility))
-        if fill.text:
-            return cls(text, f"the code around the cursor already says {fill.text!r}")
-        return cls(text, "the model ends the gap at once")
+            reason = why_silent(text, fill.confidence, fill.is_finished, context, utility)
+        elif fill.text:
+            reason = f"the code around the cursor already says {fill.text!r}"
+        else:
+            reason = "the model is not sure enough of anything that could come here"
+        return cls(fill, "" if reason else text, reason)
 
     def complaint(self) -> str:
-        """A line that says why it is not shown; empty if it is."""
-        return f"an editor would not show this unasked: {self.reason}\n" if self.reason else ""
+        """A line that says why nothing is shown; empty if something is."""
+        return f"an editor shows nothing here, because {self.reason}\n" if self.reason else ""

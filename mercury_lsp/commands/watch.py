@@ -3,9 +3,8 @@
 import argparse
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 
-from mercury_engine.api import Control, SlotView
+from mercury_engine.api import SlotView
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
@@ -15,7 +14,6 @@ from mercury_lsp.commands.file_position import FilePosition
 from mercury_lsp.commands.loading import load
 from mercury_lsp.commands.shown import Shown
 from mercury_lsp.context.context import CompletionContext
-from mercury_lsp.engine_host.blocking import filled
 from mercury_lsp.settings import Settings
 
 _CONFIDENCE_COLOURS = ("red", "dark_orange", "yellow", "chartreuse3", "bright_green")
@@ -36,21 +34,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Fill the gap, then replay the steps; without a terminal, print each on a line."""
+    """Fill the gap, then replay the steps and what an editor shows; without a terminal, print each on a line."""
     context, snapshot = FilePosition.parse(arguments.position).context()
     console = Console(highlight=False)
     settings = Settings(model=default_model.named(arguments.model))
     engine = load(settings)
     steps: list[tuple[SlotView, ...]] = []
-    request = replace(context.request(), effort=settings.effort, max_slots=settings.max_slots)
-    fill = filled(engine, request, Control(on_step=steps.append))
+    shown = Shown.of(engine, settings, context, snapshot, on_step=steps.append)
+    fill = shown.fill
     if console.is_terminal:
-        _play(console, context, steps, arguments.delay)
+        _play(console, context, steps, shown, arguments.delay)
     else:
-        _list(console, steps)
-    shown = Shown.of(fill, engine, settings, context, snapshot)
-    if shown.text not in ("", fill.text):
-        console.print(Text(f"an editor shows {shown.text!r}{' of it' * (shown.text in fill.text)}"), soft_wrap=True)
+        _list(console, steps, shown)
     if shown.reason is not None:
         console.print(Text(shown.complaint().rstrip()), soft_wrap=True)
     console.print(
@@ -80,18 +75,27 @@ def _colour(confidence: float) -> str:
     return _CONFIDENCE_COLOURS[min(int(confidence * len(_CONFIDENCE_COLOURS)), len(_CONFIDENCE_COLOURS) - 1)]
 
 
-def _play(console: Console, context: CompletionContext, steps: Sequence[Sequence[SlotView]], delay: float) -> None:
+def _play(
+    console: Console, context: CompletionContext, steps: Sequence[Sequence[SlotView]], shown: Shown, delay: float
+) -> None:
     with Live(console=console, auto_refresh=False, vertical_overflow="visible") as live:
-        for number, slots in enumerate(steps, 1):
-            title = Text(f"step {number} of {len(steps)}\n", "dim")
+        for number, slots in enumerate(steps):
+            title = Text(f"step {number} of {len(steps) - 1}\n", "dim")
             live.update(title + Text(context.line_prefix) + canvas(slots) + context.line_suffix, refresh=True)
             time.sleep(delay)
+        line = Text(context.line_prefix) + Text(shown.text, "bright_green") + context.line_suffix
+        live.update(Text("what an editor shows\n", "dim") + line, refresh=True)
 
 
-def _list(console: Console, steps: Sequence[Sequence[SlotView]]) -> None:
-    for number, slots in enumerate(steps, 1):
-        line = canvas(slots).plain.replace("\r", "").replace("\n", "⏎")
-        console.print(Text(f"{number:3} {line}"), soft_wrap=True)
+def _list(console: Console, steps: Sequence[Sequence[SlotView]], shown: Shown) -> None:
+    for number, slots in enumerate(steps):
+        console.print(Text(f"{number:3} {_on_one_line(canvas(slots).plain)}"), soft_wrap=True)
+    if shown.text:
+        console.print(Text(f"an editor shows {_on_one_line(shown.text)}"), soft_wrap=True)
+
+
+def _on_one_line(text: str) -> str:
+    return text.replace("\r", "").replace("\n", "⏎")
 
 
 def _seconds(text: str) -> float:

@@ -25,9 +25,9 @@ _WORD_AT_START, _WORD_AT_END = re.compile(r"\w*"), re.compile(r"\w*$")
 _TO_DO = re.compile(r"\b(TODO|FIXME|XXX)\b")
 
 
-def is_distracting(text: str, context: CompletionContext) -> bool:
-    """Whether a text is not shown unasked, for one of the reasons below."""
-    return any(rule(text, context) for rule in RULES)
+def why_distracting(text: str, context: CompletionContext) -> str | None:
+    """Why a text is not shown unasked, for people to read; None if none of the rules below is against it."""
+    return next((reason for rule, reason in RULES.items() if rule(text, context)), None)
 
 
 def breaks_a_word(text: str, context: CompletionContext) -> bool:
@@ -104,17 +104,17 @@ def has_to_do(text: str, context: CompletionContext) -> bool:
     return bool(_TO_DO.search(text))
 
 
-RULES: tuple[Callable[[str, CompletionContext], bool], ...] = (
-    breaks_a_word,
-    runs_into_the_rest,
-    repeats_the_rest,
-    repeats_a_next_line,
-    repeats_a_header,
-    comments_on_a_body,
-    imports_again,
-    leaves_a_string_open,
-    has_to_do,
-)
+RULES: dict[Callable[[str, CompletionContext], bool], str] = {
+    breaks_a_word: "the text would break the word at the cursor",
+    runs_into_the_rest: "the text would run into the rest of the line",
+    repeats_the_rest: "the text would repeat the rest of the line",
+    repeats_a_next_line: "the text would repeat a line below",
+    repeats_a_header: "the text would repeat the first line of a block around the cursor",
+    comments_on_a_body: "the text would begin a block with a comment",
+    imports_again: "the text would import something again",
+    leaves_a_string_open: "the text would leave a string open",
+    has_to_do: "the text would leave the work to you",
+}
 
 
 def _completed_line(text: str, context: CompletionContext) -> str:

@@ -2,7 +2,7 @@
 
 from mercury_engine.utility import Utility
 
-from mercury_lsp.completion.distraction import is_distracting
+from mercury_lsp.completion.distraction import why_distracting
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.settings import Eagerness
 
@@ -21,7 +21,8 @@ def why_silent(
     """Why a text is not shown unasked at the context's cursor, for people to read; None if it is shown."""
     if not text:
         return "there is nothing to show"
-    value = utility.of(confidence, text, is_finished)
-    if value < utility.least:
-        return f"its utility is {value:.1f} characters, the least is {utility.least:.1f} (confidence {confidence:.2f})"
-    return "it would distract, see completion/distraction.py" if is_distracting(text, context) else None
+    if utility.of(confidence, text, is_finished) >= utility.least:
+        return why_distracting(text, context)
+    if utility.of(1.0, text, is_finished) < utility.least:
+        return "the text is too short to save you anything"
+    return f"the model is only {confidence:.0%} sure of its text"
