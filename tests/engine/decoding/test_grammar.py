@@ -1,0 +1,43 @@
+"""Grammars: a text that matches a JSON schema, whatever the model would rather write."""
+
+import json
+
+import pytest
+from mercury_engine.api import GenerateRequest, Sampling
+from mercury_engine.errors import RequestError
+
+from tests.support import tiny
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"name": {"enum": ["views", "héllo"]}, "is_first": {"type": "boolean"}},
+    "required": ["name", "is_first"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory):
+    return tiny.load(tiny.folder(tmp_path_factory.mktemp("model"), rank=0))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_text_matches_the_schema(engine, seed):
+    request = GenerateRequest("x", schema=json.dumps(SCHEMA), max_tokens=60, sampling=Sampling(2.0, seed=seed))
+    found = engine.generate(request)
+    assert found.finish_reason == "stop"
+    value = json.loads(found.text)
+    assert value["name"] in ("views", "héllo")
+    assert value["is_first"] in (True, False)
+
+
+def test_what_the_grammar_forces_takes_few_passes(engine):
+    found = engine.generate(GenerateRequest("x", schema=json.dumps(SCHEMA), max_tokens=60))
+    assert found.steps < found.tokens / 2
+
+
+@pytest.mark.parametrize("schema", ["{", "[]", '{"type": "nonsense"}'])
+def test_a_bad_schema_is_refused(engine, schema):
+    with pytest.raises(RequestError, match="JSON schema cannot be used"):
+        engine.generate(GenerateRequest("x", schema=schema))
+    assert engine.generate(GenerateRequest("x", max_tokens=1)).tokens == 1
