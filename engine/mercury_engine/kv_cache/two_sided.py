@@ -78,15 +78,23 @@ class _TextPass:
     uses: int = 0
     stale: StaleSides | None = field(default=None)
 
-    def known(self, sides: TwoSides) -> tuple[int, int]:
-        """Numbers of tokens at the beginning and at the end that another text shares with this one."""
-        before = min(common_prefix(self.sides.before, sides.before), len(sides.before) - 1)
-        return before, common_prefix(reversed(self.sides.after), reversed(sides.after))
 
-    def new(self, sides: TwoSides) -> int:
-        """Number of the other text's tokens that this one lacks; more than `MOST_NEW` where it is another place."""
-        before, after = self.known(sides)
-        return MOST_NEW + 1 if before < 0 else sides.tokens - before - after
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """What a text shares with an earlier one: so many tokens at its beginning, and at its end."""
+
+    earlier: _TextPass
+    before: int
+    after: int
+    new: int
+    """Tokens that the earlier text lacks; more than `MOST_NEW` where it is another place."""
+
+    @classmethod
+    def of(cls, earlier: _TextPass, sides: TwoSides) -> "Overlap":
+        """The overlap of a text with that of a pass."""
+        before = min(common_prefix(earlier.sides.before, sides.before), len(sides.before) - 1)
+        after = common_prefix(reversed(earlier.sides.after), reversed(sides.after))
+        return cls(earlier, before, after, MOST_NEW + 1 if before < 0 else sides.tokens - before - after)
 
 
 class TwoSidedCache:
@@ -99,8 +107,13 @@ class TwoSidedCache:
 
     def new(self, sides: TwoSides) -> int:
         """Number of tokens to read for a text: all of them where no earlier pass will do."""
-        found = self._nearest(sides)
-        return sides.tokens if found is None else found.new(sides)
+        found = self.overlap(sides)
+        return sides.tokens if found is None else found.new
+
+    def overlap(self, sides: TwoSides) -> Overlap | None:
+        """That with the pass that lacks the fewest of a text's tokens; None where the text must be read."""
+        usable = [Overlap.of(each, sides) for each in self._passes if each.uses < MOST_USES]
+        return min((each for each in usable if each.new <= MOST_NEW), key=lambda each: each.new, default=None)
 
     def is_exact(self, sides: TwoSides) -> bool:
         """Whether the last pass over this text was over exactly this one."""
@@ -113,16 +126,15 @@ class TwoSidedCache:
             np.array(sides.around(slots), np.int64), wanted=range(first, first + len(slots)), bidirectional=True
         )
         result: ForwardResult = yield forward
-        others = [each for each in self._passes if each.new(sides) > MOST_NEW]
+        others = [each for each in self._passes if Overlap.of(each, sides).new > MOST_NEW]
         self._passes = [_TextPass(sides, self._network.kept(result.block)), *others[: MOST_TEXTS - 1]]
         return on_host(result.logp_WV)
 
-    def reread(self, sides: TwoSides, slots: Sequence[int]) -> ForwardSteps[FloatArray]:
-        """The same with what is known of the text, and all of it read where too little is."""
-        found = self._nearest(sides)
+    def reread(self, sides: TwoSides, slots: Sequence[int], found: Overlap | None) -> ForwardSteps[FloatArray]:
+        """The same over what an earlier pass has of the text; without one all of it is read."""
         if found is None:
             return (yield from self.read(sides, slots))
-        stale = self._stale(found, sides)
+        stale = self._stale(found)
         rows = [*sides.before[stale.before :], *slots, *sides.after[: len(sides.after) - stale.after]]
         first = len(sides.before) - stale.before - self._shift
         result: ForwardResult = yield ForwardRequest(
@@ -138,19 +150,14 @@ class TwoSidedCache:
         """Forget all passes."""
         self._passes.clear()
 
-    def _nearest(self, sides: TwoSides) -> _TextPass | None:
-        """The pass that lacks the fewest of a text's tokens; None where the text must be read."""
-        usable = [each for each in self._passes if each.uses < MOST_USES and each.new(sides) <= MOST_NEW]
-        return min(usable, key=lambda each: each.new(sides), default=None)
-
-    def _stale(self, found: _TextPass, sides: TwoSides) -> StaleSides:
-        """What of a pass a text takes over; counts as a use."""
-        found.uses += 1
-        self._passes.remove(found)
-        self._passes.insert(0, found)
-        if found.stale is None or (found.stale.before, found.stale.after) != found.known(sides):
-            found.stale = StaleSides(self._network, found.kept, *found.known(sides))
-        return found.stale
+    def _stale(self, found: Overlap) -> StaleSides:
+        """What a text takes over from a pass; counts as a use, and as its last one."""
+        earlier = found.earlier
+        earlier.uses += 1
+        self._passes = [earlier, *(each for each in self._passes if each is not earlier)][:MOST_TEXTS]
+        if earlier.stale is None or (earlier.stale.before, earlier.stale.after) != (found.before, found.after):
+            earlier.stale = StaleSides(self._network, earlier.kept, found.before, found.after)
+        return earlier.stale
 
 
 def _part(block: KeyValueBlock, start: int, end: int) -> KeyValueBlock:

@@ -4,7 +4,7 @@ Dimensions: S slots, V vocabulary.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,10 +58,6 @@ class MaskedModel:
     def finds_length(self) -> bool:
         """Whether it adds and removes slots itself."""
         return self.tokens.expand is not None
-
-    def read(self, sides: TwoSides, slots: Sequence[int]) -> ForwardSteps[FloatArray]:
-        """Log-probabilities [S,V] of the slots: over keys and values of an earlier pass unless steps are exact."""
-        return self.cache.read(sides, slots) if self.options.exact else self.cache.reread(sides, slots)
 
     def sampler(self, effort: Effort, most: int) -> Sampler:
         """The sampler of a fill of at most so many slots."""
@@ -118,8 +114,9 @@ class MaskedGap:
     def expected(self, slots: Slots) -> ForwardSteps[FloatArray]:
         """Log-probabilities [S,V] of the tokens that a slot may hold."""
         model, tokens = self._model, self._tokens
-        new = self.sides.tokens if model.options.exact else model.cache.new(self.sides)
-        logp_SV = yield from model.read(self.sides, slots.ids.tolist())
+        found = None if model.options.exact else model.cache.overlap(self.sides)
+        logp_SV = yield from model.cache.reread(self.sides, slots.ids.tolist(), found)
+        new = self.sides.tokens if found is None else found.new
         self.passes, self.tokens_read = self.passes + 1, max(self.tokens_read, new)
         hidden_V = model.rules.masks.hidden_tokens(SlotLimits("", self._multiline))[: logp_SV.shape[1]].copy()
         for token in (tokens.end, tokens.expand) if model.finds_length else ():

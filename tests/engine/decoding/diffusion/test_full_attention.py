@@ -76,7 +76,7 @@ def test_a_step_over_cached_sides_computes_what_is_new_beside_the_gap(engine):
     mask, sides = engine.reader.config.mask_id, TwoSides(tuple(range(5, 45)), tuple(range(50, 70)))
     decoder.forget()
     exact = batching.finished(decoder.cache.read(sides, [mask] * 4), engine.reader)
-    again = batching.finished(decoder.cache.reread(sides, [mask] * 4), engine.reader)
+    again = batching.finished(decoder.cache.reread(sides, [mask] * 4, decoder.cache.overlap(sides)), engine.reader)
     assert again == pytest.approx(exact, abs=1e-3)
 
 
@@ -89,7 +89,7 @@ def test_typing_reads_the_new_tokens_and_a_jump_the_whole_text(engine, monkeypat
     mask, before, after = engine.reader.config.mask_id, tuple(range(5, 45)), tuple(range(50, 70))
     decoder.forget()
     for sides in (TwoSides(before, after), TwoSides((*before, 99), after), TwoSides(before[: -MOST_NEW - 9], after)):
-        batching.finished(decoder.cache.reread(sides, [mask] * 4), engine.reader)
+        batching.finished(decoder.cache.reread(sides, [mask] * 4, decoder.cache.overlap(sides)), engine.reader)
     typed_again = 1 + 1 + 4  # the key, the token before it that predicts the first slot, the slots
     assert rows[0] == 64
     assert rows[1] in (5, typed_again)

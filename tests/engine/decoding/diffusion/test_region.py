@@ -24,10 +24,10 @@ class Table:
         self.ids, self.vocabulary = engine.tokenizer.encode(text), len(engine.tokenizer.texts)
         self.passes = 0
 
-    def new(self, sides) -> int:
-        return 0
+    def overlap(self, sides) -> None:
+        return None
 
-    def read(self, sides, slots):
+    def read(self, sides, slots, overlap=None):
         self.passes += 1
         yield None
         whole, first = sides.around(slots), len(sides.before)
