@@ -58,7 +58,8 @@ class Model:
 def models(store: Store, reference: Reference | None = None) -> list[Model]:
     """The bundled model, the other installed ones, then those that could be added. Raises SettingsError.
 
-    What was not measured is estimated from the reference; without one, from the bundled model's measurement.
+    What was not measured, or only while other programs ran, is estimated from the reference; without one, from the
+    bundled model's measurement.
     """
     chosen = default_model.read() or BUNDLED
     reference = reference or _reference(store)
@@ -86,6 +87,15 @@ def folder_of(store: Store, name: str) -> Path:
     return BUNDLED_MODEL if name == BUNDLED else store.path(name)
 
 
+def measurement_of(store: Store, folder: Path) -> Measurement | None:
+    """What was measured of the installed model in a folder; None if nothing was, or if it is not installed."""
+    for name in (BUNDLED, *store.names()):
+        if folder_of(store, name).resolve() == folder.resolve():
+            record = store.record(name)
+            return record.measured if record else None
+    return None
+
+
 def _installed(store: Store, name: str, chosen: str, reference: Reference | None) -> Model:
     folder, record, known = folder_of(store, name), store.record(name), KNOWN.get(name)
     weights, measured = weight_bytes(folder), record.measured if record else None
@@ -100,12 +110,15 @@ def _installed(store: Store, name: str, chosen: str, reference: Reference | None
         weight_bytes=weights,
         licence=BUNDLED_LICENCE if name == BUNDLED else licence,
         memory_mb=measured.memory_mb if measured else None,
-        speed=_measured(measured) if measured else _scaled(reference, weights),
+        speed=_speed(measured, reference, weights),
         source=record.source if record else None,
     )
 
 
-def _measured(found: Measurement) -> Speed:
+def _speed(found: Measurement | None, reference: Reference | None, weights: int) -> Speed | None:
+    """As measured; estimated where nothing was, or where only the reference's measurement is from an idle machine."""
+    if found is None or (found.was_busy and reference is not None and not reference[0].was_busy):
+        return _scaled(reference, weights)
     return Speed(found.pass_ms, found.answer_ms, False, found.day, found.was_busy)
 
 
