@@ -5,14 +5,18 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from mercury_lsp.http import fim, llama, models
+from mercury_lsp.http import apply, completions, decisions, edits, fim, llama, models, ollama, sweep
 from mercury_lsp.http.errors import on_error
 from mercury_lsp.http.guard import Guard
+from mercury_lsp.http.metrics import Metrics
 from mercury_lsp.http.service import Service
+
+DIALECTS = (fim, completions, llama, ollama, edits, apply, sweep, decisions, models)
 
 
 def application(service: Service, token: str | None) -> ASGIApp:
     """What answers requests. `token`: what clients must send; None: this machine's clients need none."""
-    routes = [*fim.routes(service), *llama.routes(service), *models.routes(service)]
+    metrics = Metrics(service)
+    routes = [metrics.route(), *(route for dialect in DIALECTS for route in dialect.routes(service))]
     handlers = dict.fromkeys((MercuryError, HTTPException, Exception), on_error)
-    return Guard(Starlette(routes=routes, exception_handlers=handlers), token)
+    return Guard(metrics.counting(Starlette(routes=routes, exception_handlers=handlers), routes), token)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from mercury_lsp.http import fields, replies
@@ -40,7 +40,12 @@ class FimRequest:
     stop: tuple[str, ...] = ONE_PARAGRAPH
     n: int = 1
     stream: bool = False
-    stream_options: StreamOptions = StreamOptions()
+    stream_options: StreamOptions | None = None
+
+    @property
+    def includes_usage(self) -> bool:
+        """Whether a stream ends with the usage."""
+        return self.stream_options is not None and self.stream_options.include_usage
 
     def gap(self) -> Gap:
         """The gap to fill."""
@@ -63,7 +68,7 @@ def routes(service: Service) -> list[Route]:
 
     async def complete(request: Request) -> Response:
         asked = await fields.read(request, FimRequest)
-        return await answered(request, service, asked.gap(), asked.stream, asked.stream_options.include_usage)
+        return await answered(request, service, asked.gap(), asked.stream, asked.includes_usage)
 
     return [Route("/v1/fim/completions", complete, methods=["POST"])]
 
@@ -82,6 +87,15 @@ async def answered(request: Request, service: Service, gap: Gap, stream: bool, i
 
     piece: Callable[[str], replies.Body] = lambda text: head | {"choices": [_choice(text, None, "delta")]}  # noqa: E731
     return await replies.streamed(request, writing, piece, last, replies.as_event, replies.DONE)
+
+
+async def text_reply(service: Service, text: str, usage: dict[str, Any], stream: bool) -> Response:
+    """The same reply with a text that is known already."""
+    head = {"id": replies.new_id("cmpl"), "object": "text_completion", "created": replies.now()}
+    body = head | {"model": await service.model(), "choices": [_choice(text, "stop", "delta" if stream else "message")]}
+    if not stream:
+        return JSONResponse(body | {"usage": usage})
+    return StreamingResponse(iter((replies.as_event(body), replies.DONE)), media_type="text/event-stream")
 
 
 def _whole(completion: Completion) -> dict[str, Any]:

@@ -3,14 +3,17 @@
 from dataclasses import dataclass
 from typing import Any
 
+from mercury_engine.prompt.budget import NEAR_TOKENS, SEGMENT_TOKENS
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from mercury_lsp import __version__
 from mercury_lsp.http import fields, replies
 from mercury_lsp.http.fim import MAX_CANDIDATES, MAX_TOKENS
 from mercury_lsp.http.gap import Gap, OtherText
-from mercury_lsp.http.service import Completion, Service
+from mercury_lsp.http.service import MAX_AT_ONCE, Completion, Service
+from mercury_lsp.http.templates import taken_apart
 
 DEFAULT_TOKENS = 128
 
@@ -54,6 +57,21 @@ class InfillRequest:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class LlamaRequest:
+    """The fields of `/completion` that are read; the client has put the gap into a template of its own."""
+
+    prompt: str = ""
+    n_predict: int = DEFAULT_TOKENS
+    stop: tuple[str, ...] = ()
+    stream: bool = False
+
+    def gap(self) -> Gap:
+        """The gap to fill."""
+        wanted = self.n_predict if self.n_predict >= 0 else MAX_TOKENS
+        return taken_apart(Gap(self.prompt, max_tokens=min(wanted, MAX_TOKENS), stop=self.stop))
+
+
 def routes(service: Service) -> list[Route]:
     """The routes of this dialect."""
 
@@ -72,10 +90,35 @@ def routes(service: Service) -> list[Route]:
 
         return await replies.whole(request, writing, body)
 
+    async def complete(request: Request) -> Response:
+        asked = await fields.read(request, LlamaRequest)
+        model, writing = await service.model(), service.write(asked.gap())
+        if not asked.stream:
+            return await replies.whole(request, writing, lambda found: _reply(found, found.text, model))
+
+        def piece(text: str) -> replies.Body:
+            return {"index": 0, "content": text, "stop": False}
+
+        def last(completion: Completion) -> list[replies.Body]:
+            return [_reply(completion, "", model)]
+
+        return await replies.streamed(request, writing, piece, last, replies.as_event)
+
+    async def props(request: Request) -> Response:
+        settings = {"n_ctx": NEAR_TOKENS + SEGMENT_TOKENS}
+        about = {"model_path": await service.model(), "total_slots": MAX_AT_ONCE, "build_info": f"v{__version__}"}
+        return JSONResponse(about | {"default_generation_settings": settings, "chat_template": ""})
+
     async def health(request: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
-    return [Route("/infill", infill, methods=["POST"]), Route("/health", health)]
+    return [
+        Route("/infill", infill, methods=["POST"]),
+        Route("/completion", complete, methods=["POST"]),
+        Route("/completions", complete, methods=["POST"]),
+        Route("/props", props),
+        Route("/health", health),
+    ]
 
 
 def _reply(completion: Completion, text: str, model: str) -> dict[str, Any]:

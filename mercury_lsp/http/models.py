@@ -11,8 +11,8 @@ from mercury_lsp.http import replies
 from mercury_lsp.http.fim import MAX_TOKENS
 from mercury_lsp.http.service import Service
 
-KINDS = ("fim",)
-"""Kinds of completions that any model writes."""
+KINDS = ("fim", "edit")
+"""Kinds of completions with a list of their own."""
 
 
 def routes(service: Service) -> list[Route]:

@@ -5,7 +5,7 @@ written in fills of the engine's own length, one after another, so that others g
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Hashable
+from collections.abc import AsyncGenerator, Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Literal
@@ -118,6 +118,8 @@ class Service:
         self._writing: dict[Gap, Writing] = {}
         self._slots: dict[Hashable, Writing] = {}
         self._turns = asyncio.Semaphore(MAX_AT_ONCE)
+        self.note: Callable[[Completion], None] = lambda _: None
+        """Called with each completion that has finished."""
 
     async def engine(self) -> InferenceEngine:
         """The engine, loaded at the first call. Raises what loading it raises."""
@@ -148,6 +150,22 @@ class Service:
             self._slots[slot] = writing
         return writing
 
+    async def compare(self, gap: FillRequest, texts: Sequence[str]) -> tuple[list[float], int]:
+        """How likely each text is in a gap, in nats, and the number of tokens that were seen before it."""
+        await self.engine()
+        control = Control()
+        async with self._turns:
+            read = await self._lease.fill(replace(gap, max_steps=0), control)
+            nats = await self._lease.score(gap, texts, control)
+        if read is None or nats is None:
+            raise no_model()
+        return nats, read.prompt_tokens
+
+    @property
+    def under_way(self) -> int:
+        """Completions that run or wait."""
+        return len(self._writing)
+
     def _forget(self, gap: Gap, slot: Hashable, writing: Writing) -> None:
         self._writing.pop(gap, None)
         if self._slots.get(slot) is writing:
@@ -175,6 +193,7 @@ class Service:
             if not writing.control.cancel.is_set():
                 raise
         completion = draft.completion()
+        self.note(completion)
         writing.grow(completion.text)
         return completion
 
@@ -191,8 +210,13 @@ class Service:
         async with self._turns:
             fill = await self._lease.fill(replace(request, effort=self.settings.effort), control)
         if fill is None:
-            raise ModelError("no model is loaded; run mercury-lsp doctor")
+            raise no_model()
         return fill
+
+
+def no_model() -> ModelError:
+    """There is no engine to ask."""
+    return ModelError("no model is loaded; run mercury-lsp doctor")
 
 
 class _Draft:

@@ -1,0 +1,125 @@
+"""`/v1/apply/completions` of Mercury's API: a snippet that leaves code out is merged into the original, by its lines.
+
+No model is asked: a line of the snippet such as `# ... existing code ...` stands for lines of the original, and the
+lines around it say which.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+
+from mercury_engine.text.lines import lines_of
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from mercury_lsp.http import fields, replies
+from mercury_lsp.http.edits import EditRequest, tagged
+from mercury_lsp.http.errors import ApiError, bad_request
+from mercury_lsp.http.service import Service
+
+MIN_ANCHOR_WORD_CHARS = 3
+"""Letters and digits of a line that is looked for in the original; a bracket stands anywhere."""
+
+LEAST_ALIKE = 0.6
+"""Share of two lines beside an anchor that is the same, from which on one is a version of the other."""
+
+MAX_LINES = 5_000
+
+_LEFT_OUT = re.compile(r"\W*(?:\.\.\.|…)\s*(?:(?:existing|rest|unchanged|remaining|other)\b.*|\W*)", re.IGNORECASE)
+
+
+def routes(service: Service) -> list[Route]:
+    """The routes of this dialect."""
+
+    async def apply(request: Request) -> Response:
+        asked = await fields.read(request, EditRequest)
+        original, snippet = tagged(asked.text, "original_code"), tagged(asked.text, "update_snippet")
+        if original is None or snippet is None:
+            raise bad_request("the message has no <|original_code|> or no <|update_snippet|>", "messages")
+        if original.count("\n") + snippet.count("\n") > MAX_LINES:
+            raise bad_request(f"the original and the snippet have more than {MAX_LINES:,} lines", "messages")
+        text = merged(original, snippet)
+        if text is None:
+            raise ApiError(422, "the snippet's lines are not in the original; send more of the lines around a change")
+        head = {"id": replies.new_id("apply"), "created": replies.now(), "model": await service.model()}
+        message, usage = {"role": "assistant", "content": text}, replies.usage_of(0, 0, 0)
+        if not asked.stream:
+            choice = {"index": 0, "message": message, "finish_reason": "stop"}
+            return JSONResponse(head | {"object": "chat.completion", "choices": [choice], "usage": usage})
+        choice = {"index": 0, "delta": message, "finish_reason": "stop"}
+        event = replies.as_event(head | {"object": "chat.completion.chunk", "choices": [choice]})
+        return StreamingResponse(iter((event, replies.DONE)), media_type="text/event-stream")
+
+    return [Route("/v1/apply/completions", apply, methods=["POST"])]
+
+
+def merged(original: str, snippet: str) -> str | None:
+    """The original with the snippet's lines in place of its own; None if it is not plain where they belong."""
+    old, new = lines_of(original), lines_of(snippet)
+    parts: list[list[str]] = [[]]
+    for line in new:
+        if _LEFT_OUT.fullmatch(line.strip()):
+            parts.append([])
+        else:
+            parts[-1].append(line)
+    if len(parts) == 1:  # the whole file, or a part that says nothing of what is around it
+        is_whole = _ends(old) == _ends(new)
+        parts = parts if is_whole else [[], *parts, []]
+    text, position = list[str](), 0
+    for number, part in enumerate(parts):
+        is_first, is_last = number == 0, number == len(parts) - 1
+        if not any(line.strip() for line in part):
+            continue
+        span = (position, len(old)) if is_first and is_last else _span(old[position:], part)
+        if span is None:
+            return None
+        start, end = (each + position * (not (is_first and is_last)) for each in span)
+        start, end = 0 if is_first else start, len(old) if is_last else end
+        text += [*old[position:start], *part]
+        position = end
+    text += old[position:]
+    return "".join(text)
+
+
+def _ends(lines: Sequence[str]) -> tuple[str, str] | None:
+    """The first and the last line that are not blank."""
+    written = [line.strip() for line in lines if line.strip()]
+    return (written[0], written[-1]) if written else None
+
+
+def _span(old: Sequence[str], part: Sequence[str]) -> tuple[int, int] | None:
+    """The lines of the original that a part of the snippet stands for; None if none of its lines is there."""
+    matcher = SequenceMatcher(None, _anchors(old, "old"), _anchors(part, "new"), autojunk=False)
+    blocks = [block for block in matcher.get_matching_blocks() if block.size]
+    if not blocks:
+        return None
+    start, first = blocks[0].a, blocks[0].b
+    end, last = blocks[-1].a + blocks[-1].size, blocks[-1].b + blocks[-1].size
+    while start and first and _is_version(old[start - 1], part[first - 1]):
+        start, first = start - 1, first - 1
+    while end < len(old) and last < len(part) and _is_version(old[end], part[last]):
+        end, last = end + 1, last + 1
+    if last < len(part) and _indent(part[last]) > _indent(part[last - 1]):  # the new body of a block
+        body = next((at for at in range(end, len(old)) if _indent(old[at]) < _indent(part[last])), len(old))
+        end = max(end, len("".join(old[:body]).rstrip().splitlines()))
+    return start, end
+
+
+def _is_version(old: str, new: str) -> bool:
+    """Whether one line is the other, changed in a part."""
+    return old.strip() == new.strip() or SequenceMatcher(None, old, new).ratio() >= LEAST_ALIKE
+
+
+def _indent(line: str) -> float:
+    """Width of the blanks before a line; a blank line is in every block."""
+    return len(line) - len(line.lstrip()) if line.strip() else math.inf
+
+
+def _anchors(lines: Sequence[str], side: str) -> list[str]:
+    """The lines to compare; those that could stand anywhere are made different from all others."""
+    return [
+        line.strip() if sum(map(str.isalnum, line)) >= MIN_ANCHOR_WORD_CHARS else f"{side} {number}\n"
+        for number, line in enumerate(lines)
+    ]

@@ -1,0 +1,70 @@
+"""`/metrics` for Prometheus: requests by route and status, their time, and tokens; figures, never text."""
+
+from collections.abc import Sequence
+from time import perf_counter
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from mercury_lsp.http.service import Completion, Service
+
+BUCKETS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+
+
+class Metrics:
+    """The counters of one server."""
+
+    def __init__(self, service: Service):
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "mercury_http_requests", "Requests answered", ["route", "status"], registry=self._registry
+        )
+        self._seconds = Histogram(
+            "mercury_http_request_seconds",
+            "Time until a reply was sent whole",
+            ["route"],
+            buckets=BUCKETS,
+            registry=self._registry,
+        )
+        tokens = Counter("mercury_http_tokens", "Tokens", ["kind"], registry=self._registry)
+        self._read, self._cached, self._written = (tokens.labels(kind) for kind in ("read", "cached", "written"))
+        under_way = Gauge("mercury_http_completions_under_way", "Completions that run or wait", registry=self._registry)
+        under_way.set_function(lambda: service.under_way)
+        service.note = self._note
+
+    def _note(self, completion: Completion) -> None:
+        self._read.inc(completion.prompt_tokens - completion.cached_tokens)
+        self._cached.inc(completion.cached_tokens)
+        self._written.inc(completion.completion_tokens)
+
+    def route(self) -> Route:
+        """The route that shows them."""
+
+        async def show(request: Request) -> Response:
+            return Response(generate_latest(self._registry), media_type=CONTENT_TYPE_LATEST)
+
+        return Route("/metrics", show)
+
+    def counting(self, app: ASGIApp, routes: Sequence[Route]) -> ASGIApp:
+        """The application, with the requests to its routes counted."""
+        paths = {route.endpoint: route.path for route in routes}
+
+        async def counted(scope: Scope, receive: Receive, send: Send) -> None:
+            started, status = perf_counter(), "499"
+
+            async def noting(message: Message) -> None:
+                nonlocal status
+                status = str(message.get("status", status))
+                await send(message)
+
+            try:
+                await app(scope, receive, noting)
+            finally:
+                route = paths.get(scope["endpoint"], "other") if "endpoint" in scope else "other"
+                self._requests.labels(route, status).inc()
+                self._seconds.labels(route).observe(perf_counter() - started)
+
+        return counted

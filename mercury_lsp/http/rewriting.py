@@ -1,0 +1,132 @@
+"""Lines that the next-edit engine rewrites for clients that send a document with a region and recent edits."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from threading import Event
+from typing import Any
+
+from mercury_engine.api import MAX_REGION_LINES, Control, EditHunk, Rewrite, RewriteRequest
+
+from mercury_lsp.completion.next_edits.places import Place
+from mercury_lsp.completion.next_edits.region_edits import MIN_PROBABILITY
+from mercury_lsp.completion.next_edits.rewriting import DEADLINE_MS, RewrittenLines, rewrite_region
+from mercury_lsp.documents.document import Document, Snapshot
+from mercury_lsp.documents.languages import language_of
+from mercury_lsp.documents.redaction import change_without_secrets
+from mercury_lsp.http import replies
+from mercury_lsp.http.errors import ApiError
+from mercury_lsp.http.service import Service
+
+LINES_ABOVE_CURSOR = 8
+"""Lines above the cursor that are rewritten where a region is longer than the engine takes."""
+
+MAX_HUNKS = 16
+
+_FILE = re.compile(r"^(?:\+\+\+ (?:b/)?|File: )(.*?)(?:\t.*)?$")
+_HEAD = re.compile(r"^@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+
+
+@dataclass(frozen=True, slots=True)
+class EditedDocument:
+    """A document, the region that may change, and what the user changed before."""
+
+    text: str
+    start: int
+    end: int
+    """The region [start, end), by characters."""
+    path: str = ""
+    cursor: int | None = None
+    """A character of the text."""
+    history: tuple[EditHunk, ...] = ()
+    """Oldest first."""
+
+    def snapshot(self) -> Snapshot:
+        """The document as the engine's host has it."""
+        return Document("untitled:", language_of(self.path), 0, self.text).snapshot()
+
+    def region(self, snapshot: Snapshot) -> Place:
+        """The region's whole lines; those around the cursor, if they are too many."""
+        line_of = snapshot.source.line_of
+        first, last = line_of(self.start), line_of(max(self.start, self.end - 1))
+        line = line_of(self.start if self.cursor is None else self.cursor)
+        if last - first >= MAX_REGION_LINES:
+            first = max(first, min(line - LINES_ABOVE_CURSOR, last + 1 - MAX_REGION_LINES))
+        end = min(last + 1, first + MAX_REGION_LINES)
+        return Place(snapshot, self.path, line, first, end, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenRegion:
+    """What the model would change, from the top down."""
+
+    changes: tuple[RewrittenLines, ...]
+    tokens_read: int
+    steps: int
+    """Forward passes."""
+
+    @property
+    def usage(self) -> dict[str, Any]:
+        """What a client is told; the passes stand for the tokens, which are not counted."""
+        return replies.usage_of(self.tokens_read, 0, self.steps)
+
+
+async def rewritten(service: Service, asked: EditedDocument) -> RewrittenRegion:
+    """The region rewritten. Raises ApiError if no model here rewrites, and what the engine raises."""
+    await service.engine()
+    if not service.edits.can_rewrite:
+        raise ApiError(501, "this model makes no edits; run mercury-lsp models add qwen2.5-coder-0.5b", "model")
+    region, answers = asked.region(asked.snapshot()), list[Rewrite]()
+
+    async def rewrite(request: RewriteRequest, control: Control) -> Rewrite | None:
+        found = await service.edits.rewrite(request, control)
+        answers.extend(() if found is None else (found,))
+        return found
+
+    cancel = Event()
+    try:
+        found = await rewrite_region(rewrite, region, asked.history, MIN_PROBABILITY, DEADLINE_MS, cancel)
+    finally:
+        cancel.set()
+    changes = tuple(hunk for hunk in found or () if hunk.probability >= MIN_PROBABILITY)
+    return RewrittenRegion(changes, sum(each.tokens_read for each in answers), sum(each.steps for each in answers))
+
+
+def applied(text: str, start: int, end: int, changes: Sequence[RewrittenLines]) -> str:
+    """The part [start, end) of a text after changes inside it."""
+    for change in reversed(changes):
+        text = text[: change.start] + change.text + text[change.end :]
+        end += len(change.text) - (change.end - change.start)
+    return text[start:end]
+
+
+def read_diff(diff: str, path: str) -> tuple[EditHunk, ...]:
+    """The hunks of unified diffs, without secrets; those of the file at `path` count as the document's own."""
+    return tuple(_clean(each) for each in _hunks(diff, path))[-MAX_HUNKS:]
+
+
+def _hunks(diff: str, path: str) -> Iterator[EditHunk]:
+    other: str | None = None
+    number, removed, inserted = 0, list[str](), list[str]()
+    for line in (*diff.splitlines(), "@@"):
+        mark, rest = line[:1], line[1:] + "\n"
+        if named := _FILE.match(line):
+            other = None if named[1] in ("", path) or path.endswith("/" + named[1]) else named[1]
+        elif line.startswith("--- ") and not (removed or inserted):
+            continue
+        elif mark == "-":
+            removed.append(rest)
+        elif mark == "+":
+            inserted.append(rest)
+        else:
+            if removed or inserted:
+                yield EditHunk(0, "".join(removed), "".join(inserted), other, number)
+                number += len(inserted)
+            removed, inserted = [], []
+            head = _HEAD.match(line)
+            number = int(head[1]) - 1 if head else number + 1
+
+
+def _clean(hunk: EditHunk) -> EditHunk:
+    removed, inserted = change_without_secrets(hunk.removed, hunk.inserted, language_of(hunk.path or ""), "", "")
+    return EditHunk(0, removed, inserted, hunk.path, hunk.line)

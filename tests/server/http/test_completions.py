@@ -1,0 +1,151 @@
+"""`/v1/completions` with its detections, Tabby, llama.cpp's `/completion`, Ollama, and the figures of all."""
+
+from typing import Any
+
+import openai
+import pytest
+
+from mercury_lsp.http.gap import Gap, OtherText
+from mercury_lsp.http.templates import taken_apart
+from tests.support.http_server import Scripted, served
+
+
+async def test_the_openai_package_gets_a_completion_and_a_stream():
+    async with served() as server, openai.AsyncOpenAI(api_key="any", base_url=f"{server.url}/v1") as client:
+        whole = await client.completions.create(
+            model="qwen", prompt="x = ", suffix="\ny", max_tokens=9, temperature=0.2
+        )
+        assert (whole.choices[0].text, whole.choices[0].finish_reason) == ("suggested", "stop")
+        assert whole.usage is not None and whole.usage.total_tokens == 10
+        stream = await client.completions.create(model="qwen", prompt="x = ", suffix="\nz", stream=True, n=1)
+        assert "".join([chunk.choices[0].text async for chunk in stream]) == "suggested"
+        assert server.engine.asked[0].max_slots == 9
+
+
+QWEN = "<|repo_name|>shop\n<|file_sep|>shapes.py\ndef area(): ...\n<|file_sep|>main.py\n"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "path", "others"),
+    [
+        ("<|fim_prefix|>x = <|fim_suffix|>\ny = 1<|fim_middle|>", "", ()),
+        (
+            f"{QWEN}<|fim_prefix|>x = <|fim_suffix|>\ny = 1<|fim_middle|>",
+            "main.py",
+            (OtherText("def area(): ...\n", "shapes.py"),),
+        ),
+        ("<fim_prefix>x = <fim_suffix>\ny = 1<fim_middle>", "", ()),
+        ("<|fim▁begin|>x = <|fim▁hole|>\ny = 1<|fim▁end|>", "", ()),
+        ("<｜fim▁begin｜>x = <｜fim▁hole｜>\ny = 1<｜fim▁end｜>", "", ()),
+        ("<PRE> x =  <SUF>\ny = 1 <MID>", "", ()),
+        ("[SUFFIX]\ny = 1[PREFIX]x = ", "", ()),
+    ],
+)
+def test_a_template_that_the_client_filled_is_taken_apart(prompt: str, path: str, others: tuple[OtherText, ...]):
+    assert taken_apart(Gap(prompt)) == Gap("x = ", "\ny = 1", path, others=others)
+
+
+@pytest.mark.parametrize(
+    "prompt", ["x = <|fim_suffix|>", "<|fim_prefix|>x = ", "say <|fim_middle|>", "", "<|fim_prefix|>a<|fim_middle|>"]
+)
+def test_text_that_only_spells_a_marker_stays_as_it_is(prompt: str):
+    assert taken_apart(Gap(prompt)) == Gap(prompt)
+
+
+async def test_what_zed_and_cursortab_send_is_answered():
+    zed = {
+        "model": "qwen2.5-coder",
+        "prompt": "<|fim_prefix|>x = <|fim_suffix|>\ny = 1<|fim_middle|>",
+        "max_tokens": 256,
+        "stop": ["<|endoftext|>", "<|fim_prefix|>"],
+        "temperature": None,
+        "environment": None,
+    }
+    cursortab = {"prompt": ["x = "], "suffix": ")", "n": 1, "echo": False, "top_k": 40, "stream": False}
+    async with served() as server:
+        for body in (zed, cursortab):
+            found = await server.json("/v1/completions", body)
+            assert found["id"] and found["choices"][0]["text"] == "suggested"
+        assert (await server.post("/v1/completions", {"prompt": ["a", "b"]})).json()["error"]["param"] == "prompt"
+
+
+TABBY = {
+    "language": "python",
+    "segments": {
+        "prefix": "x = ",
+        "suffix": "\ny = 1\n",
+        "filepath": "main.py",
+        "git_url": None,
+        "declarations": [{"filepath": "shapes.py", "body": "def area(): ...\n"}],
+        "relevant_snippets_from_changed_files": [
+            {"filepath": "b.py", "body": "b = 1\n", "score": 0.9},
+            {"filepath": "a.py", "body": "a = 1\n", "score": 0.1},
+        ],
+        "clipboard": "text",
+    },
+    "user": "somebody",
+    "temperature": 0.1,
+    "mode": "standard",
+}
+
+
+async def test_tabbys_segments_are_told_from_openais_prompt():
+    async with served() as server:
+        found = await server.json("/v1/completions", TABBY)
+        [asked] = server.engine.asked
+        assert found["choices"] == [{"index": 0, "text": "suggested"}] and found["id"] and found["mode"] == "standard"
+        for path in ("/v1/health", "/v1beta/server_setting"):
+            assert (await server.client.get(path)).status_code == 200
+        assert (await server.post("/v1/health", {})).json()["model"] == "fake"
+        assert (await server.post("/v1/events", {"type": "view"})).status_code == 200
+    shown = "".join(asked.far)
+    assert shown == "# a.py\na = 1\n# b.py\nb = 1\n# shapes.py\ndef area(): ...\n# path: main.py\n"
+
+
+async def test_llamas_completion_streams_what_continue_puts_into_a_template():
+    body = {"prompt": "<fim_prefix>x = <fim_suffix>)<fim_middle>", "n_predict": 20, "stream": True}
+    async with served() as server:
+        events = await server.events("/completion", body)
+        whole = await server.json("/completion", body | {"stream": False})
+        props = (await server.client.get("/props")).json()
+    assert [event["content"] for event in events] == ["suggested", ""] and events[-1]["stop"] is True
+    assert whole["content"] == "suggested" and whole["timings"]["predicted_n"] == 2
+    assert props["default_generation_settings"]["n_ctx"] > 1000
+
+
+async def test_ollamas_clients_find_a_model_that_takes_a_suffix():
+    body = {"model": "any", "prompt": "x = ", "suffix": ")", "options": {"num_predict": 30, "temperature": 0.2}}
+    async with served() as server:
+        lines = await server.events("/api/generate", body | {"keep_alive": 1800, "raw": True})
+        whole = await server.json("/api/generate", body | {"stream": False})
+        assert ".Suffix" in (await server.json("/api/show", {"model": "any"}))["template"]
+        [model] = (await server.client.get("/api/tags")).json()["models"]
+    assert [(line["response"], line["done"]) for line in lines] == [("suggested", False), ("", True)]
+    assert (whole["response"], whole["done"], whole["eval_count"]) == ("suggested", True, 2)
+    assert whole["created_at"] and model["name"] == "fake"
+
+
+async def test_an_error_inside_a_stream_is_an_event():
+    class Failing(Scripted):
+        def fill(self, request: Any) -> Any:
+            if "one" in request.near:
+                raise RuntimeError("no")
+            return super().fill(request)
+
+    async with served(Failing({"= ": "one"})) as server:
+        events = await server.events("/v1/completions", {"prompt": "x = ", "stream": True})
+    assert events[0]["choices"][0]["text"] == "one" and events[-2]["error"]["type"] == "server_error"
+
+
+async def test_prometheus_sees_requests_by_route_and_tokens_and_no_text():
+    async with served() as server:
+        await server.json("/v1/completions", {"prompt": "x = ", "suffix": ")"})
+        await server.post("/v1/completions", {"prompt": 1})
+        await server.client.get("/v1/models/one/two")
+        await server.client.get("/secret/path")
+        text = (await server.client.get("/metrics")).text
+    assert 'mercury_http_requests_total{route="/v1/completions",status="200"} 1.0' in text
+    assert 'mercury_http_requests_total{route="/v1/completions",status="400"} 1.0' in text
+    assert 'mercury_http_requests_total{route="other",status="404"} 1.0' in text
+    assert 'mercury_http_tokens_total{kind="cached"} 5.0' in text and 'kind="written"} 2.0' in text
+    assert "secret" not in text and "one/two" not in text

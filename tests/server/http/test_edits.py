@@ -1,0 +1,226 @@
+"""Edits, merges and decisions: Mercury's routes by its SDK, Sweep's plugins and prompt, Tabby's next edit."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from inceptionai import AsyncInception
+from mercury_engine.api import Answer, Control, RegionHunk, Request, Rewrite, RewriteRequest
+
+from mercury_lsp.http.apply import merged
+from mercury_lsp.http.edits import edited_document
+from mercury_lsp.http.rewriting import read_diff
+from tests.support.http_server import Scripted, Served, served
+
+
+class Editing(Scripted):
+    """Renames `old` to `new` in a region."""
+
+    edit_format = "mercury"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.regions: list[RewriteRequest] = []
+
+    async def answer(self, request: Request, control: Control | None = None) -> Answer:
+        if not isinstance(request, RewriteRequest):
+            return await super().answer(request, control)
+        self.regions.append(request)
+        lines = request.text.splitlines(keepends=True)
+        hunks = [
+            RegionHunk(at, at + 1, line.replace("old", "new"), 0.9, 0.1)
+            for at, line in enumerate(lines)
+            if "old" in line
+        ]
+        text = request.text.replace("old", "new")
+        return Rewrite(text, 0.9, 0.9, steps=4, elapsed=0.0, is_finished=True, tokens_read=20, hunks=tuple(hunks))
+
+
+DIFF = "--- a/main.py\n+++ b/main.py\n@@ -1,2 +1,2 @@\n-x = old(1)\n+x = new(1)\n y = 2\n"
+
+INSIDE = (
+    "<|recently_viewed_code_snippets|>\n<|/recently_viewed_code_snippets|>\n\n"
+    "<|current_file_content|>\ncurrent_file_path: main.py\nx = new(1)\ny = 2\n<|code_to_edit|>\nz = old(<|cursor|>3)\n"
+    "<|/code_to_edit|>\nlast = 4\n<|/current_file_content|>\n\n"
+    f"<|edit_diff_history|>\n{DIFF}<|/edit_diff_history|>"
+)
+
+BESIDE = (
+    f"<|edit_diff_history|>\n{DIFF}<|/edit_diff_history|>\n"
+    "<|current_file_content|>\ncurrent_file_path: main.py\nx = new(1)\ny = 2\nz = old(3)\nlast = 4\n"
+    "<|/current_file_content|>\n"
+    "<|code_to_edit|>\nz = old(<|cursor|>3)\n<|/code_to_edit|>\n"
+)
+
+
+def inception(server: Served) -> AsyncInception:
+    return AsyncInception(api_key="any", base_url=server.url, max_retries=0)
+
+
+@pytest.mark.parametrize("prompt", [INSIDE, BESIDE], ids=["inside", "beside"])
+async def test_the_sdk_gets_the_region_as_it_should_be(prompt: str):
+    async with served(Editing()) as server:
+        found = await inception(server).edit.completions.create(
+            model="mercury-edit", messages=[{"role": "user", "content": prompt}]
+        )
+        [asked] = server.engine.regions
+    assert found.choices[0].message.content == "z = new(3)\n"
+    assert found.usage.prompt_tokens == 20
+    assert (asked.text, "".join(asked.far) + asked.near, "".join(asked.suffix)) == (
+        "z = old(3)\n",
+        "# path: main.py\nx = new(1)\ny = 2\n",
+        "last = 4\n",
+    )
+    assert asked.cursor == len("z = old(3)") or asked.cursor is not None
+    [hunk] = asked.history
+    assert (hunk.removed, hunk.inserted, hunk.path, hunk.line) == ("x = old(1)\n", "x = new(1)\n", None, 0)
+
+
+async def test_continue_gets_its_fence_in_the_stream():
+    async with served(Editing()) as server:
+        events = await server.events(
+            "/v1/edit/completions", {"messages": [{"role": "user", "content": INSIDE}], "stream": True}
+        )
+    text = "".join(event["choices"][0]["delta"].get("content", "") for event in events[:-1])
+    assert text[text.index("```\n") + 4 : text.rindex("\n\n```")] == "z = new(3)\n" and events[-1] == "[DONE]"
+
+
+async def test_a_long_region_is_rewritten_around_the_cursor_and_returned_whole():
+    lines = [f"a{number} = old\n" for number in range(60)]
+    region = "".join((*lines[:30], "<|cursor|>", *lines[30:]))
+    prompt = (
+        f"<|current_file_content|>\ncurrent_file_path: a.py\n{''.join(lines)}<|/current_file_content|>\n"
+        f"<|code_to_edit|>\n{region}<|/code_to_edit|>\n"
+    )
+    async with served(Editing()) as server:
+        found = await server.json(
+            "/v1/edit/completions", {"messages": [{"content": [{"type": "text", "text": prompt}]}]}
+        )
+        [asked] = server.engine.regions
+    text = found["choices"][0]["message"]["content"].splitlines()
+    assert len(text) == 60 and asked.text.count("\n") == 24
+    assert [number for number, line in enumerate(text) if "new" in line] == [*range(22, 46)]
+
+
+async def test_a_model_that_makes_no_edits_says_which_one_does():
+    async with served() as server:
+        reply = await server.post("/v1/edit/completions", {"messages": [{"content": INSIDE}]})
+        assert reply.status_code == 501 and "models add" in reply.json()["error"]["message"]
+        for body in ({}, {"messages": []}, {"messages": [{"content": "plain"}]}, {"messages": [{"content": 1}]}):
+            assert (await server.post("/v1/edit/completions", body)).status_code == 400
+
+
+def test_secrets_are_cut_from_the_history_and_a_secret_region_is_left_alone():
+    key = 'API_KEY = "sk-proj-Qh3vTz81LkXw92MnBv74RtYu"'
+    [first, second] = read_diff(f"@@ -1 +1 @@\n-{key}\n+x = 1\n@@ -9 +9 @@\n-a\n+b\n", "main.py")
+    assert "sk-proj" not in str(first) and (second.removed, second.inserted, second.line) == ("a\n", "b\n", 8)
+
+
+async def test_sweeps_plugins_get_the_first_edit_in_utf16_units():
+    contents = "e = '𝒆'\nx = new(1)\ny = old(2)\n"
+    body = {
+        "file_path": "main.py",
+        "file_contents": contents,
+        "original_file_contents": "",
+        "recent_changes": "File: main.py\n@@ -2,1 +2,1 @@\n-x = old(1)\n+x = new(1)\n",
+        "cursor_position": 12,
+        "file_chunks": [],
+        "recent_user_actions": [{"action_type": "INSERT", "line_number": 1}],
+    }
+    async with served(Editing()) as server:
+        reply = await server.post("/backend/next_edit_autocomplete", body)
+        [asked] = server.engine.regions
+        silent = await server.post("/backend/next_edit_autocomplete", body | {"file_contents": "x = 1\n"})
+    [line] = [json.loads(each) for each in reply.text.splitlines()]
+    start = len("e = '𝒆'\nx = new(1)\n".encode("utf-16-le")) // 2
+    assert (line["start_index"], line["end_index"], line["completion"]) == (start, start + 11, "y = new(2)\n")
+    assert line["completions"][0]["completion"] == line["completion"] and line["autocomplete_id"]
+    assert [(each.removed, each.path) for each in asked.history] == [("x = old(1)\n", None)] and silent.text == ""
+
+
+async def test_sweeps_prompt_is_taken_apart_and_answered_after_its_prefill():
+    prompt = (
+        "<|file_sep|>main.py.diff\noriginal:\nx = old(1)\nupdated:\nx = new(1)\n"
+        "<|file_sep|>original/main.py:3:4\ny = old(2)\nz = 3\n"
+        "<|file_sep|>current/main.py:3:4\ny = old(<|cursor|>2)\nz = 3\n"
+        "<|file_sep|>updated/main.py:3:4\ny = "
+    )
+    async with served(Editing()) as server:
+        found = await server.json("/v1/completions", {"model": "sweep-next-edit", "prompt": prompt})
+        [asked] = server.engine.regions
+    assert found["choices"][0]["text"] == "new(2)\nz = 3\n"
+    assert [(each.removed, each.inserted, each.path) for each in asked.history] == [
+        ("x = old(1)\n", "x = new(1)\n", None)
+    ]
+
+
+async def test_tabbys_next_edit_mode_rewrites_the_current_version():
+    history = {"original_code": "", "edits_diff": DIFF, "current_version": "y = old(2)\n"}
+    body = {"mode": "next_edit_suggestion", "segments": {"prefix": "", "edit_history": history, "filepath": "main.py"}}
+    async with served(Editing()) as server:
+        found = await server.json("/v1/completions", body)
+    assert (found["choices"][0]["text"], found["mode"]) == ("y = new(2)\n", "next_edit_suggestion")
+
+
+ORIGINAL = "import os\n\n\ndef one():\n    return 1\n\n\ndef two():\n    return 2\n\n\ndef three():\n    return 3\n"
+
+
+@pytest.mark.parametrize(
+    ("snippet", "changed"),
+    [
+        (
+            "# ... existing code ...\ndef two():\n    return 22\n# ... existing code ...\n",
+            ("return 2\n", "return 22\n"),
+        ),
+        ("def two():\n    value = 22\n    return value\n", ("    return 2\n", "    value = 22\n    return value\n")),
+        ("import os\nimport re\n# ... rest of code\n", ("import os\n", "import os\nimport re\n")),
+        (
+            "    # ...\n    return 3\n\n\ndef four():\n    return 4\n",
+            ("return 3\n", "return 3\n\n\ndef four():\n    return 4\n"),
+        ),
+        ("// ... existing code ...\ndef three():\n    return 33\n", ("return 3\n", "return 33\n")),
+        (ORIGINAL.replace("1", "11"), ("return 1\n", "return 11\n")),
+    ],
+)
+def test_a_snippet_is_merged_where_its_lines_stand(snippet: str, changed: tuple[str, str]):
+    assert merged(ORIGINAL, snippet) == ORIGINAL.replace(*changed)
+
+
+def test_a_snippet_without_a_line_of_the_original_is_not_guessed():
+    assert merged(ORIGINAL, "# ... existing code ...\nclass Other:\n    pass\n# ... existing code ...\n") is None
+
+
+async def test_apply_answers_as_a_chat():
+    prompt = f"<|original_code|>\n{ORIGINAL}<|/original_code|>\n"
+    prompt += "<|update_snippet|>\ndef two():\n    return 22\n<|/update_snippet|>"
+    async with served() as server:
+        body = {"messages": [{"role": "user", "content": prompt}]}
+        whole = await server.json("/v1/apply/completions", body)
+        events = await server.events("/v1/apply/completions", body | {"stream": True})
+        other = prompt.replace("def two():\n    return 22", "class Other:\n    pass")
+        bad = await server.post("/v1/apply/completions", {"messages": [{"content": other}]})
+    expected = ORIGINAL.replace("return 2\n", "return 22\n")
+    assert whole["choices"][0]["message"]["content"] == events[0]["choices"][0]["delta"]["content"] == expected
+    assert bad.status_code == 422
+
+
+async def test_the_sdk_gets_decisions_by_likelihood():
+    questions = {
+        "urgent": {"type": "noul", "instructions": "Is it urgent?"},
+        "team": {"type": "choice", "criteria": {"billing": "money", "support": None}},
+        "mood": {"type": "score", "criteria": ["angry", {"text": "calm"}, "happy"]},
+    }
+    async with served() as server:
+        found = await inception(server).decisions.create(model="decide", state={"mail": "hello"}, questions=questions)
+        for wrong in ({}, {"questions": {}}, {"questions": {"a": {"type": "choice", "criteria": {}}}}):
+            assert (await server.post("/v1/decisions", wrong)).status_code == 400
+    urgent, team, mood = (found.answers[name] for name in questions)
+    assert urgent.noul > 0.5  # the fake engine prefers the longer text
+    assert team.choice == "billing" and sum(team.probabilities.values()) == pytest.approx(1)
+    assert mood.score == pytest.approx(1) and mood.legend["1"] == {"text": "calm"}
+    assert found.usage.input_tokens == 24
+
+
+def test_text_that_spells_a_mark_after_the_region_is_kept():
+    document = edited_document(INSIDE.replace("last = 4\n", "last = '<|cursor|>'\n"))
+    assert document.text.endswith("last = '<|cursor|>'\n") and replace(document).cursor is not None
