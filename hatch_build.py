@@ -1,5 +1,6 @@
-"""Compiles the C kernels while the package is being installed or made into a wheel."""
+"""Compiles the C kernels while the package is being installed or made into a wheel, and writes its description."""
 
+import re
 import sys
 from functools import cached_property
 from importlib import import_module
@@ -9,12 +10,30 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.builders.macos import process_macos_plat_tag
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 from packaging.tags import sys_tags
 
 KERNELS = "mercury_kernels/cpu"
 
 ZIG = "ziglang==0.17.1"
 """Brought for the build only, 400 MB, where there is no C compiler."""
+
+REPOSITORY = "https://github.com/mercury-lsp/mercury-lsp"
+
+
+def with_whole_links(markdown: str) -> str:
+    """The text with links and pictures of the repository that work outside of it, too."""
+    pictures = re.sub(r"(!\[[^\]]*\]\()(?!https?:)", rf"\1{REPOSITORY}/raw/main/", markdown)
+    return re.sub(r"(?<!!)(\[[^\]]*\]\()(?!https?:|#)", rf"\1{REPOSITORY}/blob/main/", pictures)
+
+
+class Readme(MetadataHookInterface):
+    """The README, as an index of packages can show it."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Set the long description."""
+        text = Path(self.root, "README.md").read_text("utf-8")
+        metadata["readme"] = {"content-type": "text/markdown", "text": with_whole_links(text)}
 
 
 def platform_tag() -> str:

@@ -171,3 +171,12 @@ def test_the_package_asks_for_zig_exactly_without_a_compiler(tmp_path, script, a
     assert [line.partition("==")[0] for line in ran.stdout.split()] == asked, ran.stderr
     if asked:
         assert ran.stdout.strip() in (ROOT / "constraints.txt").read_text().splitlines()
+
+
+def test_links_and_pictures_of_the_readme_work_on_the_page_of_an_index():
+    pytest.importorskip("hatchling")
+    made = runpy.run_path(str(ROOT / "hatch_build.py"))
+    text = made["with_whole_links"]("![a](docs/a.svg) [b](docs/b.md#c) [d](https://e.org) [f](#g)")
+    site = made["REPOSITORY"]
+    assert text == f"![a]({site}/raw/main/docs/a.svg) [b]({site}/blob/main/docs/b.md#c) [d](https://e.org) [f](#g)"
+    assert "](docs/" not in made["with_whole_links"]((ROOT / "README.md").read_text("utf-8"))
