@@ -144,7 +144,7 @@ def opened(server: Sequence[str], source: Path, text: str, columns: int = COLUMN
 
 def press(keys: Sequence[str]) -> None:
     for each in keys:
-        tmux("send-keys", *([] if each == "Escape" or each.startswith("M-") else ["-l"]), each)
+        tmux("send-keys", *([] if each in ("Escape", "Tab") else ["-l"]), each)
         time.sleep(0.2)  # Escape and a key at once would be the key with Alt
 
 
@@ -178,7 +178,7 @@ def frames(film: Film) -> Iterator[Image.Image]:
         wait_for("a next edit", lambda now: now[0] == "drawn")
         yield shoot(film)
         before = title()[1:]
-        press(["M-n"])
+        press(["Tab"])
         wait_for("another place or text", lambda now, before=before: now[1:] != before)
     yield shoot(film)
 
