@@ -27,7 +27,7 @@ from mercury_engine.errors import MercuryError  # noqa: E402
 from mercury_engine.kv_cache.two_sided import TwoSides  # noqa: E402
 from mercury_engine.loading import ModelParts  # noqa: E402
 from mercury_engine.models import batching  # noqa: E402
-from mercury_engine.models.network import FullAttention  # noqa: E402
+from mercury_engine.models.network import MaskedAttention  # noqa: E402
 from mercury_lab.evaluation import suite  # noqa: E402
 from mercury_lab.evaluation.gaps import held_out_files  # noqa: E402
 from on_all import options as options_of_all  # noqa: E402
@@ -69,9 +69,9 @@ def main() -> int:
 def stand_in(parts: ModelParts) -> ModelParts:
     """The parts of a masked model: the model's own, or a causal one's weights under full attention."""
     config = parts.reader.config
-    if config.full_attention is None:
-        attention = FullAttention("stand-in", parts.tokenizer.start_id, shifted=True)
-        parts.reader.config = replace(config, kind="masked", full_attention=attention)
+    if config.masked_attention is None:
+        attention = MaskedAttention("stand-in", parts.tokenizer.start_id, shifted=True)
+        parts.reader.config = replace(config, kind="masked", masked_attention=attention)
     return replace(parts, options=DiffusionOptions(), markers=None)
 
 

@@ -21,11 +21,13 @@ def decoder_of(parts: ModelParts, contexts: ContextReader, rules: GapRules | Non
     """The decoder of a model; `rules`: others than the model's own."""
     has_markers = parts.markers is not None
     rules = rules or GapRules(parts.tokenizer, parts.reader.config, parts.calibration, has_markers)
-    if parts.reader.config.full_attention is not None:
-        from mercury_engine.decoding.diffusion.full_attention import FullAttentionDecoder  # 13 ms, for few models
+    if (attention := parts.reader.config.masked_attention) is not None:
+        from mercury_engine.decoding.diffusion.block_causal import BlockCausalDecoder  # 13 ms, for few models
+        from mercury_engine.decoding.diffusion.full_attention import FullAttentionDecoder
 
         assert isinstance(parts.options, DiffusionOptions)
-        return FullAttentionDecoder(parts.reader, contexts, rules, parts.options)
+        kind = FullAttentionDecoder if attention.block is None else BlockCausalDecoder
+        return kind(parts.reader, contexts, rules, parts.options)
     if parts.denoiser is None:
         return _autoregressive(parts, contexts, rules)
     return _diffusion(parts, parts.denoiser, contexts, rules)

@@ -78,6 +78,9 @@ def _list(store: Store, as_json: bool, measure: bool) -> int:
         console = Console(highlight=False)
         console.print(_table(rows))
         console.print(LEGEND, style="dim")
+        for row in rows:
+            if not row.sees_after:
+                console.print(f"{row.name} does not see the text after the cursor")
         console.print(_diffusion_models(store.names()), style="dim")
     return 0
 

@@ -87,7 +87,9 @@ def addition(wanted: str, name: str | None, sources: Sequence[Source] = SOURCES)
     if wanted in KNOWN:
         return KnownAddition(name or wanted, KNOWN[wanted], sources)
     if wanted in KNOWN_REPOSITORIES:
-        return _of_repository(KNOWN_REPOSITORIES[wanted].repository, name or wanted)
+        known = KNOWN_REPOSITORIES[wanted]
+        about = f"; it {known.about}; ~{known.memory_mb:,} MB of memory"
+        return _of_repository(known.repository, name or wanted, about)
     if is_path(wanted) and not hub.is_repository_name(wanted):
         return _of_path(path_of(wanted).absolute(), name)
     here = f"; {wanted} in this folder is meant by ./{wanted}" if Path(wanted).exists() else ""
@@ -101,14 +103,14 @@ def addition(wanted: str, name: str | None, sources: Sequence[Source] = SOURCES)
     return _of_repository(wanted, name or wanted.rpartition("/")[2].lower())
 
 
-def _of_repository(repository: str, name: str) -> Addition:
+def _of_repository(repository: str, name: str, about: str = "") -> Addition:
     """A repository of the Hub. Raises ModelError for one that may not be used for work, and DownloadError."""
     found = hub.describe(repository)
     if found.licence is not None and _NON_COMMERCIAL.search(found.licence):
         raise ModelError(
             f"{repository} has the licence {found.licence}, which forbids commercial use; choose another model"
         )
-    return HubAddition(name, found)
+    return HubAddition(name, found, about)
 
 
 def _of_path(path: Path, name: str | None) -> Addition:
@@ -246,6 +248,8 @@ class HubAddition:
 
     name: str
     repository: Repository
+    about: str = ""
+    """What is known of the model beside its files."""
 
     @property
     def files(self) -> list[RemoteFile]:
@@ -279,7 +283,7 @@ class HubAddition:
     def terms(self) -> str:
         licence = self.repository.licence or "none given, see its page"
         page = f"https://huggingface.co/{self.repository.name}"
-        return f"{self.repository.name}, {_mb(self.download_bytes)}. Licence: {licence}, {page}"
+        return f"{self.repository.name}, {_mb(self.download_bytes)}. Licence: {licence}, {page}{self.about}"
 
     def install(self, store: Store, progress: Progress) -> ModelRecord:
         files = self.files

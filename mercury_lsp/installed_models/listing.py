@@ -1,12 +1,14 @@
 """The models that are installed or known, with what each needs and how fast it is here."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from mercury_engine.downloads.catalogue import KNOWN, KnownModel
+from mercury_engine.errors import ModelError
 from mercury_engine.model_folders import BUNDLED_MODEL
-from mercury_engine.models.weights import weight_bytes
+from mercury_engine.models.weights import read_config, weight_bytes
 
 from mercury_lsp import default_model
 from mercury_lsp.installed_models.record import Measurement
@@ -53,6 +55,8 @@ class Model:
     speed: Speed | None
     """None if nothing has been measured."""
     source: str | None
+    sees_after: bool = True
+    """Whether it sees the text after the cursor."""
 
 
 def models(store: Store, reference: Reference | None = None) -> list[Model]:
@@ -112,7 +116,16 @@ def _installed(store: Store, name: str, chosen: str, reference: Reference | None
         memory_mb=measured.memory_mb if measured else None,
         speed=_speed(measured, reference, weights),
         source=record.source if record else None,
+        sees_after=_sees_after(folder),
     )
+
+
+def _sees_after(folder: Path) -> bool:
+    """Whether a model sees the text after the cursor, as far as its configuration can be read."""
+    with suppress(ModelError):
+        attention = read_config(folder).masked_attention
+        return attention is None or attention.block is None
+    return True
 
 
 def _speed(found: Measurement | None, reference: Reference | None, weights: int) -> Speed | None:

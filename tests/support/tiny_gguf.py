@@ -68,8 +68,14 @@ def write(path: Path, kind: gguf.GGMLQuantizationType) -> dict[str, np.ndarray]:
     return values
 
 
-def convert(path: Path, network: TorchDecoder, architecture: str, **metadata: object) -> Path:
-    """A network as a file, its matrices in Q8_0 and the embedding in float16; metadata are added or replace values."""
+def convert(
+    path: Path,
+    network: TorchDecoder,
+    architecture: str,
+    matrices: gguf.GGMLQuantizationType = gguf.GGMLQuantizationType.Q8_0,
+    **metadata: object,
+) -> Path:
+    """A network as a file, the embedding of quantised ones in float16; metadata are added or replace values."""
     c = network.config
     values = {
         "embedding_length": c.hidden_size,
@@ -91,9 +97,14 @@ def convert(path: Path, network: TorchDecoder, architecture: str, **metadata: ob
         _add_value(made, name, value)
     for name, tensor in tiny.state(network).items():
         field = _gguf_name(name)
-        floats = _interleaved(field, tensor.float().numpy(), network) if architecture == "llama" else tensor.numpy()
-        kind = gguf.GGMLQuantizationType.F32 if floats.ndim == 1 else gguf.GGMLQuantizationType.Q8_0
-        kind = gguf.GGMLQuantizationType.F16 if field == "token_embd.weight" else kind
+        floats = (
+            _interleaved(field, tensor.float().numpy(), network)
+            if architecture in ("llama", "llada")
+            else tensor.numpy()
+        )
+        kind = gguf.GGMLQuantizationType.F32 if floats.ndim == 1 else matrices
+        if field == "token_embd.weight" and kind == gguf.GGMLQuantizationType.Q8_0:
+            kind = gguf.GGMLQuantizationType.F16
         made.add_tensor(field, gguf.quants.quantize(floats, kind), raw_dtype=kind)
     if c.rope_factors:
         made.add_tensor("rope_freqs.weight", np.array(c.rope_factors, np.float32))
@@ -125,7 +136,9 @@ def _add_vocabulary(made: gguf.GGUFWriter, tokens: list[str], kinds: list[int], 
 
 
 def _add_value(made: gguf.GGUFWriter, name: str, value: object) -> None:
-    if isinstance(value, str):
+    if isinstance(value, bool):
+        made.add_bool(name, value)
+    elif isinstance(value, str):
         made.add_string(name, value)
     elif isinstance(value, float):
         made.add_float32(name, value)

@@ -126,6 +126,8 @@ class KnownRepository:
 
 DIFFUSION = "denoises the gap between the text on both sides"
 
+IN_BLOCKS = "denoises block after block and does not see the text after the cursor"
+
 KNOWN_REPOSITORIES = {
     each.name: each
     for each in (
@@ -134,5 +136,10 @@ KNOWN_REPOSITORIES = {
         KnownRepository("dreamon-7b", "Dream-org/DreamOn-v0-7B", 9_000, f"{DIFFUSION} and finds its length; for a GPU"),
         KnownRepository("dream-coder-7b", "Dream-org/Dream-Coder-v0-Instruct-7B", 9_000, f"{DIFFUSION}; for a GPU"),
         KnownRepository("diffucoder-7b", "apple/DiffuCoder-7B-cpGRPO", 9_000, f"{DIFFUSION}; for a GPU"),
+        KnownRepository("sdar-1.7b", "JetLM/SDAR-1.7B-Chat", 2_400, IN_BLOCKS),
+        KnownRepository("fast-dllm-v2-1.5b", "Efficient-Large-Model/Fast_dLLM_v2_1.5B", 2_200, IN_BLOCKS),
+        KnownRepository(
+            "stable-diffcoder-8b", "ByteDance-Seed/Stable-DiffCoder-8B-Instruct", 10_000, f"{IN_BLOCKS}; for a GPU"
+        ),
     )
 }

@@ -123,7 +123,7 @@ class TwoSidedCache:
         """Log-probabilities [S,V] of the slots, from a pass over the whole text, which is kept."""
         first = len(sides.before) - self._shift
         forward = ForwardRequest(
-            np.array(sides.around(slots), np.int64), wanted=range(first, first + len(slots)), bidirectional=True
+            np.array(sides.around(slots), np.int64), wanted=range(first, first + len(slots)), block=None
         )
         result: ForwardResult = yield forward
         others = [each for each in self._passes if Overlap.of(each, sides).new > MOST_NEW]
@@ -142,7 +142,7 @@ class TwoSidedCache:
             stale.segments(sides, len(slots)),
             stale.before,
             wanted=range(first, first + len(slots)),
-            bidirectional=True,
+            block=None,
         )
         return on_host(result.logp_WV)
 

@@ -201,12 +201,13 @@ def _canvas_mask(forward: CanvasForward) -> FloatArray | None:
 
 
 def _mask(forward: ForwardRequest) -> FloatArray | None:
-    """Additive mask [R,R] that hides later rows and rows of other runs; None where all rows see each other."""
-    if forward.bidirectional:
+    """Additive mask [R,R] that hides later blocks and rows of other runs; None where all rows see each other."""
+    if forward.block is None or forward.rows <= forward.block:
         return None
     if forward.packing is not None:
         return additive(forward.packing.unseen(causal=True)[0])
-    return additive(np.triu(np.ones((forward.rows, forward.rows), np.bool_), 1)) if forward.rows > 1 else None
+    block_R = np.arange(forward.rows) // forward.block
+    return additive(block_R[:, None] < block_R[None, :])
 
 
 def additive(hidden: MaskArray) -> FloatArray:

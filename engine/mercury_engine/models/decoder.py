@@ -180,11 +180,11 @@ class TorchDecoder(nn.Module):
         start: int = 0,
         packing: Packing | None = None,
         adapted: bool = False,
-        bidirectional: bool = False,
+        block: int | None = 1,
     ) -> tuple[Tensor, KeyValueBlock]:
         """Causal hidden states [B,T,C] after `past`, and the block of their keys and values.
 
-        With `bidirectional` all rows see each other, and `past` stands on both sides of them.
+        `block`: see `ForwardRequest`.
 
         Positions count from start. With a packing the rows are several runs that do not see each other and all begin
         at position start. `adapted`: with the adapter, which otherwise belongs to the writer.
@@ -194,12 +194,15 @@ class TorchDecoder(nn.Module):
             place = torch.arange(ids_BT.shape[1], device=ids_BT.device)[None]
             packing = Packing(torch.zeros_like(place), place, place)
         near = self.angles((start + packing.place)[:, None, None])
-        bias = None if bidirectional else packing_bias(packing, self.groups, causal=True)
+        bias = None
+        if block is not None:
+            blocks = packing if block == 1 else Packing(packing.canvas, packing.place // block, packing.rows)
+            bias = packing_bias(blocks, self.groups, causal=True)
         x = _times(F.embedding(ids_BT, self.embedding), self.config.embedding_multiplier)
-        frames = PositionFrames(near, None, bias, causal=not bidirectional)
-        hidden, block = self.run(x, frames, past, (), adapted)
-        assert block is not None
-        return hidden, block
+        frames = PositionFrames(near, None, bias, causal=block == 1)
+        hidden, kept = self.run(x, frames, past, (), adapted)
+        assert kept is not None
+        return hidden, kept
 
     def write(
         self,

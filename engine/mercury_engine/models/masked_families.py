@@ -1,7 +1,8 @@
-"""Families of masked diffusion models with full attention: how a checkpoint is recognised, and what sets it apart.
+"""Families of masked diffusion models without an adapter: how a checkpoint is recognised, and what sets it apart.
 
 Their layers are those of Qwen2, Qwen3 or Llama, with the same tensor names; only the mask of attention differs.
-Sources: the repositories Open-dLLM, dllm (A2D), Dream, ml-diffucoder and DreamOn, and their published configurations.
+Sources: the repositories Open-dLLM, dllm (A2D), Dream, ml-diffucoder, DreamOn, SDAR and Stable-DiffCoder, the code in
+that of Fast-dLLM v2, and their published configurations; for GGUF files the converters of llama.cpp.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,10 @@ from typing import Any
 
 from mercury_engine.errors import ModelCorrupt, ModelError
 from mercury_engine.models import json_files
-from mercury_engine.models.network import FullAttention
+from mercury_engine.models.network import MaskedAttention
+
+MOST_BLOCK = 1024
+"""Largest block that a configuration may ask for, in tokens; published ones have 4 to 64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,15 @@ class MaskedFamily:
     shifted: bool
     expand: str = "<|expand|>"
     """The text of the token that turns a slot into two, if the vocabulary has it."""
+    architecture: str | None = None
+    """What `architectures` names, where `model_type` is that of a plain decoder."""
+    block: int | None = None
+    """Tokens of a block where the configuration does not say; None: all rows see each other."""
+    block_field: str = "block_size"
+    part: int | None = None
+    """See `MaskedAttention.part`."""
+    threshold: float = 0.9
+    """See `MaskedAttention.threshold`."""
 
 
 FAMILIES = (
@@ -34,21 +47,38 @@ FAMILIES = (
         "A2D", {"a2d-qwen2": "qwen2", "a2d-qwen3": "qwen3", "a2d-llama": "llama"}, ("<|mask|>",), shifted=False
     ),
     MaskedFamily("Dream", {"Dream": "qwen2"}, ("<|mask|>",), shifted=True),
+    MaskedFamily("SDAR", {"sdar": "qwen3"}, ("<|MASK|>",), shifted=False, block=4, threshold=0.85),
+    MaskedFamily(
+        "Fast-dLLM v2",
+        {"Fast_dLLM_Qwen": "qwen2"},
+        ("|<MASK>|",),
+        shifted=True,
+        block=32,
+        block_field="bd_size",
+        part=8,
+    ),
+    MaskedFamily(
+        "Stable-DiffCoder",
+        {"llama": "llama"},
+        ("<[MASK_TOKEN]>",),
+        shifted=False,
+        architecture="StableDiffcoderForCausalLM",
+        block=4,
+        threshold=1.0,
+    ),
 )
 
 REFUSED = {
     "CoDA": "its licence, CC BY-NC 4.0, allows no commercial use",
     "wedlm": "its licence excludes use in the EU",
-    "sdar": "it decodes in blocks and sees no text after the gap",
-    "sdar_moe": "it decodes in blocks and sees no text after the gap",
-    "Fast_dLLM_Qwen": "it decodes in blocks and sees no text after the gap",
-    "llada": "LLaDA's layers are not supported",
+    "sdar_moe": "it is a mixture of experts",
+    "llada": "LLaDA's checkpoints are not supported; take a GGUF file",
     "llada2_moe": "it is a mixture of experts",
 }
 """Why models of other kinds do not load, by `model_type`."""
 
 
-def read(raw: Mapping[str, Any], folder: Path) -> tuple[str, FullAttention] | None:
+def read(raw: Mapping[str, Any], folder: Path) -> tuple[str, MaskedAttention] | None:
     """The decoder whose layers a configuration has, and its family's attention; None for other models.
 
     Raises ModelError for a model that is refused, ModelCorrupt where the mask token cannot be found.
@@ -56,12 +86,13 @@ def read(raw: Mapping[str, Any], folder: Path) -> tuple[str, FullAttention] | No
     kind = raw["model_type"]
     if kind in REFUSED:
         raise ModelError(f"{folder / 'config.json'}: a model of type {kind!r} is not run: {REFUSED[kind]}")
-    family = next((each for each in FAMILIES if kind in each.model_types), None)
-    if family is None:
+    named_so = [None, *(raw.get("architectures") or ())]
+    families = (each for each in FAMILIES if kind in each.model_types and each.architecture in named_so)
+    if (family := next(families, None)) is None:
         return None
     named = _added_tokens(folder, family, kind)
     mask = raw.get("mask_token_id", next((named[text] for text in family.masks if text in named), None))
-    if mask is None and kind in ("qwen2", "llama"):  # the plain decoder, which has no mask
+    if mask is None and kind == "qwen2":  # the plain decoder, which has no mask
         return None
     if not isinstance(mask, int) or not 0 <= mask < raw["vocab_size"]:
         raise ModelCorrupt(
@@ -70,7 +101,11 @@ def read(raw: Mapping[str, Any], folder: Path) -> tuple[str, FullAttention] | No
         )
     expand = raw.get("expand_token_id", named.get(family.expand))
     delete = raw.get("eos_token_id") if expand is not None else None
-    return family.model_types[kind], FullAttention(family.name, mask, family.shifted, expand, delete)
+    block = None if family.block is None else raw.get(family.block_field, family.block)
+    if block is not None and (type(block) is not int or not 1 <= block <= MOST_BLOCK):
+        raise ModelCorrupt(f"{folder / 'config.json'}: {family.block_field} is {block!r}; fetch the model again")
+    found = family.name, mask, family.shifted, expand, delete, block, family.part, family.threshold
+    return family.model_types[kind], MaskedAttention(*found)
 
 
 def _added_tokens(folder: Path, family: MaskedFamily, kind: str) -> dict[str, int]:

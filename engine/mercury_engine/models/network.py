@@ -34,8 +34,8 @@ Kind = Literal["causal", "masked"]
 
 
 @dataclass(frozen=True, slots=True)
-class FullAttention:
-    """A masked model whose rows all see each other, prefix, slots and suffix: what sets its family apart."""
+class MaskedAttention:
+    """A masked model without an adapter, whose rows see later ones: what sets its family apart."""
 
     family: str
     mask_id: int
@@ -45,6 +45,12 @@ class FullAttention:
     """The token that turns a slot into two."""
     delete_id: int | None = None
     """The token that takes a slot away."""
+    block: int | None = None
+    """Tokens of a block, whose rows see each other and all earlier blocks; None: all rows of a text see each other."""
+    part: int | None = None
+    """Tokens of a block that are revealed before those after them; None: all of the block."""
+    threshold: float = 0.9
+    """Probability from which a slot of a block is revealed, as published with the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +85,7 @@ class ModelConfig:
     """Which decoder runs the model: causal models decode left to right, masked ones by diffusion."""
     adapter_rank: int = 0
     """Rank of the adapter with which a masked model denoises; 0 for one that needs none, and for a causal model."""
-    full_attention: FullAttention | None = None
+    masked_attention: MaskedAttention | None = None
     """None for causal models, and for masked ones that read their context causally."""
 
     @property
@@ -111,7 +117,7 @@ class ModelConfig:
     @property
     def mask_id(self) -> int:
         """Input row of a masked slot; never an output."""
-        return self.vocab_size if self.full_attention is None else self.full_attention.mask_id
+        return self.vocab_size if self.masked_attention is None else self.masked_attention.mask_id
 
     @property
     def end_id(self) -> int:
@@ -174,8 +180,11 @@ class ForwardRequest:
     """Rows whose log-probabilities are returned."""
     adapter: str = ""
     """The adapter that changes the rows; one that the network lacks changes nothing."""
-    bidirectional: bool = False
-    """Whether the rows all see each other; `past` may then hold what stands after them, too."""
+    block: int | None = 1
+    """Rows see the later ones of their block of so many tokens, too; None: all rows see each other.
+
+    Blocks count from position 0, and `start` is the first of one. With None `past` may hold what stands after the rows.
+    """
 
     @property
     def rows(self) -> int:

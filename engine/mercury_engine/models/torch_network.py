@@ -60,14 +60,12 @@ class TorchNetwork:
         return self._read(forward)
 
     def _read(self, forward: ForwardRequest) -> tuple[Tensor, KeyValueBlock]:
-        for each in self._graphed if not forward.bidirectional else ():
+        for each in self._graphed if forward.block == 1 else ():
             if (found := each.read(forward)) is not None:
                 return found
         packing = self._moved(forward.packing)
         ids = self._tensor(forward.ids_T)[None]
-        hidden, block = self.decoder.read(
-            ids, forward.past, forward.start, packing, bidirectional=forward.bidirectional
-        )
+        hidden, block = self.decoder.read(ids, forward.past, forward.start, packing, block=forward.block)
         return hidden[0], block
 
     @torch.no_grad()

@@ -120,7 +120,7 @@ def _parse_config(raw: dict[str, Any], path: Path) -> ModelConfig:
         name=raw.get("name", path.parent.name),
         kind=_kind(raw, path) if attention is None else "masked",
         adapter_rank=raw.get("adapter_rank", 0),
-        full_attention=attention,
+        masked_attention=attention,
     )
 
 

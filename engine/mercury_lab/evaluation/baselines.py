@@ -52,7 +52,7 @@ def typing_filler(engine: Engine) -> GapFiller:
 
 def left_to_right(engine: Engine) -> Engine:
     """An engine on the same network that reads plain blocks and drafts nothing: one token per step."""
-    if engine.reader.config.full_attention is not None:
+    if engine.reader.config.masked_attention is not None:
         raise RequestError(f"{engine.name} sees all of its text at once and cannot decode left to right")
     options = AutoregressiveOptions(lookahead=0)
     return Engine(replace(engine.parts, denoiser=None, options=options, markers=None, edit_format=None, paged=None))

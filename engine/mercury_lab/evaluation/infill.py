@@ -165,7 +165,7 @@ def main(argv: list[str]) -> int:
     if isinstance(engine.decoder, FullAttentionDecoder):
         ways[STALE], engine = typing_filler(engine), engine.varied(replace(engine.decoder.options, exact=True))
         ways[MERCURY] = mercury_filler(engine)
-    else:
+    elif engine.reader.config.masked_attention is None:
         ways[READER] = reader_filler(engine)
     ways |= {str(limit): mercury_filler(engine, limit) for limit in options.steps}
     peer = FillInTheMiddle(suite.load_engine(options, options.peer)) if has_peer_model(options.peer) else None

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import gguf
 import numpy as np
 import pytest
 import torch
@@ -55,6 +56,29 @@ def test_a_file_computes_what_its_checkpoint_does(tmp_path, family):
     shape = {name: getattr(made.config, name) for name in made.config.__slots__ if name != "name"}
     assert {name: getattr(file.config, name) for name in shape} == shape
     close(read(file), read(TorchNetwork(made)), 0.03)  # Q8_0 rounds
+
+
+@pytest.mark.parametrize(("architecture", "shifted"), [("dream", True), ("llada", False)])
+def test_a_file_of_a_masked_model_computes_what_its_checkpoint_does(tmp_path, architecture, shifted):
+    """llama.cpp writes no `diffusion.shift_logits` for Dream, whose rows predict the next token."""
+    made = network("qwen2" if architecture == "dream" else "llama")
+    more = {} if shifted else {"diffusion.shift_logits": False}
+    metadata = {"tokenizer.ggml.mask_token_id": 7, f"{architecture}.attention.causal": False} | more
+    full = gguf.GGMLQuantizationType.F32
+    path = tiny_gguf.convert(tmp_path / "tiny.gguf", made, architecture, full, **metadata)
+    engine = Engine.load(path, device="cpu", dtype=torch.float32)
+    attention = engine.reader.config.masked_attention
+    assert (attention.mask_id, attention.shifted, attention.block) == (7, shifted, None)
+    forward = ForwardRequest(IDS, block=None)
+    [(found, _)], [(expected, _)] = (each.read_together([forward]) for each in (engine.reader, TorchNetwork(made)))
+    assert np.asarray(found) == pytest.approx(np.asarray(expected), abs=1e-4)
+    assert engine.fill(REQUEST).steps > 0
+
+
+def test_a_file_of_a_masked_model_without_its_mask_token_is_refused(tmp_path):
+    path = tiny_gguf.convert(tmp_path / "tiny.gguf", network("qwen2"), "dream")
+    with pytest.raises(ModelCorrupt, match="mask_token_id"):
+        weights.read_config(path)
 
 
 @tiny.needs_kernels

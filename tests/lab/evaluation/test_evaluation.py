@@ -13,7 +13,7 @@ from mercury_lab.evaluation import calibration, formats, gaps, infill, replay, s
 from mercury_lsp import cli
 from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document
-from tests.support import full_attention, tiny
+from tests.support import masked, tiny
 
 HELD_OUT = Path(__file__).parents[2] / "data" / "held_out"
 
@@ -207,7 +207,7 @@ def test_formats_refuses_a_model_without_a_gap_format(model):
 
 
 def test_infill_compares_stale_keys_with_exact_steps_of_a_model_with_full_attention(tmp_path, capsys):
-    model, _ = full_attention.folder(tmp_path / "model", "Open-dCoder")
+    model, _ = masked.folder(tmp_path / "model", "Open-dCoder")
     record = run(infill.main, model, tmp_path, capsys, "--limit", "1", "--steps", "--kinds", "rest_of_line")
     row = record["rest_of_line"]
     assert row["stale_differs"] in (0, 1) and row["stale_exact_match"] is not None

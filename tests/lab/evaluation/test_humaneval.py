@@ -12,7 +12,7 @@ from mercury_engine.errors import RequestError
 from mercury_lab.evaluation import humaneval
 from mercury_lab.evaluation.humaneval import Task
 
-from tests.support import full_attention, tiny
+from tests.support import masked, tiny
 
 needs_posix = pytest.mark.skipif(sys.platform == "win32", reason="limits are POSIX")
 
@@ -94,7 +94,7 @@ def test_a_long_gap_takes_several_fills():
 @pytest.fixture(scope="module", params=["causal", "masked"])
 def model(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("humaneval") / request.param
-    return tiny.folder(folder, rank=0) if request.param == "causal" else full_attention.folder(folder, "A2D-qwen2")[0]
+    return tiny.folder(folder, rank=0) if request.param == "causal" else masked.folder(folder, "A2D-qwen2")[0]
 
 
 def test_pass_at_1_comes_with_its_interval(model, tmp_path, capsys, monkeypatch):
@@ -110,7 +110,7 @@ def test_pass_at_1_comes_with_its_interval(model, tmp_path, capsys, monkeypatch)
 
 
 def test_a_true_length_is_the_number_of_slots_of_the_right_text(tmp_path, monkeypatch):
-    folder, _ = full_attention.folder(tmp_path / "model", "A2D-qwen2")
+    folder, _ = masked.folder(tmp_path / "model", "A2D-qwen2")
     engine, slots = Engine.load(folder, device="cpu", dtype=torch.float32), []
     fill = Engine.fill
     monkeypatch.setattr(

@@ -6,6 +6,7 @@ import json
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -27,7 +28,7 @@ from mercury_lsp.daemon import lock
 from mercury_lsp.engine_host import memory
 from mercury_lsp.installed_models import installing, larger, measuring, record
 from mercury_lsp.installed_models.record import Measurement
-from tests.support import tiny, tiny_gguf, wheels
+from tests.support import masked, tiny, tiny_gguf, wheels
 from tests.support.fake_hub import FakeHub, serving
 
 ADAPTER_FILES = [adapters.file_name(name) for name in adapters.NAMES]
@@ -118,6 +119,27 @@ def test_without_a_verb_the_models_are_listed(models, known, capsys):
 def test_diffusion_models_of_the_hub_are_named_below_the_list(models, known, capsys):
     main(["models", "list"])
     assert "open-dcoder-0.5b: denoises the gap" in capsys.readouterr().out
+
+
+def test_a_model_that_decodes_in_blocks_is_said_not_to_see_the_text_after_the_cursor(models, known, capsys, tmp_path):
+    folder, _ = masked.folder(tmp_path / "sdar", "SDAR")
+    assert main(["models", "add", str(folder)]) == 0
+    found = rows(capsys)
+    assert (found["sdar"]["sees_after"], found["bundled"]["sees_after"]) == (False, True)
+    main(["models", "list"])
+    shown = capsys.readouterr().out
+    assert "sdar does not see the text after the cursor" in shown
+    assert "fast-dllm-v2-1.5b: denoises block after block and does not see" in shown
+
+
+def test_a_diffusion_model_of_the_hub_is_added_after_its_licence_memory_and_sight_are_shown(
+    models, known, hub, capsys, monkeypatch
+):
+    there = replace(catalogue.KNOWN_REPOSITORIES["sdar-1.7b"], repository="Owner/Tiny-Llama")
+    monkeypatch.setitem(catalogue.KNOWN_REPOSITORIES, "sdar-1.7b", there)
+    assert main(["models", "add", "sdar-1.7b", "--yes"]) == 0
+    said = capsys.readouterr().err
+    assert "Licence: mit" in said and "does not see the text after the cursor; ~2,400 MB" in said
 
 
 @pytest.mark.parametrize("licence", ["cc-by-nc-4.0", "Non-Commercial research licence"])

@@ -1,4 +1,4 @@
-"""Masked diffusion models with full attention answer over LSP, from checkpoints in their published layouts."""
+"""Masked diffusion models answer over LSP, from checkpoints in their published layouts."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ import pytest
 from mercury_engine.errors import ModelError
 from mercury_engine.models import weights
 
-from tests.support import full_attention
+from tests.support import masked
 from tests.support.editor import Editor
 
 SERVER = [sys.executable, "-m", "mercury_lsp", "--in-process"]
@@ -16,9 +16,9 @@ SERVER = [sys.executable, "-m", "mercury_lsp", "--in-process"]
 URI = "file:///elsewhere/sample.py"
 
 
-@pytest.mark.parametrize("family", full_attention.TYPES)
+@pytest.mark.parametrize("family", masked.TYPES)
 def test_a_checkpoint_loads_and_its_denoising_is_streamed(family: str, tmp_path: Path):
-    folder, _ = full_attention.folder(tmp_path / family, family)
+    folder, _ = masked.folder(tmp_path / family, family)
     with Editor(None, SERVER) as editor:
         capabilities = {"experimental": {"mercury": {"denoising": True}}}
         editor.initialize(capabilities, {"mercury": {"model": str(folder), "statistics": False}})
@@ -32,10 +32,16 @@ def test_a_checkpoint_loads_and_its_denoising_is_streamed(family: str, tmp_path:
 
 @pytest.mark.parametrize(
     ("model_type", "reason"),
-    [("CoDA", "no commercial use"), ("wedlm", "use in the EU"), ("sdar", "in blocks"), ("llada2_moe", "experts")],
+    [
+        ("CoDA", "no commercial use"),
+        ("wedlm", "use in the EU"),
+        ("sdar_moe", "experts"),
+        ("llada", "GGUF"),
+        ("llada2_moe", "experts"),
+    ],
 )
 def test_other_diffusion_models_are_refused_with_the_reason(model_type: str, reason: str, tmp_path: Path):
-    folder, _ = full_attention.folder(tmp_path, "Dream")
+    folder, _ = masked.folder(tmp_path, "Dream")
     config = folder / "config.json"
     config.write_text(json.dumps(json.loads(config.read_text()) | {"model_type": model_type}))
     with pytest.raises(ModelError, match=reason):
@@ -43,7 +49,7 @@ def test_other_diffusion_models_are_refused_with_the_reason(model_type: str, rea
 
 
 def test_a_checkpoint_without_its_mask_token_is_refused_before_it_is_loaded(tmp_path: Path):
-    folder, _ = full_attention.folder(tmp_path, "A2D-qwen2")
+    folder, _ = masked.folder(tmp_path, "A2D-qwen2")
     (folder / "tokenizer_config.json").unlink()
     (folder / "tokenizer.json").unlink()
     with pytest.raises(ModelError, match="mask token of A2D"):

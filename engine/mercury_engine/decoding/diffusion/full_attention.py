@@ -37,7 +37,7 @@ from mercury_engine.kv_cache.cache import CachedContext
 from mercury_engine.kv_cache.two_sided import TwoSidedCache, TwoSides
 from mercury_engine.models.batching import DeadlineReached, ForwardSteps
 from mercury_engine.models.network import Network
-from mercury_engine.prompt.tokenizer import PrefixCut
+from mercury_engine.prompt.tokenizer import PrefixCut, Tokenizer
 
 TOKENS_BEFORE, TOKENS_AFTER = 384, 128
 """Most tokens of the text on each side; a pass over 512 and 32 slots takes a 0.5B about a second on two cores."""
@@ -57,7 +57,7 @@ class FullAttentionDecoder:
     backend = ""
 
     def __init__(self, network: Network, contexts: ContextReader, rules: GapRules, options: DiffusionOptions) -> None:
-        attention = network.config.full_attention
+        attention = network.config.masked_attention
         assert attention is not None
         self.contexts, self.rules, self.options = contexts, rules, options
         self.cache = TwoSidedCache(network, int(attention.shifted))
@@ -143,14 +143,18 @@ class FullAttentionDecoder:
 
     def sides(self, request: FillRequest, before: int = TOKENS_BEFORE, after: int = TOKENS_AFTER) -> TwoSides:
         """Whole blocks nearest to a gap, so that the ends of the text rarely move: about so many tokens."""
-        encode = self.rules.tokenizer.block
-        read = encode(request.near)
-        near = read[-(-max(0, len(read) - before) // CUT_TOKENS) * CUT_TOKENS :]
-        ahead = _nearest(map(encode, reversed(request.far)), before - len(near))
-        behind = _nearest(map(encode, request.suffix), after)
+        tokenizer = self.rules.tokenizer
+        behind = _nearest(map(tokenizer.block, request.suffix), after)
         cut = [token for block in behind for token in block][:after]
-        start = (self.rules.tokenizer.start_id,) if not ahead and not near else ()
-        return TwoSides((*start, *(token for block in reversed(ahead) for token in block), *near), tuple(cut))
+        return TwoSides(tuple(tokens_before(tokenizer, request, before)), tuple(cut))
+
+
+def tokens_before(tokenizer: Tokenizer, request: FillRequest, most: int) -> list[int]:
+    """About so many tokens before a gap: whole blocks, so that the first one rarely moves; at least one."""
+    read = tokenizer.block(request.near)
+    near = read[-(-max(0, len(read) - most) // CUT_TOKENS) * CUT_TOKENS :]
+    ahead = _nearest(map(tokenizer.block, reversed(request.far)), most - len(near))
+    return [token for block in reversed(ahead) for token in block] + [*near] or [tokenizer.start_id]
 
 
 def _nearest(blocks: Iterator[tuple[int, ...]], budget: int) -> list[tuple[int, ...]]:

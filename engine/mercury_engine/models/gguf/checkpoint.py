@@ -1,4 +1,8 @@
-"""A GGUF file of the Llama, Qwen2 or Qwen3 family as a configuration and a checkpoint's tensors."""
+"""A GGUF file of the Llama, Qwen2 or Qwen3 family as a configuration and a checkpoint's tensors.
+
+`dream` and `llada` are masked diffusion models with the layers of Qwen2 and Llama; llama.cpp's converters say how they
+are written.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,10 +13,18 @@ from numpy.typing import NDArray
 
 from mercury_engine.errors import ModelCorrupt, ModelError
 from mercury_engine.models.gguf.file import GgufFile
-from mercury_engine.models.network import CONTEXT_LENGTH, ModelConfig
+from mercury_engine.models.network import CONTEXT_LENGTH, MaskedAttention, ModelConfig
 
-ARCHITECTURES = ("llama", "qwen2", "qwen3")
+MASKED = {"dream": "Dream", "llada": "LLaDA"}
+"""Architectures of masked models whose rows all see each other, and their families."""
+
+ARCHITECTURES = ("llama", "qwen2", "qwen3", *MASKED)
 """Supported values of `general.architecture`."""
+
+INTERLEAVED = ("llama", "llada")
+"""Those whose queries and keys have the rotary halves of a head interleaved."""
+
+_EXPAND = "<|expand|>"
 
 EMBEDDING, HEAD, ROPE_FACTORS = "token_embd.weight", "output.weight", "rope_freqs.weight"
 
@@ -74,7 +86,7 @@ class GgufTensors(Mapping[str, NDArray[Any] | BlockMatrix]):
         self._file.release()
 
     def _is_interleaved(self, field: str) -> bool:
-        return _architecture(self._file) == "llama" and field in ("attn_q", "attn_k")
+        return _architecture(self._file) in INTERLEAVED and field in ("attn_q", "attn_k")
 
     def _order(self, field: str, outputs: int) -> NDArray[np.int64]:
         """The rows in the order that puts a head's two rotary halves one after the other."""
@@ -90,9 +102,10 @@ def config_of(file: GgufFile) -> ModelConfig:
     if not key_heads or heads % key_heads:
         raise ModelCorrupt(f"{file.path}: {heads} query heads do not share {key_heads} key heads evenly")
     epsilon = _field(file, "attention.layer_norm_rms_epsilon")
-    names = set(file.tensor_names)
+    names, vocabulary = set(file.tensor_names), file.matrix(EMBEDDING).outputs
+    attention = _masked_attention(file, vocabulary)
     return ModelConfig(
-        vocab_size=file.matrix(EMBEDDING).outputs,
+        vocab_size=vocabulary,
         hidden_size=width,
         intermediate_size=int(_field(file, "feed_forward_length")),
         num_hidden_layers=int(_field(file, "block_count")),
@@ -107,7 +120,24 @@ def config_of(file: GgufFile) -> ModelConfig:
         rope_factors=tuple(file.vector(ROPE_FACTORS).tolist()) if ROPE_FACTORS in names else (),
         max_position_embeddings=int(_field(file, "context_length", CONTEXT_LENGTH)),
         name=str(file.value("general.name", file.path.stem)),
+        kind="causal" if attention is None else "masked",
+        masked_attention=attention,
     )
+
+
+def _masked_attention(file: GgufFile, vocabulary: int) -> MaskedAttention | None:
+    """What sets a masked model apart; None for a causal one. Raises ModelCorrupt without a mask token."""
+    architecture = _architecture(file)
+    if architecture not in MASKED:
+        return None
+    mask = file.required("tokenizer.ggml.mask_token_id")
+    if type(mask) is not int or not 0 <= mask < vocabulary:
+        raise ModelCorrupt(f"{file.path}: tokenizer.ggml.mask_token_id is {mask!r}; fetch or convert it again")
+    shifted = bool(file.value("diffusion.shift_logits", architecture == "dream"))
+    tokens = file.value("tokenizer.ggml.tokens", [])
+    expand = tokens.index(_EXPAND) if _EXPAND in tokens else None
+    delete = None if expand is None else file.value("tokenizer.ggml.eos_token_id")
+    return MaskedAttention(MASKED[architecture], mask, shifted, expand, delete)
 
 
 def _refuse_unknown(file: GgufFile) -> None:

@@ -13,16 +13,14 @@ from mercury_engine.kv_cache.two_sided import MOST_NEW, TwoSides
 from mercury_engine.models import batching, weights
 from mercury_engine.models.network import ForwardRequest
 
-from tests.support import full_attention, tiny
-
-FAMILIES = ("Open-dCoder", "A2D-qwen2", "A2D-qwen3", "Dream", "DreamOn")
+from tests.support import masked, tiny
 
 REQUEST = FillRequest("def add(a, b):\n    return ", suffix=("\n\n\nprint(add(1, 2))\n",), max_slots=16)
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
+@pytest.fixture(scope="module", params=masked.FULL_ATTENTION)
 def checkpoint(request, tmp_path_factory):
-    return full_attention.folder(tmp_path_factory.mktemp("masked") / request.param, request.param)
+    return masked.folder(tmp_path_factory.mktemp("masked") / request.param, request.param)
 
 
 @pytest.fixture(scope="module")
@@ -43,19 +41,19 @@ def decoder_of(engine: Engine) -> FullAttentionDecoder:
 @pytest.mark.parametrize("length", [3, 40, 300])
 def test_logits_are_those_of_transformers_where_all_tokens_see_each_other(engine, checkpoint, length):
     ids = np.random.default_rng(length).integers(1, 400, length)
-    forward = ForwardRequest(ids, wanted=range(length), bidirectional=True)
+    forward = ForwardRequest(ids, wanted=range(length), block=None)
     [found] = batching.run(engine.reader, [forward])
-    expected = full_attention.reference(checkpoint[1], ids.tolist()).log_softmax(-1)
+    expected = masked.reference(checkpoint[1], ids.tolist()).log_softmax(-1)
     assert torch.as_tensor(found.logp_WV) == pytest.approx(expected, abs=1e-4)
 
 
 @tiny.needs_kernels
 def test_the_c_kernels_see_both_sides_too(tmp_path):
-    folder, model = full_attention.folder(tmp_path / "wide", "Open-dCoder", hidden_size=256, intermediate_size=256)
+    folder, model = masked.folder(tmp_path / "wide", "Open-dCoder", hidden_size=256, intermediate_size=256)
     engine = Engine.load(folder, device="cpu", backend="native")
     ids = np.random.default_rng(1).integers(1, 400, 60)
-    [found] = batching.run(engine.reader, [ForwardRequest(ids, wanted=range(60), bidirectional=True)])
-    expected = full_attention.reference(model, ids.tolist()).log_softmax(-1).numpy()
+    [found] = batching.run(engine.reader, [ForwardRequest(ids, wanted=range(60), block=None)])
+    expected = masked.reference(model, ids.tolist()).log_softmax(-1).numpy()
     causal = batching.run(engine.reader, [ForwardRequest(ids, wanted=range(60))])[0].logp_WV
     assert divergence(expected, found.logp_WV) < 0.1  # what weights in eight bits cost
     assert divergence(expected, causal) > 1
@@ -65,8 +63,8 @@ def test_slots_get_the_logits_of_the_row_that_predicts_them(engine, checkpoint):
     decoder, sides = decoder_of(engine), TwoSides((5, 6, 7, 8), (9, 10, 11))
     mask = engine.reader.config.mask_id
     found = batching.finished(decoder.cache.read(sides, [mask, mask]), engine.reader)
-    whole = full_attention.reference(checkpoint[1], sides.around([mask, mask])).log_softmax(-1)
-    first = 3 if engine.reader.config.full_attention.shifted else 4
+    whole = masked.reference(checkpoint[1], sides.around([mask, mask])).log_softmax(-1)
+    first = 3 if engine.reader.config.masked_attention.shifted else 4
     assert found == pytest.approx(whole[first : first + 2].numpy(), abs=1e-4)
 
 
@@ -123,7 +121,7 @@ def test_texts_are_scored_by_their_tokens_probabilities(engine):
 
 @pytest.mark.parametrize("schedule", ["path planning", "linear"])
 def test_samplers_with_a_schedule_finish(checkpoint, engine, schedule):
-    if engine.reader.config.full_attention.expand_id is not None:
+    if engine.reader.config.masked_attention.expand_id is not None:
         pytest.skip("DreamOn has a sampler of its own")
     varied = engine.varied(DiffusionOptions(schedule=schedule))
     assert varied.fill(REQUEST).steps <= 16
@@ -141,7 +139,7 @@ def test_exact_steps_read_the_whole_text_each_time(engine, monkeypatch):
 
 
 def test_a_plain_qwen2_is_a_causal_model(tmp_path):
-    folder, _ = full_attention.folder(tmp_path / "plain", "Open-dCoder")
+    folder, _ = masked.folder(tmp_path / "plain", "Open-dCoder")
     (folder / "tokenizer_config.json").unlink()
     assert weights.read_config(folder).kind == "causal"
 

@@ -12,7 +12,7 @@ from mercury_engine.engine import Engine
 from mercury_engine.models import batching
 from mercury_engine.text.common_prefix import common_prefix
 
-from tests.support import full_attention
+from tests.support import masked
 
 ABOVE, BELOW = "def f():\n", "    return x\n"
 
@@ -45,7 +45,7 @@ class Table:
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory) -> Engine:
-    folder, _ = full_attention.folder(tmp_path_factory.mktemp("region") / "model", "A2D-qwen2")
+    folder, _ = masked.folder(tmp_path_factory.mktemp("region") / "model", "A2D-qwen2")
     return Engine.load(folder, device="cpu", dtype=torch.float32)
 
 

@@ -1,0 +1,211 @@
+"""The decoder of masked diffusion models that write in blocks: a block is denoised while all before it stays as it is.
+
+The rows of a block see each other and every earlier block: the text after the gap is not seen, and the cache is exact
+(`kv_cache.blockwise`). Blocks are counted from the start of the text that is read; the first one denoised begins with
+the tokens that the last whole block before the cursor leaves over.
+
+Dimensions: S slots, V vocabulary.
+"""
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+
+import numpy as np
+
+from mercury_engine.api import Control, Fill, FillRequest, Rewrite, RewriteRequest, ScoreRequest, Scores, SlotView
+from mercury_engine.decoding.context_reader import ContextReader, GapContext
+from mercury_engine.decoding.diffusion.full_attention import NEAREST_BEFORE, TOKENS_BEFORE, tokens_before
+from mercury_engine.decoding.diffusion.gap import SEED
+from mercury_engine.decoding.diffusion.samplers import ConfidenceThreshold, Slots, Tokens
+from mercury_engine.decoding.gap_rules import GapRules
+from mercury_engine.decoding.hypothesis import Hypothesis
+from mercury_engine.decoding.options import DiffusionOptions
+from mercury_engine.decoding.results import fill_of
+from mercury_engine.decoding.slot_masks import SlotLimits, next_limits
+from mercury_engine.errors import RequestError
+from mercury_engine.kv_cache.blockwise import BlockwiseCache
+from mercury_engine.kv_cache.cache import CachedContext
+from mercury_engine.models.arrays import FloatArray, log_softmax
+from mercury_engine.models.batching import DeadlineReached, ForwardSteps
+from mercury_engine.models.network import Network
+from mercury_engine.prompt.tokenizer import PrefixCut
+
+
+class BlockCausalDecoder:
+    """Implements `Decoder`."""
+
+    edit_format: str | None = None
+    """None: such a model does not see what stands after a region."""
+    backend = ""
+
+    def __init__(self, network: Network, contexts: ContextReader, rules: GapRules, options: DiffusionOptions) -> None:
+        attention = network.config.masked_attention
+        assert attention is not None and attention.block is not None
+        self.contexts, self.rules, self.options = contexts, rules, options
+        self.attention, self.block = attention, attention.block
+        threshold = attention.threshold if options.threshold is None else options.threshold
+        self.sampler = ConfidenceThreshold(threshold)
+        self.cache = BlockwiseCache(network, attention.block, attention.mask_id)
+
+    def write(self, request: FillRequest, control: Control) -> ForwardSteps[tuple[list[Hypothesis], GapContext | None]]:
+        """See `Decoder.write`."""
+        [written, *_] = self.rules.begin(request, PrefixCut([], [], ""))
+        whole = tokens_before(self.rules.tokenizer, request, TOKENS_BEFORE)
+        text, limit = whole, request.unread_limit
+        if limit is not None and self.cache.unread(whole) > limit:
+            text = tokens_before(self.rules.tokenizer, request, NEAREST_BEFORE)
+        unread, context = self.cache.unread(text), None
+        with suppress(DeadlineReached):
+            if request.max_steps == 0:
+                yield from self.read(text)
+            else:
+                yield from _Writing(self, text, written).run(request, control)
+        if not self.cache.unread(text):
+            context = GapContext(CachedContext([], [], unread, self.cache.unread(whole)), tuple(text), tuple(text))
+        return [written], context
+
+    def fill(self, request: FillRequest, control: Control) -> ForwardSteps[Fill]:
+        """See `Decoder.fill`."""
+        return fill_of(request, *(yield from self.write(request, control)), self.rules)
+
+    def score(self, request: ScoreRequest) -> ForwardSteps[Scores]:
+        """The sum of each token's log-probability with its block masked from it on: one pass a block."""
+        before, nats = tokens_before(self.rules.tokenizer, request.gap, TOKENS_BEFORE), list[float]()
+        for text in request.texts:
+            ids, done, total = self.rules.tokenizer.encode(text), 0, 0.0
+            while done < len(ids):
+                logp_SV = yield from self.expected([*before, *ids[:done]], [])
+                rows = range(min(len(logp_SV), len(ids) - done))
+                total += sum(float(logp_SV[row, ids[done + row]]) for row in rows)
+                done += len(rows)
+            nats.append(total)
+        return Scores(tuple(nats), elapsed=0.0)
+
+    def rewrite(self, request: RewriteRequest) -> ForwardSteps[Rewrite]:
+        """Raises RequestError."""
+        raise RequestError(
+            f"a model of the {self.attention.family} family does not see what stands after a region, so it rewrites "
+            "none; choose another model for edits: mercury-lsp models use NAME --edits"
+        )
+
+    def forget(self) -> None:
+        """See `Decoder.forget`."""
+        self.cache.clear()
+
+    def read(self, ids: Sequence[int]) -> ForwardSteps[None]:
+        """Read the whole blocks of a text."""
+        if self.cache.unread(ids):
+            whole = list(ids[: len(ids) // self.block * self.block])
+            yield from self.cache.read(whole, len(whole), [])
+
+    def expected(self, ids: Sequence[int], slots: Sequence[int]) -> ForwardSteps[FloatArray]:
+        """Log-probabilities [S,V] of the slots up to the end of the block after `ids`, of which the first are given.
+
+        Where a row predicts the token of the next one, a block's first token comes from the last row before the block:
+        then there is one row of results.
+        """
+        place = len(ids) % self.block
+        start = len(ids) - place
+        if self.attention.shifted and not place and start:
+            return (yield from self.cache.read(list(ids), start - self.block, [start - 1]))
+        rows = [*ids, *slots, *[self.attention.mask_id] * (self.block - place - len(slots))]
+        wanted = [max(start, row - self.attention.shifted) for row in range(len(ids), len(rows))]
+        return (yield from self.cache.read(rows, start, wanted))
+
+
+class _Writing:
+    """A fill under way: the text before it, its accepted tokens, and the slots after them in their block."""
+
+    def __init__(self, decoder: BlockCausalDecoder, text: Sequence[int], written: Hypothesis) -> None:
+        self._decoder, self._text, self._written, self._rules = decoder, text, written, decoder.rules
+        self._tokens = Tokens(decoder.attention.mask_id)
+        self._random = np.random.default_rng(SEED)
+        self._open()
+
+    def run(self, request: FillRequest, control: Control) -> ForwardSteps[None]:
+        """Denoise block after block until the fill has ended, or going on makes no sense."""
+        self._show(control)
+        while self._rules.is_open(request, self._written):
+            yield from self._step(self._written.steps + 1 == request.max_steps)
+            self._written.steps += 1
+            self._accept()
+            self._show(control)
+            if self._written.ended and self._rules.repaired(control, self._written):
+                self._open()
+
+    @property
+    def _ids(self) -> list[int]:
+        return [*self._text, *self._written.ids]
+
+    def _open(self) -> None:
+        """Mask the block after the accepted tokens to its end."""
+        block = self._decoder.block
+        self._slots = Slots.masked(block - len(self._ids) % block, self._tokens)
+
+    def _step(self, is_last: bool) -> ForwardSteps[None]:
+        """One pass, and what it reveals; the last one reveals the whole block."""
+        slots, decoder = self._slots, self._decoder
+        logp_SV = self._allowed((yield from decoder.expected(self._ids, slots.ids.tolist())))
+        masked_S = slots.is_mask(self._tokens)
+        masked_S[len(logp_SV) :] = False
+        if len(logp_SV) < len(masked_S) or is_last:
+            rows_SV = np.zeros((len(masked_S), logp_SV.shape[1]), np.float32)
+            rows_SV[: len(logp_SV)] = logp_SV
+            self._slots = slots.revealed(masked_S, rows_SV.argmax(-1), rows_SV)
+            return
+        begin, end = self._part(int(masked_S.argmax()))
+        part = Slots(slots.ids[begin:end], slots.probability[begin:end])
+        found = decoder.sampler.step(part, logp_SV[begin:end], self._tokens, self._written.steps, self._random)
+        ids_S, probability_S = slots.ids.copy(), slots.probability.copy()
+        ids_S[begin:end], probability_S[begin:end] = found.ids, found.probability
+        self._slots = Slots(ids_S, probability_S)
+
+    def _part(self, slot: int) -> tuple[int, int]:
+        """The slots, from and to, of the part of the block that this slot is in; parts are revealed one by one."""
+        part = self._decoder.attention.part or self._decoder.block
+        place = len(self._ids) % self._decoder.block
+        begin = (place + slot) // part * part - place
+        return max(0, begin), min(len(self._slots.ids), begin + part)
+
+    def _allowed(self, logp_SV: FloatArray) -> FloatArray:
+        """The log-probabilities of tokens that a slot may hold, or that end the fill."""
+        written, stop = self._written, self._rules.stop_tokens(self._written)
+        hidden_SV = np.empty(logp_SV.shape, np.bool_)
+        hidden_SV[:] = self._rules.masks.hidden_tokens(SlotLimits("", written.multiline))[: logp_SV.shape[1]]
+        hidden_SV[0] = self._rules.masks.hidden_tokens(next_limits(written))[: logp_SV.shape[1]]
+        if stop is not None:
+            hidden_SV[:, stop.tokens] = False
+        hidden_SV[:, self._tokens.mask] = True
+        return log_softmax(np.where(hidden_SV, -math.inf, logp_SV))
+
+    def _accept(self) -> None:
+        """Accept revealed slots from the left, and mask the next block behind a full one."""
+        written = self._written
+        while len(self._slots.ids) and not written.ended and len(written.ids) < written.capacity:
+            token, probability = int(self._slots.ids[0]), float(self._slots.probability[0])
+            if token == self._tokens.mask:
+                return
+            stop = self._rules.stop_tokens(written)
+            if token in self._rules.stopping.ends_text or (stop is not None and token in stop.tokens):
+                written.accept(written.vocabulary.end_id, probability)
+            else:
+                written.accept(token, probability)
+                written.ended |= self._rules.leaves_gap(written)
+            self._slots = Slots(self._slots.ids[1:], self._slots.probability[1:])
+        if not len(self._slots.ids):
+            self._open()
+
+    def _show(self, control: Control) -> None:
+        if control.on_step is not None:
+            room = 0 if self._written.ended else self._written.capacity - len(self._written.ids)
+            control.on_step(self._written.view(self._views()[:room]))
+
+    def _views(self) -> list[SlotView]:
+        texts, slots = self._written.vocabulary.texts, zip(self._slots.ids, self._slots.probability, strict=True)
+        return [
+            SlotView("", "mask", 0.0)
+            if token == self._tokens.mask
+            else SlotView(texts[token], "committed", float(sure))
+            for token, sure in slots
+        ]

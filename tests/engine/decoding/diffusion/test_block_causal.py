@@ -1,0 +1,247 @@
+"""Masked diffusion models that decode in blocks: parity with transformers, their exact cache, and their steps."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from mercury_engine.api import Control, FillRequest, RewriteRequest, ScoreRequest
+from mercury_engine.decoding.diffusion.block_causal import BlockCausalDecoder
+from mercury_engine.engine import Engine
+from mercury_engine.errors import ModelCorrupt, RequestError
+from mercury_engine.models import batching, weights
+from mercury_engine.models.network import ForwardRequest
+
+from tests.support import masked, tiny
+
+REQUEST = FillRequest("def add(a, b):\n    return ", suffix=("\n\n\nprint(add(1, 2))\n",), max_slots=12)
+
+
+@pytest.fixture(scope="module", params=masked.BLOCKS)
+def checkpoint(request, tmp_path_factory):
+    return *masked.folder(tmp_path_factory.mktemp("blocks") / "model", request.param), masked.BLOCKS[request.param]
+
+
+@pytest.fixture(scope="module")
+def engine(checkpoint) -> Engine:
+    return Engine.load(checkpoint[0], device="cpu", dtype=torch.float32)
+
+
+def decoder_of(engine: Engine) -> BlockCausalDecoder:
+    assert isinstance(engine.decoder, BlockCausalDecoder)
+    engine.decoder.forget()
+    return engine.decoder
+
+
+def ids_of(length: int) -> list[int]:
+    return np.random.default_rng(length).integers(1, 400, length).tolist()
+
+
+def rows_read(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The rows of each pass from now on."""
+    rows, run = list[int](), engine.reader.read_together
+    monkeypatch.setattr(
+        engine.reader, "read_together", lambda forwards: rows.extend(each.rows for each in forwards) or run(forwards)
+    )
+    return rows
+
+
+@pytest.mark.parametrize("length", [3, 40, 300])
+def test_logits_are_those_of_transformers_under_the_block_mask(engine, checkpoint, length):
+    _, model, block = checkpoint
+    forward = ForwardRequest(np.array(ids_of(length)), wanted=range(length), block=block)
+    [found] = batching.run(engine.reader, [forward])
+    expected = masked.reference(model, ids_of(length), block).log_softmax(-1)
+    assert torch.as_tensor(found.logp_WV) == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("length", [5, 41, 301])
+def test_slots_over_cached_blocks_get_the_logits_of_one_pass_over_everything(engine, checkpoint, length):
+    _, model, block = checkpoint
+    decoder, ids, mask = decoder_of(engine), ids_of(length), engine.reader.config.mask_id
+    for text in (ids[: length // 2], ids):  # the second finds the first one's whole blocks
+        place = len(text) % block
+        slots = [mask] * (block - place)
+        found = batching.finished(decoder.expected(text, slots), engine.reader)
+        whole = masked.reference(model, [*text, *slots], block).log_softmax(-1)
+        shift = decoder.attention.shifted
+        first = len(text) - shift if place or not shift else len(text) - 1
+        assert found == pytest.approx(whole[first : first + len(found)].numpy(), abs=1e-4)
+
+
+def test_a_blocks_first_token_comes_from_the_row_before_it_where_rows_predict_the_next(engine, checkpoint):
+    _, model, block = checkpoint
+    decoder, ids = decoder_of(engine), ids_of(2 * block)
+    found = batching.finished(decoder.expected(ids, []), engine.reader)
+    if decoder.attention.shifted:
+        expected = masked.reference(model, ids, block).log_softmax(-1)[-1:]
+        assert found == pytest.approx(expected.numpy(), abs=1e-4)
+    else:
+        assert len(found) == block
+
+
+@tiny.needs_kernels
+def test_the_c_kernels_see_blocks_too(tmp_path):
+    sizes = {"hidden_size": 256, "intermediate_size": 256}
+    folder, model = masked.folder(tmp_path / "wide", "Stable-DiffCoder", **sizes)
+    engine = Engine.load(folder, device="cpu", backend="native")
+    [found] = batching.run(engine.reader, [ForwardRequest(np.array(ids_of(60)), wanted=range(60), block=4)])
+    expected = masked.reference(model, ids_of(60), 4).log_softmax(-1).numpy()
+    assert float((np.exp(expected) * (expected - found.logp_WV)).sum(-1).mean()) < 0.1  # what eight bits cost
+    decoder = decoder_of(engine)
+    mask = [engine.reader.config.mask_id] * 3
+    batching.finished(decoder.read(ids_of(61)), engine.reader)
+    cached = batching.finished(decoder.expected(ids_of(61), mask), engine.reader)
+    decoder.forget()
+    assert cached == pytest.approx(batching.finished(decoder.expected(ids_of(61), mask), engine.reader), abs=1e-3)
+
+
+def test_a_step_and_a_typed_key_compute_their_block_only(engine, checkpoint, monkeypatch):
+    decoder, block = decoder_of(engine), checkpoint[2]
+    ids, mask = ids_of(4 * block + 1), [engine.reader.config.mask_id] * (block - 1)
+    rows = rows_read(engine, monkeypatch)
+    for text, slots in ((ids, mask), (ids, mask), ([*ids, 7], mask[1:]), (ids[: 3 * block + 1], mask)):
+        batching.finished(decoder.expected(text, slots), engine.reader)
+    assert rows == [5 * block, block, block, block]
+
+
+def test_the_text_after_the_gap_is_not_seen(engine):
+    decoder_of(engine)
+    other = replace(REQUEST, suffix=("\n\n\nclass Other:\n    pass\n",))
+    first = engine.fill(REQUEST)
+    decoder_of(engine)
+    assert engine.fill(other).text == first.text
+
+
+def test_a_pause_reads_what_a_fill_then_finds(engine, monkeypatch):
+    decoder_of(engine)
+    engine.fill(replace(REQUEST, max_steps=0))
+    fill = engine.fill(REQUEST)
+    assert (fill.tokens_read, fill.tokens_unread) == (0, 0)
+    assert fill.steps > 0
+
+
+def test_texts_are_scored_block_by_block(engine, checkpoint):
+    _, model, block = checkpoint
+    decoder = decoder_of(engine)
+    before = decoder.rules.tokenizer.encode(REQUEST.near)
+    nats = batching.finished(decoder.score(ScoreRequest(REQUEST, ("a", ""))), engine.reader).nats
+    [token] = decoder.rules.tokenizer.encode("a")
+    place = len(before) % block
+    assert place, "the text must end inside a block"
+    slots = [engine.reader.config.mask_id] * (block - place)
+    row = len(before) - decoder.attention.shifted
+    expected = masked.reference(model, [*before, *slots], block).log_softmax(-1)[row, token]
+    assert nats == pytest.approx((float(expected), 0.0), abs=1e-3)
+
+
+def test_a_region_is_not_rewritten_by_a_model_that_does_not_see_what_follows(engine):
+    with pytest.raises(RequestError, match="does not see"):
+        engine.rewrite(RewriteRequest("", "x = 1\n", (), ()))
+
+
+@pytest.mark.parametrize("size", ["8", 0, 4096])
+def test_a_block_that_no_model_has_is_refused(size, tmp_path):
+    folder, _ = masked.folder(tmp_path, "SDAR")
+    config = folder / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"block_size": size}))
+    with pytest.raises(ModelCorrupt, match="block_size"):
+        weights.read_config(folder)
+
+
+class Table:
+    """Knows the right text, and how sure it is of the token at each place; notes what it is asked for."""
+
+    def __init__(self, engine: Engine, text: str, sure: dict[int, float], default: float = 0.99) -> None:
+        self.ids, self.sure, self.default = engine.tokenizer.encode(text), sure, default
+        self.size, self.shift = engine.reader.config.vocab_size, int(decoder_of(engine).attention.shifted)
+        self.mask, self.asked = engine.reader.config.mask_id, list[tuple[int, list[int], int]]()
+
+    def unread(self, ids: Sequence[int]) -> int:
+        return 0
+
+    def read(self, ids, first, wanted):
+        yield None
+        self.asked.append((first, list(wanted), sum(each == self.mask for each in ids)))
+        logp_WV = np.full((len(wanted), self.size), -50.0, np.float32)
+        for row, at in zip(logp_WV, wanted, strict=True):
+            place = at + self.shift
+            row[self.ids[place] if place < len(self.ids) else self.ids[-1]] = np.log(self.sure.get(place, self.default))
+            row[3] = np.log1p(-self.sure.get(place, self.default))
+        return logp_WV
+
+
+def written(engine: Engine, table: Table, near: str, slots: int) -> tuple[str, list[list[str]]]:
+    """The text that the table makes the decoder write, and the states of its slots after each step."""
+    decoder, seen = decoder_of(engine), list[list[str]]()
+    decoder.cache, cache = table, decoder.cache
+    try:
+        request = FillRequest(near, max_slots=slots, multiline=True)
+        fill = engine.fill(request, Control(on_step=lambda views: seen.append([each.state for each in views])))
+    finally:
+        decoder.cache = cache
+    return fill.text, seen
+
+
+TEXT = "alpha = beta + gamma * delta - epsilon / zeta + eta ** theta - iota + kappa * lambda_ + mu\n"
+
+
+def tokens(engine: Engine, first: int) -> tuple[str, int]:
+    """So many first tokens of the text, as text; and the number of its tokens."""
+    ids = engine.tokenizer.encode(TEXT)
+    return engine.tokenizer.decode(ids[:first]), len(ids)
+
+
+def test_sdar_reveals_sure_slots_of_a_block_and_always_the_surest(tmp_path):
+    folder, _ = masked.folder(tmp_path, "SDAR")
+    engine = Engine.load(folder, device="cpu", dtype=torch.float32)
+    near, _ = tokens(engine, 6)
+    table = Table(engine, TEXT, {8: 0.86, 9: 0.7, 10: 0.8, 11: 0.6})
+    text, seen = written(engine, table, near, 6)
+    assert TEXT.startswith(near + text)
+    # the prompt leaves two tokens over: the first block has two slots; then one pass a step, and the block of four
+    # reveals 8 above .85, then 10, 9 and 11 one by one
+    assert [asked[:2] for asked in table.asked[:2]] == [(4, [6, 7]), (8, [8, 9, 10, 11])]
+    assert [masks for _, _, masks in table.asked] == [2, 4, 3, 2, 1]
+    assert [row.count("mask") for row in seen] == [2, 4, 3, 2, 1, 0]
+
+
+def test_fast_dllm_takes_a_blocks_first_token_from_the_row_before_and_fills_its_parts_in_order(tmp_path):
+    folder, _ = masked.folder(tmp_path, "Fast-dLLM v2")
+    engine = Engine.load(folder, device="cpu", dtype=torch.float32)
+    near, count = tokens(engine, 32)
+    assert count >= 52, "the text is too short for this test"
+    table = Table(engine, TEXT, {})
+    text, _ = written(engine, table, near, 20)
+    assert TEXT.startswith(near + text) and text
+    assert table.asked[0] == (0, [31], 0), "the last row before the block"
+    # then seven slots of the first part, eight of the second and four of the third, each part in one step
+    assert [(first, wanted[0], masks) for first, wanted, masks in table.asked[1:]] == [
+        (32, 32, 31),
+        (32, 39, 24),
+        (32, 47, 16),
+    ]
+
+
+def test_stable_diffcoder_reveals_one_slot_a_step(tmp_path):
+    folder, _ = masked.folder(tmp_path, "Stable-DiffCoder")
+    engine = Engine.load(folder, device="cpu", dtype=torch.float32)
+    near, _ = tokens(engine, 4)
+    table = Table(engine, TEXT, {4: 0.9, 5: 0.95, 6: 0.97, 7: 0.93})
+    written(engine, table, near, 4)
+    assert [masks for _, _, masks in table.asked] == [4, 3, 2, 1]
+
+
+def test_a_fill_ends_with_a_token_that_continues_after_the_gap(engine, checkpoint):
+    near, _ = tokens(engine, 8)
+    decoder = decoder_of(engine)
+    right = near + " 1\n"
+    table = Table(engine, right, {})
+    decoder.cache, cache = table, decoder.cache
+    try:
+        fill = engine.fill(FillRequest(near, suffix=("\nprint()\n",), max_slots=12))
+    finally:
+        decoder.cache = cache
+    assert "\n" not in fill.text and fill.is_finished
