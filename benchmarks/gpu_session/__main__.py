@@ -89,7 +89,8 @@ def bring_back(session: Session, name: str) -> None:
         saved = torch.load(folder / "checkpoint.pt", weights_only=True, map_location="cpu")
         light = session.inputs / f"{name}-parent.pt"
         weights = {key: each.bfloat16() for key, each in saved["mean"].items()}
-        torch.save({"part": saved["part"], "adapter": weights}, light)
+        left_out = ("adapter", "mean", "optimizer")
+        torch.save({key: each for key, each in saved.items() if key not in left_out} | {"adapter": weights}, light)
         cut(light, session.out, RETURNED_MIB * MIB)
 
 

@@ -28,6 +28,11 @@ class Session:
     """Minutes of training; the other commands have limits of their own."""
 
     @property
+    def training_limit(self) -> float:
+        """Minutes that a training command may take; a busy CPU takes minutes to import torch."""
+        return self.minutes + (1.5 if self.device == "cuda" else 15)
+
+    @property
     def bundled(self) -> Path:
         return self.inputs / BUNDLED
 
@@ -90,6 +95,16 @@ def profile(session: Session) -> list[Command]:
     ]
 
 
+def diffusion(session: Session) -> list[Command]:
+    """Teach the larger base to denoise gaps, in three legs."""
+    learning = (
+        *_training("denoiser", session, session.base, session.inputs / "corpus.jsonl.gz", "denoiser", legs=3),
+        *("--validation", HELD_OUT, "--validation-gaps", 256 if session.device == "cuda" else 8),
+        *("--files", 16 if session.device == "cuda" else 1),
+    )
+    return [python("train", *learning, minutes=session.training_limit)]
+
+
 def edits(session: Session) -> list[Command]:
     """Teach the larger base to rewrite regions as commits do."""
     return _adapter(session, "edits", "edit", session.inputs / "commits", session.inputs / "commits", 8)
@@ -108,7 +123,7 @@ def _adapter(session: Session, examples: str, name: str, corpus: Path, validatio
         *("--save-every", 1),
     )
     return [
-        python("train", *learning, minutes=session.minutes + 1.5),
+        python("train", *learning, minutes=session.training_limit),
         python("export", *_export(session, session.base, name), minutes=1),
     ]
 
@@ -123,7 +138,7 @@ def reader(session: Session) -> list[Command]:
         *("--validation", session.inputs / "held_out.jsonl.gz"),
     )
     return [
-        python("train", *learning, minutes=session.minutes + 1.5),
+        python("train", *learning, minutes=session.training_limit),
         python("export", *_export(session, base, "reader"), minutes=1),
         *(_compared(session, name, model) for name, model in (("before", session.bundled), ("after", out))),
     ]
@@ -167,11 +182,12 @@ def _export(session: Session, base: Path, name: str) -> tuple[object, ...]:
 
 STEPS: dict[str, Callable[[Session], list[Command]]] = {
     "check": check,
+    "diffusion": diffusion,
     "edits": edits,
     "gaps": gaps,
     "reader": reader,
     "profile": profile,
 }
 
-RUNS = {"edits": "edit", "gaps": "gap", "reader": "reader"}
+RUNS = {"diffusion": "denoiser", "edits": "edit", "gaps": "gap", "reader": "reader"}
 """By step: the training run whose weights and log are copied back."""

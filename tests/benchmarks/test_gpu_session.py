@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from mercury_engine.models import weights
 from mercury_lab.training.commits import commit_edit
+from mercury_lab.training.conversion.export import export
 from mercury_lab.training.data import pack
 from safetensors.torch import load_file
 
@@ -92,17 +94,27 @@ def test_a_file_too_large_to_come_back_is_cut(pieces, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("step", "weights"),
+    ("step", "adapter"),
     [("edits", "edit.adapter.safetensors"), ("gaps", "gap.adapter.safetensors")],
 )
-def test_a_training_step_runs_without_the_server_and_brings_its_weights_back(inputs, tmp_path, step, weights):
+def test_a_training_step_runs_without_the_server_and_brings_its_weights_back(inputs, tmp_path, step, adapter):
     done = session(step, "--inputs", inputs, "--out", tmp_path / "out", "--device", "cpu", "--minutes", 0.02)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert load_file(tmp_path / "out" / weights)
+    assert load_file(tmp_path / "out" / adapter)
     [log] = (tmp_path / "out").glob("train-*.jsonl")
     assert any("validation" in json.loads(line) for line in log.read_text().splitlines())
     [light] = (tmp_path / "out").glob("*-parent.pt")
     assert torch.load(light, weights_only=True)["adapter"]
+
+
+def test_the_denoisers_leg_brings_back_what_export_makes_a_model_of(inputs, tmp_path):
+    done = session("diffusion", "--inputs", inputs, "--out", tmp_path / "out", "--device", "cpu", "--minutes", 0.02)
+    assert done.returncode == 0, done.stdout + done.stderr
+    [piece] = (tmp_path / "out").glob("denoiser-parent.pt*")
+    (tmp_path / "run").mkdir()
+    shutil.copyfile(piece, tmp_path / "run" / "checkpoint.pt")
+    export(inputs / "qwen2.5-coder-0.5b", tmp_path / "run", tmp_path / "model", "Denoiser")
+    assert weights.read_config(tmp_path / "model").masked_attention is not None
 
 
 def test_the_readers_leg_goes_on_from_the_bundled_reader_and_is_compared_with_it(inputs, tmp_path):

@@ -26,7 +26,7 @@ class MaskedFamily:
     model_types: Mapping[str, str]
     """Values of `model_type`, each with that of the decoder whose layers it has."""
     masks: tuple[str, ...]
-    """Texts of the mask token, where the configuration has no `mask_token_id`."""
+    """Texts of the mask token, where the configuration has no `mask_token_id`; without any it needs one."""
     shifted: bool
     expand: str = "<|expand|>"
     """The text of the token that turns a slot into two, if the vocabulary has it."""
@@ -47,6 +47,7 @@ FAMILIES = (
         "A2D", {"a2d-qwen2": "qwen2", "a2d-qwen3": "qwen3", "a2d-llama": "llama"}, ("<|mask|>",), shifted=False
     ),
     MaskedFamily("Dream", {"Dream": "qwen2"}, ("<|mask|>",), shifted=True),
+    MaskedFamily("Mercury", {"mercury": "mercury"}, (), shifted=True),  # as `mercury_lab.training export` writes it
     MaskedFamily("SDAR", {"sdar": "qwen3"}, ("<|MASK|>",), shifted=False, block=4, threshold=0.85),
     MaskedFamily(
         "Fast-dLLM v2",
@@ -90,9 +91,9 @@ def read(raw: Mapping[str, Any], folder: Path) -> tuple[str, MaskedAttention] | 
     families = (each for each in FAMILIES if kind in each.model_types and each.architecture in named_so)
     if (family := next(families, None)) is None:
         return None
-    named = _added_tokens(folder, family, kind)
+    named = _added_tokens(folder, family, kind) if family.masks else {}
     mask = raw.get("mask_token_id", next((named[text] for text in family.masks if text in named), None))
-    if mask is None and kind == "qwen2":  # the plain decoder, which has no mask
+    if mask is None and (kind == "qwen2" or not family.masks):  # the plain decoder, which has no mask
         return None
     if not isinstance(mask, int) or not 0 <= mask < raw["vocab_size"]:
         raise ModelCorrupt(

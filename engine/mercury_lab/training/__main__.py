@@ -1,6 +1,6 @@
 """`python -m mercury_lab.training STEP`, with a step of:
 
-corpus, pack, commits, places, compression, base, reader, train, adapt, export.
+corpus, pack, commits, places, compression, base, reader, train, adapt, denoiser, export.
 """
 
 import sys
@@ -17,6 +17,7 @@ STEP_MODULES = {
     "reader": "training.optimisation.reader",
     "train": "training.optimisation.train",
     "adapt": "training.adapters.run",
+    "denoiser": "training.denoiser.run",
     "export": "training.conversion.export",
 }
 

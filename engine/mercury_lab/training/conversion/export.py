@@ -1,7 +1,7 @@
 """Write a model folder from a base and a run: `python -m mercury_lab.training export --base --run --out`.
 
-A reader run gives the base for a writer run; a writer run gives a model. A run of `adapt` gives an adapter's file, to
-be put beside the base's GGUF file or into its folder.
+A reader run gives the base for a writer run; a writer run gives a model, and so does one of `denoiser`. A run of
+`adapt` gives an adapter's file, to be put beside the base's GGUF file or into its folder.
 """
 
 import argparse
@@ -28,7 +28,7 @@ def export(base: Path, run: Path, out: Path, name: str) -> None:
         raise ModelNotFound(f"no checkpoint.pt in {run}; run the train step first")
     saved = torch.load(checkpoint, weights_only=True, map_location="cpu")
     out.mkdir(parents=True, exist_ok=True)
-    trained = {k: v.to(torch.bfloat16) for k, v in saved["mean"].items()}
+    trained = {k: v.to(torch.bfloat16) for k, v in saved.get("mean", saved["adapter"]).items()}
     if (part := saved.get("part", "writer")) in ADAPTER_PARTS:
         target = out / adapters.file_name(ADAPTER_PARTS[part])
         adapters.write(
@@ -42,10 +42,13 @@ def export(base: Path, run: Path, out: Path, name: str) -> None:
         if (base / file).is_file() and not _same_size(base / file, out / file):
             shutil.copyfile(base / file, out / file)
     config = json.loads((base / "config.json").read_text("utf-8"))
-    if part == "reader":
+    if part in ("reader", "denoiser"):
         if (base / weights.READER_FILE).is_file():
             raise ModelCorrupt(f"the reader of {base} was trained already; name the base that this run began with")
         target = out / weights.READER_FILE
+        if part == "denoiser":
+            names = ("mask_token_id", "expand_token_id", "eos_token_id")
+            config |= {"name": name, **dict(zip(names, saved["tokens"], strict=True))}
     else:
         target = out / "adapter.safetensors"
         config |= {"name": name, "kind": "masked", "adapter_rank": saved["plan"]["rank"]}

@@ -1,0 +1,1 @@
+"""Turning a causal model into one that denoises gaps with full attention."""
