@@ -13,7 +13,18 @@ from contextlib import suppress
 
 import numpy as np
 
-from mercury_engine.api import Control, Fill, FillRequest, Rewrite, RewriteRequest, ScoreRequest, Scores, SlotView
+from mercury_engine.api import (
+    Control,
+    Fill,
+    FillRequest,
+    GenerateRequest,
+    Generation,
+    Rewrite,
+    RewriteRequest,
+    ScoreRequest,
+    Scores,
+    SlotView,
+)
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.diffusion.full_attention import NEAREST_BEFORE, TOKENS_BEFORE, tokens_before
 from mercury_engine.decoding.diffusion.gap import SEED
@@ -88,6 +99,10 @@ class BlockCausalDecoder:
             f"a model of the {self.attention.family} family does not see what stands after a region, so it rewrites "
             "none; choose another model for edits: mercury-lsp models use NAME --edits"
         )
+
+    def generate(self, request: GenerateRequest, prompt: list[int], control: Control) -> ForwardSteps[Generation]:
+        """Raises RequestError."""
+        raise RequestError("a masked diffusion model fills gaps and generates no text here; choose a causal one")
 
     def forget(self) -> None:
         """See `Decoder.forget`."""
