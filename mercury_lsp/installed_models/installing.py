@@ -87,9 +87,9 @@ def addition(wanted: str, name: str | None, sources: Sequence[Source] = SOURCES)
     if wanted in KNOWN:
         return KnownAddition(name or wanted, KNOWN[wanted], sources)
     if wanted in KNOWN_REPOSITORIES:
-        known = KNOWN_REPOSITORIES[wanted]
-        about = f"; it {known.about}; ~{known.memory_mb:,} MB of memory"
-        return _of_repository(known.repository, name or wanted, about)
+        there = KNOWN_REPOSITORIES[wanted]
+        about = f"; it {there.about}; ~{there.memory_mb:,} MB of memory"
+        return _of_repository(there.repository, name or wanted, about)
     if is_path(wanted) and not hub.is_repository_name(wanted):
         return _of_path(path_of(wanted).absolute(), name)
     here = f"; {wanted} in this folder is meant by ./{wanted}" if Path(wanted).exists() else ""
