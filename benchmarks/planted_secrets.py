@@ -6,7 +6,7 @@ prompt, a next edit or the n-gram lookup gets of it, with cursors in and around 
 Nothing else is cached: the KV cache holds what prompts hold, statistics and logs hold no text.
 
 The other half is the price: which share of the characters of ordinary code is hidden. It is measured by package, and
-apart for the half of the packages that no rule was tuned on.
+apart for the quarter of the packages that no rule was tuned on.
 """
 
 import sys
@@ -37,9 +37,9 @@ def main() -> int:
     parser = options_of_all.parser("planted_secrets", __doc__)
     parser.add_argument("--code", type=Path, action="append", help="a folder of packages of ordinary code (repeatable)")
     parser.add_argument(
-        "--half", choices=("tuned", "held back"), action="append", help="packages to read (default: all)"
+        "--part", choices=("tuned", "held back"), action="append", help="packages to read (default: all)"
     )
-    parser.add_argument("--examples", type=int, default=0, help="hidden lines of a half of the code, to print")
+    parser.add_argument("--examples", type=int, default=0, help="hidden lines of a part of the code, to print")
     parser.add_argument("--skip", action="append", default=[], metavar="LIST", help="a list of formats not to read")
     options = parser.parse_args()
     roots = [folder.absolute() for folder in options.code or CODE if folder.exists()]
@@ -47,7 +47,7 @@ def main() -> int:
         **planted_record(list(corpus())),
         "lists": {name: list_record(name) for name in list_names() if name not in options.skip},
         "ordinary": {
-            half: ordinary_record(roots, half, options.examples) for half in options.half or ("tuned", "held back")
+            part: ordinary_record(roots, part, options.examples) for part in options.part or ("tuned", "held back")
         },
         **options_of_all.circumstances(),
     }
@@ -110,12 +110,12 @@ def wilson(hits: int, count: int) -> tuple[float, float]:
     return max(0.0, (middle - width) / (1 + z * z / count)), (middle + width) / (1 + z * z / count)
 
 
-def ordinary_record(roots: Sequence[Path], half: str, examples: int) -> dict[str, Any]:
-    """The share of characters of ordinary code that are hidden, over a half of the packages."""
+def ordinary_record(roots: Sequence[Path], part: str, examples: int) -> dict[str, Any]:
+    """The share of characters of ordinary code that are hidden, over a part of the packages."""
     found = [
         ordinary.measured(name, files)
         for name, files in ordinary.packages(roots)
-        if ordinary.is_held_back(name) == (half == "held back")
+        if ordinary.is_held_back(name) == (part == "held back")
     ]
     lines = [line for package in found for line in package.lines]
     for path, line in lines[:examples]:
@@ -146,10 +146,10 @@ def table(record: dict[str, Any]) -> Table:
         made.add_row(
             name, f"{len(each['leaking'])} of {each['formats']}", f"{each['leak_rate']:.1%}", f"{low:.1%} to {high:.1%}"
         )
-    for half, each in record["ordinary"].items():
+    for part, each in record["ordinary"].items():
         low, high = each["interval"]
         chars = f"{each['hidden_lines']} lines of {each['chars']:,} characters"
-        made.add_row(f"ordinary code, {half}", chars, f"{each['hidden_share']:.4%}", f"{low:.4%} to {high:.4%}")
+        made.add_row(f"ordinary code, {part}", chars, f"{each['hidden_share']:.4%}", f"{low:.4%} to {high:.4%}")
     return made
 
 

@@ -48,7 +48,7 @@ _CREDENTIALS = _words(
     " *vault.y*ml vault.json *.nmconnection wpa_supplicant*.conf chap-secrets pap-secrets sasl_passwd* *.keytab"
     " *passwords.csv *passwords.txt *passwords.json *passwords.xls*"
     " *credentials.y*ml msmtprc fetchmailrc .mbsyncrc .offlineimaprc .dbshell *.jwk *.jwks *.wallet"
-    " wallet.dat"
+    " wallet.dat auth.txt users.acl znc.conf"
 )
 _DATA = _words(
     "*.db *.sqlite *.sqlite3 *.sqldump *.sql.gz *.dump *.mdb *.accdb *.mdf *.sdf *.gnucash *.pcap *.pcapng *.cap"
@@ -59,7 +59,7 @@ SECRET_FILE_PATTERNS = _ENVIRONMENT | _KEYS | _CREDENTIALS | _DATA
 
 PRIVATE_FOLDERS = _words(
     ".aws .ssh .gnupg .gpg .kube .docker .gcloud .gcp .azure .password-store .secrets .private"
-    " .chef .terraform.d .vault .1password .bitwarden .oci .bluemix .gem .subversion .sops .keys"
+    " .bundle .chef .terraform.d .vault .1password .bitwarden .oci .bluemix .gem .subversion .sops .keys"
     " .credentials .purple .irssi .electrum .bitcoin .mozilla"
 )
 """Names, in lower case, of folders that hold secrets, wherever they are."""

@@ -21,6 +21,7 @@ _QUERY = re.compile(
     r"=(?P<value>[\w%.~+/=-]{8,})",
     re.IGNORECASE,
 )
+_PATH = re.compile(r"://[^\s\"'`<>]{1,200}/(?P<value>(?=[\w-]*[a-z])(?=[\w-]*[A-Z])[\w-]{20,})(?![\w/.-])")
 _SCHEME = re.compile(
     r"\b(?:bearer|basic|digest|token|apikey|api-key|negotiate|hmac)[ :=\\]{1,4}\s?[\"']?"
     r"(?P<value>[A-Za-z0-9._~+/=-]{8,})(?![\w(\[.~+/=-])",
@@ -31,6 +32,7 @@ _HEADER = re.compile(
     r"|(?:private|job|deploy)-token)[\"'`]?\s{0,3}[:=,]\s{0,3}[\"'`]?(?:[a-z]{1,12} )?(?P<value>[^\s\"'`,;]{8,})",
     re.IGNORECASE,
 )
+_ENCODED = re.compile(r"%[\dA-Fa-f]{2}")
 _RUN = re.compile(r"[A-Za-z0-9+/=_-]{16,}")
 
 
@@ -42,7 +44,9 @@ def has_url_secret(line: str) -> bool:
             return True
         if len(user) >= MIN_TOKEN_CHARS and "%40" not in user and looks_random(user):
             return True
-    return any(looks_random(found["value"]) for found in _QUERY.finditer(line))
+    if any(is_dense(found["value"]) for found in _PATH.finditer(line)):
+        return True
+    return any(looks_random(_ENCODED.sub("", found["value"])) for found in _QUERY.finditer(line))
 
 
 def has_source_secret(line: str) -> bool:
@@ -52,7 +56,7 @@ def has_source_secret(line: str) -> bool:
 
 def has_header_secret(line: str) -> bool:
     """Whether a header for authorisation has its value."""
-    values = [found["value"] for pattern in (_SCHEME, _HEADER) for found in pattern.finditer(line)]
+    values = [_ENCODED.sub("", found["value"]) for pattern in (_SCHEME, _HEADER) for found in pattern.finditer(line)]
     if any(looks_random(value) or is_dense(value) or _is_padded(value) for value in values):
         return True
     return "uthorization" in line and any(looks_random(run) and not is_wordy(run) for run in _RUN.findall(line))

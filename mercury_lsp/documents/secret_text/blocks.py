@@ -10,6 +10,7 @@ from mercury_lsp.documents.secret_text.keys import (
     KEY_END,
     KEY_START,
     MIN_KEY_ROWS,
+    is_image_row,
     is_key,
     key_body,
     key_row,
@@ -71,10 +72,10 @@ _VALUE_LINE = re.compile(
 _BLOCK_HEADER = re.compile(r"[:=][ \t]*[|>][+-]?\d?[ \t]*\Z")
 """The end of a line of YAML whose value is the indented lines below."""
 
-_LIST_HEADER = re.compile(r"(?:s|list)[\"']?[ \t]*(?::|:?=)[ \t]*[\[{(]?[ \t]*\Z", re.IGNORECASE)
+_LIST_HEADER = re.compile(r"(?:s|list|key)[\"']?[ \t]*(?::|:?=)[ \t]*[\[{(]?[ \t]*\Z", re.IGNORECASE)
 """The end of a line that begins a list of secrets."""
 
-_ITEM = re.compile(r"[ \t]+(?:-[ \t]+)?(?P<value>[\"'][^\"':=]{4,}[\"']?|(?<=- )[^\s\"':=]{4,}),?\s*\Z")
+_ITEM = re.compile(r"[ \t]+(?:-[ \t]+)?(?P<value>[\"'][^\"':=]{4,}[\"']?|(?<=- )(?:\w+=)?[^\s\"':=]{4,}),?\s*\Z")
 """An item of a list, on a line of its own."""
 
 _ROW = re.compile(r"[|\w .-]*[,;|\t][\w .,;|\t-]*\Z")
@@ -82,6 +83,9 @@ _ROW = re.compile(r"[|\w .-]*[,;|\t][\w .,;|\t-]*\Z")
 
 _USER_LINE = re.compile(r"\s+(?:-\s+)?[\w-]+:\S{4,}\s*\Z")
 """A user and a password, as in a list of cloud-init."""
+
+_CODE = re.compile(r"[(){}\[\]<>;]|\s=\s")
+"""What no line of a key has: after it a mark of a key's start was only mentioned."""
 
 MAX_BLOCK_LINES = 40
 """Most lines of a block, a list or a table that are examined."""
@@ -119,6 +123,7 @@ def secret_lines(text: str, language_id: str) -> frozenset[int]:
     starts = list(accumulate(map(len, lines), initial=0))
     suspects = {bisect_right(starts, offset) - 1 for offset in suspicious_offsets(text)}
     found = {number for number in suspects if is_secret_line(lines[number], language_id)}
+    found = {number for number in found if not is_image_row(lines, number)}
     if "-----" in text or sum(map(key_row, lines)) >= MIN_KEY_ROWS or any(key_body(lines[number]) for number in found):
         found |= set(_key_lines(lines))
     found |= _values_apart(lines, suspects, language_id)
@@ -208,8 +213,10 @@ def _key_lines(lines: Sequence[str]) -> Iterator[int]:
         elif KEY_END.search(line):
             is_inside = False
             yield from _tails_before(lines, number)
+        elif _CODE.search(line):
+            is_inside = False
         rows = _rows_to(lines, rows, number)
-        is_body = key_body(line) or is_key(lines[row] for row in rows)
+        is_body = (key_body(line) or is_key(lines[row] for row in rows)) and not is_image_row(lines, number)
         if is_body:
             yield from rows
         if is_inside or is_body or (after_body and key_tail(line)):

@@ -4,45 +4,19 @@ import re
 
 from mercury_lsp.documents.secret_text.values import is_password
 
-COMMANDS = (
-    *(
-        "passw",
-        "curl",
-        "wget",
-        "http ",
-        "sql",
-        "maria",
-        "mongo",
-        "redis",
-        "require",
-        "masterauth",
-        "sshpass",
-        "smbclient",
-    ),
-    *("ldap", "docker", "podman", "openssl", "oracle", "ftp", "zip", "7z", "gpg", "keytool", "jarsigner", "rabbit"),
-    *("ipmi", "npm", "twine", "az ", "vault", "net use", "sudo", "login", "logon", "auth", "connect", "credential"),
-    *(
-        "-u ",
-        "identified",
-        "insert",
-        "user",
-        "signin",
-        "sign_in",
-        "machine",
-        "pdo",
-        "wifi",
-        "wlan",
-        "sign",
-        "securestring",
-    ),
-)
+COMMANDS = (  # noqa: SIM905
+    "passw|curl|wget|http |sql|maria|mongo|redis|require|masterauth|sshpass|smbclient|ldap|docker|podman|"
+    "openssl|oracle|ftp|zip|7z|gpg|keytool|jarsigner|rabbit|ipmi|npm|twine|az |vault|net use|sudo|login|logon|"
+    "auth|connect|credential|-u |identified|insert|user|signin|sign_in|machine|pdo|wifi|wlan|sign|"
+    "securestring|isakmp|-server |enable |tochararray|{plain}"
+).split("|")
 """Parts of commands and statements in lower case: a line without any of them is not examined here."""
 
 _PROGRAM = re.compile(
-    r"\b(?:curl|wget|http|xh|mysql(?:dump|admin|import)?|mariadb|psql|mongo(?:sh|dump)?|redis-(?:cli|server)|sshpass"
+    r"(?<!\w)(?:curl|wget|http|xh|mysql(?:dump|admin|import)?|mariadb|psql|mongo(?:sh|dump)?|redis-(?:cli|server)|sshpass"
     r"|smbclient|ldap\w{1,20}|docker|podman|helm|oc|az|htpasswd|openssl|sqlplus|sqlcmd|mssql-cli|l?ftp|rsync|svn|7z"
     r"|(?:un)?zip|gpg|keytool|jarsigner|net use|vault|cf|kinit|expect|chpasswd|sudo|iscsiadm|ipmitool|snmp\w{1,20}"
-    r"|rabbitmqctl|influx|cqlsh|clickhouse-client|mosquitto_\w{1,10}|twine|npm|gh|glab)\b"
+    r"|(?:/usr)?/(?:local/)?s?bin/[\w.-]+|rabbitmqctl|influx|cqlsh|clickhouse-client|mosquitto_\w{1,10}|twine|npm|gh|glab)\b"
 )
 _PAIR = re.compile(
     r"(?<!\S)(?:-[uaU]|--user|--proxy-user|--login)(?:[= ]\s{0,3}|(?=\S))[\"']?(?P<user>[\w.@{}\\-]{0,60})"
@@ -54,11 +28,9 @@ _LONG = re.compile(
     re.IGNORECASE,
 )
 _SHORT = re.compile(r"(?<!\S)-(?:p|a|w|P|passin)\s?[\"']?(?P<value>(?:pass:)?[^\s\"'=/.-][^\s\"']{3,})")
-_CONTINUED = re.compile(r"^[\s\"'#*/]*(?:-[\w-]+(?:[= ](?:\"[^\"]*\"|'[^']*'|[^\s-]\S*))?[\s\"',]*)+\\?[\s)]*\Z")
-"""A line of options and their values and nothing else."""
-
 _SSHPASS = re.compile(
-    r"\b(?:(?:sshpass|login|twine|mongo\w{0,8}|cqlsh)\b[^|;\n]{0,80}?\s-p|(?:sqlcmd|(?:un)?zip|ipmitool)\b[^|;\n]{0,80}?\s-P)\s?[\"']?(?P<value>[^\s\"']{4,})"
+    r"\b(?:(?:mysql|mariadb)\w{0,8}\b[^|;\n]{0,80}?\s-p(?=\S)|(?:sshpass|login|twine|mongo\w{0,8}|cqlsh)\b[^|;\n]{0,80}?\s-p|(?:sqlcmd|(?:un)?zip|ipmitool)\b[^|;\n]{0,80}?\s-P)"
+    r"\s?[\"']?(?P<value>[^\s\"']{4,})"
 )
 """Options with a user and a password, with a long name, and with a letter that other programs use for other things."""
 
@@ -76,14 +48,19 @@ _PIPED_PAIR = re.compile(
     r"\bchpasswd\s{0,3}<<<\s{0,3}[\"']?[\w.-]+:(?P<value>[^\s\"']{4,})"
     r"|[\"'\s][\w.-]+:(?P<piped>[^\s\"']{4,})[\"']?\s{0,3}\|\s{0,3}(?:sudo\s)?chpasswd"
 )
-_STATS = re.compile(r"\bauth\s+[\w.-]+:(?P<value>\S{4,})\s*\Z")
+_STATS = re.compile(r"(?:\bauth\s+|\blogin=|^user=)[\w.-]+:(?P<value>\S{4,})\s*\Z")
+_DEVICE = re.compile(
+    r"(?:\b(?:secret|password)\s+[057]|\bauth-pass\s+\S+|\bisakmp\s+key(?:\s+[06])?|-server\s+(?:key(?:\s+[07])?|community))"
+    r"\s+(?P<value>\S{4,})"
+)
+"""Commands of routers and switches."""
+
 _SECURED = re.compile(r"ConvertTo-SecureString\s+(?:-String\s+)?[\"'](?P<value>[^\"']{4,})", re.IGNORECASE)
 _WIFI = re.compile(r"\bWIFI:[^\n]{0,200}?\bP:(?P<value>[^;\n]{4,});")
 _NETRC = re.compile(
     r"\b(?:login|user(?:name)?|account)\s+(?!and\s|or\s)\S{1,100}\s+(?:insecure-)?password\s+(?P<value>\S{3,})",
     re.IGNORECASE,
 )
-_NETRC_LINE = re.compile(r"^\W*password\s+(?P<value>\S{3,}[^\s.,:;])\s*\Z", re.IGNORECASE)
 _SQL = re.compile(
     r"\b(?:identified\s+(?:with\s+\S{1,40}\s+)?by|(?:with\s+)?(?:encrypted\s+)?password|set\s+password\b[^=]{0,60})"
     r"(?:\s{0,3}[=(]\s{0,3}|\s{1,3})\\?['\"](?P<value>[^'\"\\]{3,})",
@@ -91,7 +68,7 @@ _SQL = re.compile(
 )
 _STRING = r"[bru]?[\"'`](?:\\.|[^\"'`\\]){0,120}[\"'`]"
 _LOGIN = re.compile(
-    r"(?:log_?[io]n|sign_?in|basic_?auth|authenticate|(?<![a-z])auth|(?:create|add)_?user|credentials?|(?:wifi|wlan)\.(?:begin|connect)"
+    r"(?:log_?[io]n|sign_?in|basic_?auth|authenticate|(?<![a-z])auth|(?:create|add)_?user|change\w{0,4}password|credentials?|(?:wifi|wlan)\.(?:begin|connect)"
     r"|password_?authentication|(?:plain|set|digest|proxy)_?auth)(?:::?\w{1,20})?\s{0,3}(?:\(|[=:]\s{0,3}[\w.]{0,20}[(\[])"
     rf"\s{{0,3}}[^()]{{0,80}}?{_STRING}\s{{0,3}},\s{{0,3}}(?:\(?[\w-]{{1,24}}\s?\(?\s?)?[bru]?"
     r"[\"'`](?P<value>[^\"'`]{4,60})[\"'`]",
@@ -106,10 +83,14 @@ _CONNECTED = re.compile(
 )
 """A call that connects to an address as a user with a password."""
 
+_PLAIN = re.compile(r"\{(?:PLAIN|CLEAR)\}(?P<value>[^\s:]{4,})")
 _SIGNED = re.compile(
-    r"(?<![a-z])(?:jwt\.)?(?:sign|hmac\w*)\([^()\"'`]{1,40},\s{0,3}[bru]?[\"'`](?P<value>[^\"'`\s]{8,})[\"'`]", re.I
+    r"(?<![a-z])(?:jwt\.)?(?:sign|hmac\w*)\([^()\"'`]{1,40},\s{0,3}[bru]?[\"'`](?P<value>[^\"'`\s]{8,})[\"'`]"
+    r"|bearer_?auth\(\s{0,3}[\"'](?P<token>[^\"'\s]{8,})"
+    r"|(?:load|keyspec|getkey|protection)\([^()\"]{0,40}\"(?P<chars>[^\"\s]{4,})\"\.tochararray",
+    re.I,
 )
-"""A call that signs something with a key."""
+"""A call that signs something with a key, or identifies itself with one."""
 
 _INSERTED = re.compile(
     r"\binsert\s+into\b[^;(]{0,100}\((?P<columns>[^;()]{0,200}\bpass[^;()]{0,100})\)\s*values\s{0,3}\((?P<values>[^;]*)",
@@ -118,19 +99,8 @@ _INSERTED = re.compile(
 _LITERAL = re.compile(r"'([^']{4,60})'")
 
 _CLEAR = (
-    _WORD,
-    _ORACLE,
-    _PIPED,
-    _NETRC,
-    _NETRC_LINE,
-    _SQL,
-    _LOGIN,
-    _CONNECTED,
-    _SIGNED,
-    _PIPED_PAIR,
-    _WIFI,
-    _STATS,
-    _SECURED,
+    *(_WORD, _ORACLE, _PIPED, _NETRC, _SQL, _LOGIN, _CONNECTED, _SIGNED, _PIPED_PAIR, _WIFI, _STATS),
+    *(_DEVICE, _PLAIN, _SECURED),
 )
 
 
@@ -140,10 +110,7 @@ def has_command_secret(line: str) -> bool:
         return True
     if any(map(_inserts_password, _INSERTED.finditer(line))):
         return True
-    if _PROGRAM.search(line) is not None:
-        return _has_option(line)
-    is_continued = line.lstrip(" \t\"'#*/").startswith("-")  # options of a command that begins further up
-    return is_continued and _has_option(line) and _CONTINUED.search(line) is not None
+    return _PROGRAM.search(line) is not None and _has_option(line)
 
 
 def _has_option(line: str) -> bool:

@@ -1,14 +1,17 @@
 """Keys by their characters: blocks of base64 with marks around them, values in quotes that are random, hashes."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from mercury_lsp.documents.secret_text.values import is_dense, is_wordy
 
 _KINDS = r"[A-Z0-9 ]{0,40}(?:PRIVATE KEY|PGP MESSAGE|SECRET)"
 KEY_START = re.compile(rf"-----BEGIN {_KINDS}|PuTTY-User-Key-File|Private-Lines:|BEGIN SSH2 ENCRYPTED")
 KEY_END = re.compile(rf"-----END {_KINDS}|Private-MAC:")
-KEY_MARK = re.compile(rf"-----(?:BEGIN|END) {_KINDS}|PuTTY-User-Key-File|Private-(?:Lines|MAC):|BEGIN SSH2 ENCRYPTED")
+KEY_MARK = re.compile(
+    rf"(?<!\.\. )-----(?:BEGIN|END) {_KINDS}(?!-----\s*\.\.)"
+    r"|PuTTY-User-Key-File|Private-(?:Lines|MAC):|BEGIN SSH2 ENCRYPTED"
+)
 
 _BEFORE = r"[\s\"'`#*/+;,|.<>%rbuf-]{0,40}"
 _AFTER = r"(?:\\r)?(?:\\n)?[\s\"'`,;+).\\<]{0,20}\Z"
@@ -34,6 +37,9 @@ _HASHED = re.compile(
 """Hashes of passwords."""
 
 
+_REPEATED = re.compile(r"([A-Za-z0-9+/])\1{3}|ABCDEFG|abcdefg")
+"""What images, fonts and alphabets have, and of 4,000 rows of a key one."""
+
 MIN_KEY_ROWS = 3
 """Fewest short rows of one length that are taken for a key."""
 
@@ -58,6 +64,12 @@ def is_key(rows: Iterable[str]) -> bool:
     return len(bodies) >= MIN_KEY_ROWS and _is_mixed("".join(bodies)) and not any(map(is_wordy, bodies))
 
 
+def is_image_row(lines: Sequence[str], number: int) -> bool:
+    """Whether a row of base64 is of an image or a font: it or one beside it repeats a character as keys never do."""
+    near = [line for line in lines[max(0, number - 1) : number + 2] if key_row(line)]
+    return any(map(_REPEATED.search, near)) and key_row(lines[number])
+
+
 def key_tail(line: str) -> bool:
     """Whether a line may be the last one of a key in base64."""
     return _KEY_TAIL.match(line) is not None and any(map(str.isalnum, line))
@@ -75,4 +87,4 @@ def has_dense_value(line: str) -> bool:
 
 def _is_mixed(body: str) -> bool:
     has_all = any(map(str.isupper, body)) and any(map(str.islower, body)) and any(map(str.isdigit, body))
-    return has_all and not is_wordy(body)
+    return has_all and not is_wordy(body) and not _REPEATED.search(body)

@@ -17,37 +17,31 @@ CODE_LANGUAGES = frozenset(
 MARKUP_LANGUAGES = frozenset(("html", "htmldjango", "tex", "latex", "plaintex"))
 """Those of them whose text is prose."""
 
-WORDS = (
-    *("pass", "pwd", "secret", "token", "key", "auth", "cred", "bearer", "session", "cookie", "signature", "salt"),
-    *(
-        "jwt",
-        "sig",
-        "pw",
-        "psk",
-        "otp",
-        "seed",
-        "pin",
-        "dsn",
-        "nonce",
-        "webhook",
-        "assword",
-        "community",
-        "phrase",
-        "pepper",
-    ),
-    *("mnemonic", "kennwort", "contrase", "senha", "wachtwoord", "has\u0142o", "l\xf6senord", "\u5bc6\u7801"),
-)
+WORDS = (  # noqa: SIM905
+    "pass|pwd|secret|token|key|auth|cred|bearer|session|cookie|signature|salt|jwt|sig|pw|psk|otp|seed|pin|dsn|"
+    "nonce|webhook|assword|community|phrase|pepper|mnemonic|kennwort|contrase|senha|wachtwoord|has\u0142o|"
+    "l\xf6senord|\u5bc6\u7801"
+).split("|")
 """Parts of the words below in lower case: a line without any of them is not examined here."""
 
 _WORD = re.compile(f"(?={'|'.join(WORDS)})")
 
+_OTHER_PASS = "".join(
+    f"(?<!{each})"
+    for each in ["by", "com", "sur", "res", "multi", "any", "all", "over", "render", "low", "high", "first", "second"]
+)
+"""Words that end in `pass` and are no password: compass, multipass, allPass, renderPass."""
+
+_GRANTS = ["api", "access", "auth", "admin", "deploy", "bot", "bearer", "fernet", "jwt"]
+_GRANTED = "(?:" + "|".join(rf"(?<={each})|(?<={each}[_-])" for each in _GRANTS) + ")"
 _STRONG = (
-    r"(?:pass(?:words?|wd|wort|[ _-]?phrase|code)|pwd|secret|(?<!by)(?<!com)(?<!sur)(?<!res)pass(?![a-z])|pw(?![a-z\d])"
+    rf"(?:(?<!etc/)pass(?:words?|wd|wort|[ _-]?phrase|code)|pwd|secret|{_OTHER_PASS}pass(?![a-z])|pw(?![a-z\d])"
+    rf"|{_GRANTED}(?:key|token)(?![a-z])"
     r"|(?<![a-z])(?:psk|pin_?code|assword|mnemonic|seed[ _-]?phrase)(?![a-z])|(?<=r[ow])community|(?<=option )key"
-    r"|(?<=recovery[ _-])phrase"
+    r"|community(?=_string)|authtok(?!\w)|(?<=shared[_-])key|(?<=recovery[ _-])phrase"
     r"|(?<=signing[_-])key|(?<=encryption[_-])key|(?<![a-z])pepper(?![a-z])"
     r"|kennwort|contrase(?:n|\xf1)a|senha|wachtwoord|has\u0142o|l\xf6senord|\u5bc6\u7801"
-    r"|(?-i:(?<=[a-z0-9])P(?:ass|wd|w|sk)(?![a-z])))"
+    rf"|(?-i:(?<=[a-z0-9])P(?:wd|w|sk)(?![a-z]))|{_OTHER_PASS}(?-i:(?<=[a-z0-9])Pass(?![a-z])))"
 )
 """Words after which almost any value is a secret."""
 
@@ -58,11 +52,11 @@ _OWNERS = (
 _OWNED = r"(?:(?<![a-z])|" + "|".join(rf"(?<={owner})|(?<={owner}[_-])" for owner in _OWNERS) + ")"
 _WEAK = (
     rf"(?:token|bearer|credential|cred(?![a-z])|auth(?:orization)?(?![a-z])"
-    rf"|session(?:[_-]?id)?|cookie|signature|salt|{_OWNED}key|(?<![a-z])(?:jwt|sig|otp|seed|nonce|dsn|webhook))"
+    rf"|session(?:[_-]?id)?|cookie|signature|salt|{_OWNED}key|(?<![a-z])(?:jwt|sig(?![a-z])|otp|seed|nonce|dsn|webhook))"
 )
 """Words after which only a value that looks random is a secret."""
 
-_NAME = rf"(?:(?P<strong>{_STRONG})|{_WEAK})(?P<rest>[\w.-]{{0,40}})"
+_NAME = rf"(?:(?P<strong>{_STRONG})|(?P<weak>{_WEAK}))(?P<rest>[\w.-]{{0,40}})"
 
 _ABOUT = re.compile(
     r"field|input|label|hint|placeholder|err|exception|type|polic|len|min_|max_|hash|path|file|ur[il]|link|reset|prompt"
@@ -116,11 +110,13 @@ _BARE = re.compile(
 _TOKEN = re.compile(r"[^\s\"'`(){}\[\]<>|]+")
 _NEXT_SETTING = re.compile(r"(?<=,)[ \t]+[\w\"'.-]{1,40}[ \t]*[:=]|[ \t]*[}\])]+,?\Z")
 _TRAILING = re.compile(r"\s+(?:#|//|;|<!--|--|/\*).*|[\"'`,;]+\s*\Z|\\[rn].*")
-_ADJECTIVE = re.compile(r"(?:ed|ing|able|ly|id|ct|ong|ty|not|in)\b|\w\s+\w", re.IGNORECASE)
+_ADJECTIVE = re.compile(r"(?:ed|ing|able|ly|id|ct|ong|ty|not|in)\b(?!-)|\w\s+\w", re.IGNORECASE)
 """What a sentence says about a password."""
 
 _COMMAND = re.compile(
-    r"^\W*(?:(?:set(?:env|x)?|export|env|arg|let|var|putenv|d-i \S+|-\w+)\s+(?:-\w+\s+){0,3})?[\w.-]*\Z", re.IGNORECASE
+    r"^\W*(?:(?:set(?:env|x)?|export|env|arg|let|var|putenv|d-i \S+|header\w*|proxy_set_header|-\w+)"
+    r"\s+(?:-\w+\s+){0,3})?[\w.-]*\Z",
+    re.IGNORECASE,
 )
 """What stands before a name that a blank alone parts from its value."""
 
@@ -145,7 +141,8 @@ _SUBSTITUTED = re.compile(r"\{[\w.]{0,40}?" + _STRONG + r"[\w.]{0,40}:[-=]?(?P<v
 """A reference to a setting with a default, as `${db.password:value}`."""
 
 _ELEMENT = re.compile(
-    _STRONG + r"[\w.-]{0,40}[\"']?[^<>\n]{0,40}(?:</\w{1,20}>\s*<\w{1,20})?>(?P<value>[^<>]{4,80})</", re.IGNORECASE
+    _STRONG + r"[\w.-]{0,40}[\"']?[^<>\n]{0,40}(?:(?:</\w{1,20})?>\s*<\w{1,20})?>(?P<value>[^<>]{4,80})</",
+    re.IGNORECASE,
 )
 """An element of markup whose name or attribute is a secret's."""
 
@@ -156,10 +153,10 @@ NAMED_AT_END = (
 """The end of a line that names a secret, before a value on the next one."""
 
 NAMED_ALONE = re.compile(
-    _STRONG + r"(?P<rest>[\w.-]{0,20})(?:\\?[\"'`]?:?\\?[\"'`]?[,;)]{0,2}[ \t]{0,4}\{?|</\w{1,20}>)[ \t]*\Z",
+    _STRONG + r"(?P<rest>[\w.-]{0,20})(?:\\?[\"'`]?:?\\?[\"'`]?[,;)]{0,2}[ \t]{0,4}\{?|(?:</\w{1,20})?>)[ \t]*\Z",
     re.IGNORECASE,
 )
-_NAMES = re.compile(r"(?:[:=][ \t]*|[\"'`>]|--)[\w.-]*\Z")
+_NAMES = re.compile(r"(?:[:=][ \t]*|[\"'`<>]|--)[\w.-]*\Z")
 _MAPS = re.compile(r"\s*(?:-[ \t]+)?[\w.-]+:\Z")
 """The end of a line that names a secret and gives no value."""
 
@@ -175,7 +172,7 @@ _LOOKED_UP = re.compile(
 
 _SUBSCRIPT = re.compile(r"\w\[[ \t]{0,4}\Z")
 _WRAPPERS = re.compile(
-    r"(?:str\w*|\w*string|some|just|\w*bytes|secret\w*|trim\w*|from|of|buffer|text\w*|password|c_str|quote|literal|value"
+    r"(?:str\w*|\w*string|some|just|\w*bytes?|secret\w*|trim\w*|from|of|buffer|text\w*|password|c_str|quote|literal|value"
     r"|box|arc|concat\w*|mkstring|securestring|join|sensitive\w*|raw|decode|env"
     r"|str\w?cpy|field)!?[ \t]?[(\[{][ \t]{0,4}(?:[bruflc@$]|br|u8|r\#){0,2}\Z",
     re.IGNORECASE,
@@ -205,10 +202,11 @@ def has_secret_value(line: str, language_id: str) -> bool:
         line = line.replace("'static", "")
     if "[[" in line:
         line = _LONG_STRING.sub(r'["\1"]', line)
-    if _PIN.search(line) or _has_quoted(line) or _has_bare(line, language_id):
+    is_code = language_id in CODE_LANGUAGES
+    if _PIN.search(line) or _has_quoted(line, is_code) or _has_bare(line, language_id):
         return True
     for found in _named(_SETTING, line):
-        if found["value"] and language_id in CODE_LANGUAGES:
+        if found["value"] and is_code:
             continue
         value = found["value"] or _until(line, found.end(), found["quote"])
         if not _ABOUT.search(found["rest"]) and is_password(value):
@@ -233,7 +231,7 @@ def _named(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
             yield found
 
 
-def _has_quoted(line: str) -> bool:
+def _has_quoted(line: str, is_code: bool) -> bool:
     for found in _named(_QUOTED, line):
         if _LOOKED_UP.search(found["gap"]) or _SUBSCRIPT.search(found["gap"]):
             continue
@@ -243,22 +241,25 @@ def _has_quoted(line: str) -> bool:
             continue  # the quote ends the text with the name
         if re.match(r"\s{0,4}(?::(?!:)|=>)", after) and found["gap"].rstrip("bruf").endswith(("{", "(", "[", ",")):
             continue  # it is a key itself
-        if _is_secret_value(line, found, value):
+        if _is_secret_value(line, found, value, is_code):
             return True
     return False
 
 
-def _is_secret_value(line: str, found: re.Match[str], value: str) -> bool:
+def _is_secret_value(line: str, found: re.Match[str], value: str, is_code: bool) -> bool:
     """Whether a quoted value is a secret, by the name before it and by what gives it to that name."""
     if looks_random(value) or is_dense(value):
         return True
-    if found["strong"] is None or not is_password(value):
+    name = _strong_name(found, is_code)
+    if not is_code and found["weak"] and found["weak"].lower() == "auth" and re.match(r"[\w.-]+:\w", value):
+        return is_password(value.partition(":")[2])
+    if name is None or not is_password(value):
         return False
     rest, before = found["rest"], line[: found.start()]
-    is_verb = found["strong"].lower() == "pass" and not re.search(r"\w\Z", before)
-    if _ABOUT.search(rest) or value.lower() == (found["strong"] + rest).lower():
+    is_verb = name == "pass" and not re.search(r"\w\Z", before)
+    if _ABOUT.search(rest) or value.lower() == name + rest.lower():
         return False
-    if found["strong"].lower() == "pass" and rest.strip("_0123456789"):
+    if name == "pass" and rest.strip("_0123456789"):
         return False
     if found["compared"] is not None:
         if found["compared"].strip() != ",":
@@ -279,13 +280,19 @@ def _is_secret_value(line: str, found: re.Match[str], value: str) -> bool:
     return not (is_verb and found["fallback"] is not None) and ("." not in rest or "(" not in found["gap"])
 
 
+def _strong_name(found: re.Match[str], is_code: bool) -> str | None:
+    """The name, in lower case, if almost any value of it is a secret; `token` alone is one in settings only."""
+    name = found["strong"] or ("" if is_code or found["rest"] else found["weak"])
+    return name.lower() if found["strong"] or name.lower() == "token" else None
+
+
 def _is_passed(before: str, after: str) -> bool:
     """Whether a quoted name and the value after it are arguments of a call, an option and its value, or a pair."""
     if re.search(r"[\"'`]--?[\w-]*\Z", before):
         return True
-    is_pair = re.search(r"[\[({]\s{0,4}[\"'`][\w.#=@:\[-]*\Z", before) and after.lstrip()[:1] in ("]", ")", "}")
+    is_pair = re.search(r"[\[({]\s{0,4}[\"'`][\w.#=@\[-]*\Z", before) and after.lstrip()[:1] in ("]", ")", "}")
     return (
-        bool(is_pair) or re.search(r"[\w!]\s?\([^()\[\]{}]*[\"'`][\w.#=@:\[-]*\Z|\[\"set\", *\"\Z", before) is not None
+        bool(is_pair) or re.search(r"[\w!]\s?\([^()\[\]{}]*[\"'`][\w.#=@\[-]*\Z|\[\"set\", *\"\Z", before) is not None
     )
 
 
@@ -303,18 +310,18 @@ def _until(line: str, start: int, quote: str) -> str:
 def _has_bare(line: str, language_id: str) -> bool:
     """Values without quotes: anywhere in texts that are no code, else in comments and in strings."""
     if language_id not in CODE_LANGUAGES:
-        return any(_is_bare_secret(found, is_free=False) for found in _named(_BARE, line))
+        return any(_is_bare_secret(found, is_code=False) for found in _named(_BARE, line))
     for found in _named(_BARE, line) if _ALONE.match(line) or _DOCUMENTED.match(line) else ():
-        if found["strong"] and _is_bare_secret(found, is_free=False):
+        if found["strong"] and _is_bare_secret(found, is_code=False):
             return True
     texts = (line,) if language_id in MARKUP_LANGUAGES else _free_texts(line)
-    return any(_is_bare_secret(found, is_free=True) for text in texts for found in _named(_BARE, text))
+    return any(_is_bare_secret(found, is_code=True) for text in texts for found in _named(_BARE, text))
 
 
-def _is_bare_secret(found: re.Match[str], is_free: bool) -> bool:
-    """Whether a name's line goes on with a value; `is_free`: in prose, whose words are no values."""
+def _is_bare_secret(found: re.Match[str], is_code: bool) -> bool:
+    """Whether a name's line goes on with a value; the prose in code and sentences have words that are none."""
     prose = re.search(r"\||is|was", found["sep"] or "")
-    is_free = is_free or (prose is not None and (prose[0] == "|" or _ADJECTIVE.search(found["text"]) is not None))
+    is_free = is_code or (prose is not None and (prose[0] == "|" or _ADJECTIVE.search(found["text"]) is not None))
     text, sep = _TRAILING.sub("", found["text"]).strip(), found["sep"]
     text = re.sub(r"^\{([^{}:\s]+)\}$", r"\1", text)
     token = _TOKEN.match(text)
@@ -323,7 +330,7 @@ def _is_bare_secret(found: re.Match[str], is_free: bool) -> bool:
     value = token[0].rstrip(".,:;!?*/")
     if looks_random(value):
         return True
-    if found["strong"] is None or _ABOUT.search(found["rest"]):
+    if _strong_name(found, is_code or sep is None) is None or _ABOUT.search(found["rest"]):
         return False
     if sep is None:
         if is_free or token.end() != len(text) or not is_password(value):

@@ -14,9 +14,6 @@ MIN_RANDOM_CHARS = 8
 MIN_RANDOM_BITS = 2.5
 """Entropy per character of a value that looks random; words of ten different letters have 3.3, `aaaaaaaa` none."""
 
-MIN_MIXED_CHARS = 10
-"""Shortest value of small and capital letters that is taken for a password if it has no words in it."""
-
 MAX_WORDY_SHARE = 0.6
 """Share of characters in words from which on a value is no key; a random text of letters has 0.2."""
 
@@ -26,9 +23,10 @@ MAX_WORDED_SHARE = 0.8
 MIN_IDENTIFIER_SHARE = 0.87
 """Share of characters in words from which on a value with digits is an identifier, as `OAuth2Session`."""
 
-_WORD = re.compile(r"[A-Z]?[a-z]{3,}")
+_WORD = re.compile(r"[A-Z][a-z]{2,}|[a-z]{3,}")
 _PLACEHOLDER = re.compile(
-    r"\$\{|\{\{|#\{|[._/-]\{\w*\}|\$\(|<[\w\s./-]+>|\*{3}|\.{3}|…|%[sd(]|^(?:\$|%\w+%$|\{[^}]*\}$|(.)\1+$|[xX*.\-_]+$|@\w+@$)"
+    r"\$\{|\{\{|#\{|[._/-]\{\w*\}|\$\(|<[\w\s./-]+>|\*{2}|\.{3}|…|%[sd(]|^(?:\$|%\w+%$|\{[^}]*\}$|(.)\1+$|[xX\W_]+$|@\w+@$"
+    r"|(?:my|your|the|some)[_-]?(?:pass(?:word)?|secret|token)$|EXAMPLE|8a477f597d28d172789f06886806bc55)"
 )
 """What stands for a value that comes from elsewhere."""
 
@@ -43,11 +41,14 @@ _WORDS = frozenset(
 """Words that describe a value in place of one."""
 
 _SENTENCE_WORDS = frozenset(
-    """enter your must please invalid required cannot not missing confirm forgot optional wrong incorrect choose show
+    """enter or your must please invalid required cannot not missing confirm forgot optional wrong incorrect choose show
     hide reset change should may if when used using default be will value user username login email account field
     name type you""".split()  # noqa: SIM905
 )
 """Words of messages and descriptions, which passphrases lack."""
+
+MIN_SENTENCE_WORDS = 4
+"""Fewest words in one, with such a one as `secret` among them, that are no reference but a sentence."""
 
 MIN_MNEMONIC_WORDS, MAX_PASSPHRASE_WORDS = 12, 24
 
@@ -55,9 +56,12 @@ _KEYWORD = re.compile(r"pass(?:word|wd|phrase|code)?|pwd|secret|token|credential
 _NAME = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|->|::|-|/|:)[A-Za-z_$][\w$]*)*\(?\)?")
 """An identifier, or several with dots, hyphens or slashes."""
 _PATH = re.compile(r"(?:[.~]{0,2}/|[A-Za-z]:\\|https?:|file:|#|\.[a-z]|\[|\(|@|--?\w|.*/\Z)")
-_VERSION = re.compile(r"[vV^~<>=]*\d+(?:[.\-_:]\w+)*\Z|\d{4}-\d\d-\d\d")
-OBJECT_ID_CHARS = 24
-"""Hexadecimal characters of an identifier of MongoDB, which is no secret."""
+_VERSION = re.compile(r"[vV^~<>=]*\d+(?:[.\-_:](?:\d\w*|[a-z]+\d{0,4}))*\Z|\d{4}-\d\d-\d\d")
+OBJECT_ID_CHARS = 24, 40
+"""Hexadecimal characters of identifiers of MongoDB and of Git, which are no secrets."""
+
+MIN_LONG_HEX_CHARS = 48
+"""Hexadecimal characters from which on those of a key are nearly evenly spread, and those of a table are not."""
 
 _ALPHABET = re.compile("abcdefg|ABCDEFG|0123456789")
 _ENCODED = re.compile(r"[A-Za-z0-9+/=_-]{20,}\Z")
@@ -91,8 +95,8 @@ def _is_password_name(name: str) -> bool:
     if re.search(r"[.:/>()]", name):
         return digits > 0 and not _KEYWORD.search(name)
     if _KEYWORD.search(name):
-        is_word = not re.search(r"[_-]|[a-z][A-Z]", name)
-        return is_word or digits > 1
+        words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)
+        return len(words) == 1 or len(words) >= MIN_SENTENCE_WORDS or digits > 1
     return "_" not in name or not name.isupper()
 
 
@@ -136,11 +140,14 @@ def _is_word_with_number(part: str) -> bool:
 
 def is_dense(value: str) -> bool:
     """Whether a quoted value is a key by its characters alone: hexadecimal or base64, at least 20 of them."""
-    if _ALPHABET.search(value):
+    if _ALPHABET.search(value) or _PLACEHOLDER.search(value):
         return False
     if _HEX.match(value):
         return (
-            len(value) >= 20 and len(value) != OBJECT_ID_CHARS and entropy(value) > 3.0 and any(map(str.isalpha, value))
+            len(value) >= 20
+            and len(value) not in OBJECT_ID_CHARS
+            and entropy(value) > (3.0 if len(value) < MIN_LONG_HEX_CHARS else 3.5)
+            and any(map(str.isalpha, value))
         )
     if re.match(r"/[a-z]+/", value) or not _ENCODED.match(value) or not any(map(str.isdigit, value)) or is_wordy(value):
         return False
