@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.secret_text.blocks import (
+    CACHED_TEXTS,
     LINE,
     MAX_REACH_CHARS,
     REACH_LINES,
@@ -40,7 +41,7 @@ REACH_CHUNKS = 16
 """Chunks on either side of a part of a long line that are redacted with it: a key of 8,000 characters is one secret."""
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(CACHED_TEXTS)
 def without_secrets(text: str, language_id: str, above: str = "", below: str = "") -> str:
     """The text without the lines that look like secrets; the same object if there are none.
 
@@ -164,7 +165,7 @@ def _kept(text: str, redacted: frozenset[int]) -> Iterable[str]:
     return (line for number, line in enumerate(LINE.findall(text)) if number not in redacted)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(CACHED_TEXTS)
 def _redacted(text: str, language_id: str, above: str, below: str) -> frozenset[int]:
     """The numbers of the lines of a text that look like secrets."""
     above, below = _last_lines(above), _first_lines(below) if text.endswith(("\n", "\r")) else ""
@@ -176,13 +177,13 @@ def _redacted(text: str, language_id: str, above: str, below: str) -> frozenset[
     return frozenset(number - before for number in found if 0 <= number - before < count)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(CACHED_TEXTS)
 def _last_lines(text: str) -> str:
     """The lines at the end of a text that decide about what follows; none if its last line is not ended."""
     return "".join(LINE.findall(text[-MAX_REACH_CHARS:])[-REACH_LINES:]) if text.endswith(("\n", "\r")) else ""
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(CACHED_TEXTS)
 def _first_lines(text: str) -> str:
     """The lines at the start of a text that decide about what precedes."""
     return "".join(LINE.findall(text[:MAX_REACH_CHARS])[:REACH_LINES])
@@ -213,7 +214,7 @@ def _is_data(chunks: Sequence[str], number: int) -> bool:
     return rows > MAX_KEY_CHUNKS
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(CACHED_TEXTS)
 def _is_rows(chunk: str) -> bool:
     return len(rows_of_data(chunk)) == len(LINE.findall(chunk))
 
@@ -231,12 +232,12 @@ def _is_long_secret(chunks: Sequence[str], border: int, language_id: str) -> boo
     return False
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(CACHED_TEXTS)
 def _is_secret_across(before: str, chunk: str, language_id: str) -> bool:
     """Whether the line that spans two chunks is secret by the parts in them."""
     return is_secret_line((LINE.findall(before) or [""])[-1] + (LINE.findall(chunk) or [""])[0], language_id)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(CACHED_TEXTS)
 def _is_one_line(chunk: str) -> bool:
     return "\n" not in chunk and "\r" not in chunk

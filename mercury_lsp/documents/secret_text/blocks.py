@@ -19,6 +19,10 @@ from mercury_lsp.documents.secret_text.keys import (
 from mercury_lsp.documents.secret_text.keywords import CODE_LANGUAGES, NAMED_AT_END, has_named_alone
 from mercury_lsp.documents.secret_text.lines import has_word, is_secret_line, suspicious_offsets
 
+CACHED_TEXTS = 1024
+"""Texts, of some 500 characters each, whose secret lines are remembered: those near the cursor are needed at every key,
+what a key made of them only until the next one."""
+
 REACH_LINES = 4
 """Lines around a text that decide about its own: the end of a key, or the name of a value that stands apart."""
 
@@ -116,7 +120,7 @@ def is_led_to(text: str, below: str) -> bool:
     return has_named_alone(first) or (key_row(first) and key_row(text[text.rstrip().rfind("\n") + 1 :]))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(CACHED_TEXTS)
 def secret_lines(text: str, language_id: str) -> frozenset[int]:
     """The numbers of the lines of a text that show a secret or a part of one."""
     lines = LINE.findall(text)

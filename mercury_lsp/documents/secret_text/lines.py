@@ -14,6 +14,9 @@ from mercury_lsp.documents.secret_text.values import is_wordy, looks_random
 MIN_SECRET_LINE_CHARS = 7
 """Shortest line, in characters, that may contain a secret."""
 
+CACHED_LINES = 2048
+"""Lines of which it is remembered whether they are secret: the suspicious ones of a text that a key changes."""
+
 _RUN = re.compile(r"[A-Za-z0-9_+/=%~][A-Za-z0-9_+/=.:%~|$-]{14,}")
 """Shortest token or value of an issuer."""
 
@@ -68,7 +71,7 @@ def _may_be_token(run: str) -> bool:
     return len(run) >= MIN_TOKEN_WITHOUT_DIGIT_CHARS and not run.islower() and not run.isupper() and not is_wordy(run)
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(CACHED_LINES)
 def is_secret_line(line: str, language_id: str) -> bool:
     """Whether a line looks like a secret."""
     if len(line) < MIN_SECRET_LINE_CHARS or line.isspace():

@@ -151,6 +151,13 @@ def test_values_without_quotes_are_secret_in_every_language_that_is_no_code(line
         "pwd = getpass.getpass('Password for %s: ' % user)",
         'if os.environ.get("DB_PASSWORD") is None:',
         "token = base64.b64encode(pair).decode('ascii')",
+        'alias mpd="multipass shell dev"',
+        "'allPass': 'overEvery',",
+        'resolved = "607a30d783dfa663caf39e06633721c8d4cfcd7e"',
+        "// as in AKIAIOSFODNN7EXAMPLE",
+        "# the key stands between -----BEGIN PRIVATE KEY----- ... -----END PRIVATE KEY-----",
+        'b"0481068110814081518159810082208280828282a082a8820184048410841284"',
+        "# a path like a/../../etc/passwd, or another one",
     ],
 )
 @pytest.mark.parametrize("language", ["python", "html", "javascript"])
@@ -189,6 +196,24 @@ def test_a_login_form_hides_neither_its_line_nor_the_next():
 )
 def test_ordinary_lines_are_shown(line: str):
     assert not is_secret_line(line, "python")
+
+
+def test_aliases_of_multipass_are_shown_in_a_shells_settings():
+    aliases = "".join(
+        f'alias mp{each[0]}="multipass {each}"\n' for each in ("list", "shell dev", "stop", "launch", "info")
+    )
+    assert without_secrets(aliases, "shellscript") == without_secrets(aliases, "zsh") == aliases
+
+
+def test_rows_of_an_image_are_shown_and_those_of_a_key_are_not():
+    key = "q8ZxV2kLr0Tn7Yw4Pc9Mb3Xd5Hs1Jf6Ga/uE+oKi2Bx7NvQ0zRtWmCpLyDhSgUe4\n" * 3
+    image = "iVBORw0KGgoAAAANSUhEUgAAAx4AAAAUAQAAAAArMtZoAAAEwElEQVR4nABlAJr/AHVE\n" * 3
+    assert without_secrets(key, "python") == "" and without_secrets(image, "python") == image
+
+
+def test_code_after_a_mention_of_a_keys_mark_is_shown():
+    text = 'MARK = "-----BEGIN PRIVATE KEY-----"\nEND = find(MARK)\nvalue = 1\nother = 2\n'
+    assert without_secrets(text, "python").endswith("value = 1\nother = 2\n")
 
 
 def test_a_value_counts_with_the_line_above():
