@@ -270,6 +270,8 @@ class Chat:
     tools: tuple[Mapping[str, Any], ...] = ()
     reply: str = ""
     """How the reply begins, with special tokens by their names; the model goes on after it."""
+    thinks: bool = True
+    """Whether a model that can think before its reply does, as far as its template asks (`enable_thinking`)."""
 
 
 @dataclass(frozen=True, slots=True)

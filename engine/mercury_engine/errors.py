@@ -10,6 +10,7 @@ MercuryError
 ├── DeviceError            the device cannot run the request now
 ├── Cancelled              the request was superseded; not a fault
 └── RequestError           the request asks for something the model cannot do
+    └── PromptTooLong      the prompt has more tokens than the model reads
 """
 
 
@@ -51,3 +52,7 @@ class Cancelled(MercuryError):
 
 class RequestError(MercuryError):
     """The request asks for something the model cannot do."""
+
+
+class PromptTooLong(RequestError):
+    """The prompt has more tokens than the model reads."""

@@ -2,7 +2,7 @@
 
 import logging
 
-from mercury_engine.errors import Cancelled, MercuryError, RequestError
+from mercury_engine.errors import Cancelled, MercuryError, PromptTooLong, RequestError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -53,6 +53,8 @@ def as_api_error(error: Exception) -> ApiError:
             return ApiError(404, "there is no such route; docs/http.md lists them")
         case HTTPException():
             return ApiError(error.status_code, error.detail)
+        case PromptTooLong():
+            return ApiError(400, str(error), "messages", "context_length_exceeded")
         case RequestError():
             return bad_request(str(error))
         case Cancelled():

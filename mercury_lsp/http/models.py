@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from mercury_engine.api import ChatFormat
 from mercury_engine.prompt.budget import NEAR_TOKENS, SEGMENT_TOKENS
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -11,8 +12,20 @@ from mercury_lsp.http import replies
 from mercury_lsp.http.fim import MAX_TOKENS
 from mercury_lsp.http.service import Service
 
-KINDS = ("fim", "edit")
+KINDS = ("fim", "edit", "chat")
 """Kinds of completions with a list of their own."""
+
+SAMPLED = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "repetition_penalty",
+    "presence_penalty",
+    "frequency_penalty",
+    "seed",
+)
+"""Parameters of chats."""
 
 
 def routes(service: Service) -> list[Route]:
@@ -20,17 +33,26 @@ def routes(service: Service) -> list[Route]:
     started = replies.now()
 
     async def every(request: Request) -> Response:
-        name = await service.model()
-        return JSONResponse({"object": "list", "data": [_model(name, started)]})
+        return JSONResponse({"object": "list", "data": [await found()]})
+
+    async def chats(request: Request) -> Response:
+        model = await found()
+        return JSONResponse(
+            {"object": "list", "data": [model] if "chat.completions" in model["supported_endpoints"] else []}
+        )
 
     async def one(request: Request) -> Response:
-        return JSONResponse(_model(await service.model(), started))
+        return JSONResponse(await found())
 
-    lists = [Route(f"/v1/{kind}/completions/models", every) for kind in KINDS]
+    async def found() -> dict[str, Any]:
+        engine = await service.engine()
+        return _model(await service.model(), started, engine.chat_format)
+
+    lists = [Route(f"/v1/{kind}/completions/models", chats if kind == "chat" else every) for kind in KINDS]
     return [Route("/v1/models", every), Route("/v1/models/{name:path}", one), *lists]
 
 
-def _model(name: str, created: int) -> dict[str, Any]:
+def _model(name: str, created: int, chat_format: ChatFormat | None) -> dict[str, Any]:
     return {
         "id": name,
         "name": name,
@@ -42,7 +64,7 @@ def _model(name: str, created: int) -> dict[str, Any]:
         "input_modalities": ["text"],
         "output_modalities": ["text"],
         "pricing": {"prompt": "0", "completion": "0"},
-        "supported_sampling_parameters": ["max_tokens", "stop"],
-        "supported_features": [],
-        "supported_endpoints": [f"{kind}.completions" for kind in KINDS],
+        "supported_sampling_parameters": ["max_tokens", "stop", *(SAMPLED if chat_format else ())],
+        "supported_features": ["tools", "json_mode", "structured_outputs"] if chat_format == "tool_call" else [],
+        "supported_endpoints": [f"{kind}.completions" for kind in KINDS if kind != "chat" or chat_format],
     }

@@ -38,6 +38,10 @@ class FakeEngine:
         self.asked: list[FillRequest] = []
         self.controls: list[Control] = []
         """Those of the requests in `asked`."""
+        self.generating: list[GenerateRequest] = []
+        self.generation_controls: list[Control] = []
+        self.parts: Sequence[str] = (text,)
+        """Parts of a generated text."""
         self.begun, self.rested = Event(), Event()
 
     @property
@@ -58,14 +62,27 @@ class FakeEngine:
         if isinstance(request, ScoreRequest):  # each text's length
             return Scores(tuple(float(len(text)) for text in request.texts), 0.0)
         if isinstance(request, GenerateRequest):
-            if control.on_text:
-                control.on_text(self.text)
-            return Generation(self.text, "stop", 3, 0, 2, steps=2, elapsed=0.0)
+            self.generating.append(request)
+            self.generation_controls.append(control)
+            for part in self.parts if control.on_text else ():
+                control.on_text(part)
+            try:
+                while self.held:
+                    await asyncio.sleep(0.002)
+            except asyncio.CancelledError:
+                control.cancel.set()
+                raise
+            return self.generation
         if not isinstance(request, FillRequest):  # the region as it is
             return Rewrite(request.text, 0.9, 0.1, steps=1, elapsed=0.0, is_finished=True)
         for slots in self.canvases if control.on_step else ():
             control.on_step(slots)
         return self.fill(request)
+
+    @property
+    def generation(self) -> Generation:
+        """The answer to every request to generate."""
+        return Generation("".join(self.parts), "stop", 7, 4, len(self.parts), steps=2, elapsed=0.0)
 
     def fill(self, request: FillRequest) -> Fill:
         """The fill, once it is let go; for subclasses that answer otherwise."""

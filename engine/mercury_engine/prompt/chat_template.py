@@ -54,7 +54,11 @@ class ChatTemplate:
         tools = [_guarded(each, self._tokenizer.special_names, guard) for each in chat.tools]
         try:
             text = self._template.render(
-                messages=messages, tools=tools or None, add_generation_prompt=True, **self._names
+                messages=messages,
+                tools=tools or None,
+                add_generation_prompt=True,
+                enable_thinking=chat.thinks,
+                **self._names,
             )
         except RequestError:
             raise

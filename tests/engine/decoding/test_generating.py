@@ -8,7 +8,7 @@ from mercury_engine.api import Control, FillRequest, GenerateRequest
 from mercury_engine.decoding.autoregressive.generating import PREFILLED_AT_ONCE
 from mercury_engine.decoding.options import AutoregressiveOptions
 from mercury_engine.engine import Engine
-from mercury_engine.errors import Cancelled, ModelCorrupt, RequestError
+from mercury_engine.errors import Cancelled, ModelCorrupt, PromptTooLong, RequestError
 
 from tests.support import tiny
 from tests.support.scripted_network import ScriptedNetwork, writes
@@ -135,7 +135,7 @@ def test_an_empty_prompt_begins_a_text(scripted):
 
 def test_a_prompt_longer_than_the_context_is_refused(tmp_path):
     engine = tiny.load(tiny.folder(tmp_path, rank=0, max_position_embeddings=16))
-    with pytest.raises(RequestError, match=r"at most 15; shorten it"):
+    with pytest.raises(PromptTooLong, match=r"at most 15; shorten it"):
         engine.generate(GenerateRequest("x = 1\n" * 20))
     found = engine.generate(GenerateRequest("x = "))
     assert found.prompt_tokens + found.tokens <= 16

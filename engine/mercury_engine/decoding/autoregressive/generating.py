@@ -18,7 +18,7 @@ from mercury_engine.decoding.autoregressive.verifier import Verifier
 from mercury_engine.decoding.context_reader import ContextReader
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.options import AutoregressiveOptions
-from mercury_engine.errors import RequestError
+from mercury_engine.errors import PromptTooLong
 from mercury_engine.kv_cache.cache import AdaptedTokens, CachedContext
 from mercury_engine.models.arrays import Array
 from mercury_engine.models.batching import DeadlineReached, ForwardSteps
@@ -47,7 +47,7 @@ class Generator:
         prompt = prompt or [self._tokenizer.start_id]
         longest = self._network.config.max_position_embeddings
         if len(prompt) >= longest:
-            raise RequestError(
+            raise PromptTooLong(
                 f"the prompt has {len(prompt):,} tokens, the model reads at most {longest - 1:,}; shorten it"
             )
         room = longest - len(prompt)

@@ -1,0 +1,250 @@
+"""`/v1/chat/completions`: conversations with a model that was trained for them, by its own template."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mercury_engine.api import Chat, GenerateRequest, Sampling
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from mercury_lsp.http import chat_edits, fields, replies
+from mercury_lsp.http.edits import Message
+from mercury_lsp.http.errors import bad_request
+from mercury_lsp.http.fim import StreamOptions
+from mercury_lsp.http.generations import Generated, Generations
+from mercury_lsp.http.service import Completion, Service
+from mercury_lsp.http.tool_calls import ToolUse
+
+TEMPERATURE = 0.75
+"""For clients that send none, as in Mercury's API."""
+
+MAX_CHOICES = 8
+
+MAX_ALTERNATIVES = 20
+
+MOST_UNLIKELY = -9999.0
+"""What OpenAI's API says of a token that is out of the question; JSON has no infinity."""
+
+LIMITS = {
+    "temperature": (0.0, 5.0),
+    "top_p": (0.0, 1.0),
+    "min_p": (0.0, 1.0),
+    "repetition_penalty": (0.01, 10.0),
+    "presence_penalty": (-10.0, 10.0),
+    "frequency_penalty": (-10.0, 10.0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """The fields that are read."""
+
+    messages: tuple[dict[str, Any], ...] = ()
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+    n_predict: int | None = None
+    """llama.vim's name for it; 0 only reads the messages."""
+    temperature: float = TEMPERATURE
+    top_p: float = 1.0
+    top_k: int = 0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    n: int = 1
+    logprobs: bool = False
+    top_logprobs: int = 0
+    tools: tuple[dict[str, Any], ...] = ()
+    tool_choice: Any = None
+    response_format: dict[str, Any] | None = None
+    reasoning_effort: str | None = None
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+
+    def request(self, use: ToolUse) -> GenerateRequest:
+        """What the engine is asked. Raises ApiError."""
+        asked = (self.max_completion_tokens, self.max_tokens, self.n_predict)
+        most = next((each for each in asked if each is not None and each >= 0), None)
+        thinks = self.reasoning_effort not in ("instant", "low")
+        return GenerateRequest(
+            chat=Chat(self._checked(), use.tools, use.reply, thinks),
+            max_tokens=most,
+            stop=self.stop,
+            sampling=self.sampling(),
+            schema=use.schema or self._schema(),
+            alternatives=max(0, min(self.top_logprobs, MAX_ALTERNATIVES)) if self.logprobs else None,
+        )
+
+    def sampling(self) -> Sampling:
+        """How tokens are chosen. Raises ApiError."""
+        for name, (low, high) in LIMITS.items():
+            if not low <= getattr(self, name) <= high:
+                raise bad_request(f"{name} must be from {low:g} to {high:g}", name)
+        return Sampling(
+            self.temperature,
+            self.top_p,
+            max(0, self.top_k),
+            self.min_p,
+            self.repetition_penalty,
+            self.presence_penalty,
+            self.frequency_penalty,
+            None if self.seed is None else abs(self.seed),
+        )
+
+    def _checked(self) -> tuple[dict[str, Any], ...]:
+        """The messages. Raises ApiError for none, and for what is no message of text."""
+        if not self.messages:
+            raise bad_request("there is no message", "messages")
+        for message in self.messages:
+            content = message.get("content")
+            if not isinstance(message.get("role"), str) or not isinstance(content, str | list | None):
+                raise bad_request("each message needs a role and, as content, a text or a list of parts", "messages")
+            for part in content if isinstance(content, list) else ():
+                if not isinstance(part, Mapping) or part.get("type", "text") != "text":
+                    raise bad_request("the model reads text only; leave out parts of other types", "messages")
+        return self.messages
+
+    def _schema(self) -> str | None:
+        """The JSON schema that the response format asks for. Raises ApiError."""
+        match self.response_format:
+            case None | {"type": "text"}:
+                return None
+            case {"type": "json_object"}:
+                return json.dumps({"type": "object"})
+            case {"type": "json_schema", "json_schema": {"schema": dict(schema)}}:
+                return json.dumps(schema)
+        raise bad_request(
+            "response_format must have the type text, json_object, or json_schema with a schema", "response_format"
+        )
+
+
+def routes(service: Service) -> list[Route]:
+    """The routes of this dialect."""
+    generations = Generations(service)
+
+    async def chat(request: Request) -> Response:
+        asked = await fields.read(request, ChatRequest)
+        return await answered(request, service, generations, asked)
+
+    return [Route("/v1/chat/completions", chat, methods=["POST"])]
+
+
+async def answered(request: Request, service: Service, generations: Generations, asked: ChatRequest) -> Response:
+    """The model's reply, or several; the next edit, where the last message asks for one."""
+    use = ToolUse.of(asked.tools, asked.tool_choice)
+    wanted = asked.request(use)
+    chat_format = (await service.engine()).chat_format
+    head = {"id": replies.new_id("chatcmpl"), "created": replies.now(), "model": await service.model()}
+    last = Message(content=asked.messages[-1].get("content") or "").text
+    if chat_edits.asks_for_edit(last) and (service.edits.can_rewrite or chat_format is None):
+        text, usage = await replies.while_connected(request, chat_edits.edited(service, last))
+        return _known(text, usage, asked.stream, head)
+    if use.tools and chat_format != "tool_call":
+        raise bad_request("the model was not trained to call tools; choose another, or leave the tools out", "tools")
+    if asked.stream:
+        return await _streamed(request, generations, asked, wanted, use, head | {"object": "chat.completion.chunk"})
+    seeds = [wanted.sampling.seed, *(_another(wanted, number) for number in range(1, min(asked.n, MAX_CHOICES)))]
+    written = list[Completion]()
+    for seed in seeds:  # one after another, so that the first reads the messages for all
+        each = replace(wanted, sampling=replace(wanted.sampling, seed=seed))
+        written.append(await replies.while_connected(request, generations.write(each).whole()))
+    choices = [_choice(index, each, use) for index, each in enumerate(written)]
+    tokens = sum(each.completion_tokens for each in written)
+    usage = replies.usage_of(written[0].prompt_tokens, written[0].cached_tokens, tokens)
+    return JSONResponse(head | {"object": "chat.completion", "choices": choices, "usage": usage})
+
+
+def _known(text: str, usage: replies.Body, stream: bool, head: dict[str, Any]) -> Response:
+    """The reply with a text that is known already."""
+    message = {"role": "assistant", "content": text}
+    choice = {"index": 0, "delta" if stream else "message": message, "finish_reason": "stop", "logprobs": None}
+    if not stream:
+        return JSONResponse(head | {"object": "chat.completion", "choices": [choice], "usage": usage})
+    event = replies.as_event(head | {"object": "chat.completion.chunk", "choices": [choice]})
+    return StreamingResponse(iter((event, replies.DONE)), media_type="text/event-stream")
+
+
+def _another(wanted: GenerateRequest, number: int) -> int | None:
+    """The seed of a further choice."""
+    return None if wanted.sampling.seed is None else wanted.sampling.seed + number
+
+
+async def _streamed(
+    request: Request,
+    generations: Generations,
+    asked: ChatRequest,
+    wanted: GenerateRequest,
+    use: ToolUse,
+    head: dict[str, Any],
+) -> Response:
+    if asked.n > 1:
+        raise bad_request("several choices cannot be streamed; leave out n", "n")
+    sent = list[str]()
+
+    def piece(text: str) -> replies.Body:
+        role = {} if sent else {"role": "assistant"}
+        sent.append(text)
+        return chunk(role | {"content": text})
+
+    def chunk(delta: dict[str, Any], reason: str | None = None) -> replies.Body:
+        return head | {"choices": [{"index": 0, "delta": delta, "finish_reason": reason, "logprobs": None}]}
+
+    def last(completion: Completion) -> list[replies.Body]:
+        choice = _choice(0, completion, use)
+        message = choice["message"]
+        rest = (message["content"] or "").removeprefix("".join(sent))
+        ends = [piece(rest)] if rest or not sent else []
+        if calls := message.get("tool_calls"):
+            ends.append(chunk({"tool_calls": [{"index": number, **call} for number, call in enumerate(calls)]}))
+        final = chunk({}, choice["finish_reason"])
+        if choice["logprobs"] is not None:
+            final["choices"][0]["logprobs"] = choice["logprobs"]
+        ends.append(final)
+        if asked.stream_options is not None and asked.stream_options.include_usage:
+            ends.append(head | {"choices": [], "usage": replies.usage(completion)})
+        return ends
+
+    writing = generations.write(wanted, use.settled)
+    return await replies.streamed(request, writing, piece, last, replies.as_event, replies.DONE)
+
+
+def _choice(index: int, completion: Completion, use: ToolUse) -> dict[str, Any]:
+    assert isinstance(completion, Generated)
+    content, calls = use.read(completion.text)
+    message: dict[str, Any] = {"role": "assistant", "content": content if content or not calls else None}
+    reason: str = completion.finish_reason
+    if calls:
+        message["tool_calls"] = [
+            {
+                "id": replies.new_id("call"),
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
+            for call in calls
+        ]
+        reason = "tool_calls" if completion.finish_reason == "stop" else reason
+    return {"index": index, "message": message, "finish_reason": reason, "logprobs": _log_probabilities(completion)}
+
+
+def _log_probabilities(completion: Generated) -> dict[str, Any] | None:
+    if not completion.log_probabilities:
+        return None
+    return {
+        "content": [
+            {
+                **_token(each.text, each.nats),
+                "top_logprobs": [_token(text, nats) for text, nats in each.alternatives],
+            }
+            for each in completion.log_probabilities
+        ],
+        "refusal": None,
+    }
+
+
+def _token(text: str, nats: float) -> dict[str, Any]:
+    return {"token": text, "logprob": max(nats, MOST_UNLIKELY), "bytes": list(text.encode())}
