@@ -3,6 +3,8 @@
 import hashlib
 import json
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -48,6 +50,17 @@ def test_every_locked_package_has_hashes(lock: str):
     entries = re.split(r"\n(?=\S)", lock.strip())
     assert len(entries) == len(pins(lock))
     assert all(re.search(r"--hash=sha256:[0-9a-f]{64}", entry) for entry in entries)
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make")
+def test_trying_a_clone_installs_what_users_install_and_testing_it_the_rest():
+    def installed(target: str) -> str:
+        return subprocess.run(["make", "-nB", target], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+    light, rest = "-r requirements.lock", ("-r requirements-dev.lock", "mercury-lsp[dev]")
+    tried, tested = installed("try"), installed("test")
+    assert light in tried and not any(each in tried for each in rest)
+    assert all(each in tested for each in (light, *rest))
 
 
 def test_every_action_of_continuous_integration_is_pinned_by_its_commit():

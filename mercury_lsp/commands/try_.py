@@ -138,6 +138,6 @@ def _show(console: Console, example: SampleFile, suggestion: dict[str, Any] | No
 
 def _figures(suggestion: dict[str, Any] | None) -> str:
     if suggestion is None:
-        return "nothing is shown here: the model is not sure enough of what comes"
+        return "nothing is shown here: the model is not sure enough of a text that would help you"
     figures = suggestion["mercury"]
     return f"{figures['steps']} steps, {figures['elapsedMs']:.1f} ms, confidence {figures['confidence']:.2f}"
