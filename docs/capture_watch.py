@@ -1,16 +1,19 @@
-"""Draw `docs/watch.svg`: three of our examples filled step by step by the bundled model, animated without scripts.
+"""Draw three of our examples filled step by step, animated without scripts.
 
-    python docs/capture_watch.py
+    python docs/capture_watch.py [watch.svg|denoising.svg]
+
+`watch.svg` is by the bundled model, `denoising.svg` by its masked diffusion twin, which comes with the repository.
 
 Every frame is a picture of the same terminal, and CSS shows one frame after another.
 """
 
 import io
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from mercury_engine.api import SlotView
+from mercury_engine.api import Control, SlotView
 from rich.console import Console
 from rich.text import Text
 
@@ -21,11 +24,17 @@ from mercury_lsp.context import lookup_text
 from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document
 from mercury_lsp.documents.languages import language_of
+from mercury_lsp.engine_host.blocking import filled
 from mercury_lsp.engine_host.worker import load_engine
 from mercury_lsp.settings import Settings
 
 HERE = Path(__file__).parent
-EXAMPLES = ("stack.go", "point.rs", "debounce.js")
+PICTURES = {
+    "watch.svg": (None, ("stack.go", "point.rs", "debounce.js")),
+    "denoising.svg": ("mercury-135m-diffusion", ("debounce.js", "stack.go", "point.rs")),
+}
+"""By file: the model, and the examples."""
+
 COLUMNS = 64
 ROWS = 17
 LINES_ABOVE = 2
@@ -47,12 +56,19 @@ STYLE = """
 """
 
 
-def main() -> None:
-    """Fill the examples and draw every step."""
-    engine = load_engine(Settings())
+def main(names: Sequence[str]) -> None:
+    """Draw the pictures of these names, or all."""
+    for name in names or PICTURES:
+        model, examples = PICTURES[name]
+        (HERE / name).write_text(drawn(Settings(model=model), examples))
+
+
+def drawn(settings: Settings, examples: Sequence[str]) -> str:
+    """The examples filled, with a frame for every step."""
+    engine = load_engine(settings)
     above: list[Text] = []
     frames: list[Text] = []
-    for name in EXAMPLES:
+    for name in examples:
         example = read_example(HERE.parent / "examples" / name)
         assert example is not None
         document = Document(f"file:///{name}", language_of(name), 1, example.before + example.after)
@@ -60,14 +76,19 @@ def main() -> None:
         context = ContextBuilder().build(snapshot, len(example.before), name)
         context = lookup_text.with_rest_of_document(context, snapshot)
         steps: list[tuple[SlotView, ...]] = []
-        shown = Shown.of(engine, Settings(), context, snapshot, on_step=steps.append)
+        if settings.model is None:
+            shown = Shown.of(engine, settings, context, snapshot, on_step=steps.append)
+            fill, text = shown.fill, shown.text
+        else:  # all of a fill, also where an editor shows nothing
+            fill = filled(engine, context.request(), Control(on_step=steps.append))
+            text = fill.text
         states = [canvas(slots[:SLOTS_SHOWN]) for slots in steps]
         for number, state in enumerate(states):
-            caption = f"step {number} of {shown.fill.steps}" if number else "the gap"
+            caption = f"step {number} of {fill.steps}" if number else "the gap"
             frames.append(Text("\n\n").join([*above, _block(name, example, state, caption)]))
-        caption = f"{shown.fill.steps} steps, confidence {shown.fill.confidence:.2f}, {engine.name}"
-        above.append(_block(name, example, Text(shown.text, "bright_green"), caption))
-    (HERE / "watch.svg").write_text(_animation([*frames, Text("\n\n").join(above)]))
+        caption = f"{fill.steps} steps, confidence {fill.confidence:.2f}, {engine.name}"
+        above.append(_block(name, example, Text(text, "bright_green"), caption))
+    return _animation([*frames, Text("\n\n").join(above)])
 
 
 def _block(name: str, example: SampleFile, state: Text, caption: str) -> Text:
@@ -102,4 +123,4 @@ def _picture(frame: Text, identity: str) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -1,5 +1,5 @@
 """`python -m mercury_lab.evaluation COMMAND`: replay, infill, humaneval, situations, edits, commits, commit-list,
-cursor-list, formats, calibration or unpack.
+cursor-list, formats, calibration, lengths or unpack.
 """
 
 import sys
@@ -18,6 +18,7 @@ SUITE_MODULES = {
     "edit-formats": "commit_edits.edit_formats",
     "formats": "evaluation.formats",
     "calibration": "evaluation.calibration",
+    "lengths": "evaluation.lengths",
     "unpack": "evaluation.unpack",
 }
 

@@ -1,6 +1,7 @@
 """Masked diffusion models with full attention: tiny checkpoints in their published layouts against transformers."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -105,6 +106,17 @@ def test_a_watcher_sees_masks_become_tokens(engine):
     engine.fill(REQUEST, Control(on_step=seen.append))
     assert {slot.state for slot in seen[0]} == {"mask"}
     assert all(slot.state == "committed" for slot in seen[-1])
+
+
+def test_a_watcher_sees_path_planning_mask_tokens_again(tmp_path):
+    folder, _ = masked.folder(tmp_path, "Open-dCoder")
+    engine = Engine.load(folder, device="cpu", dtype=torch.float32)
+    seen = []
+    varied = engine.varied(DiffusionOptions(schedule="path planning", searches_length=False))
+    varied.fill(replace(REQUEST, multiline=True), Control(on_step=seen.append))
+    states = [[slot.state for slot in slots] for slots in seen]
+    again = [pair for row, after in pairwise(states) for pair in zip(row, after, strict=True)]
+    assert ("committed", "mask") in again and ("mask", "committed") in again
 
 
 def test_steps_are_bounded_and_the_last_reveals_all(engine):
