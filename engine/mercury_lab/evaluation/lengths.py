@@ -18,7 +18,7 @@ from mercury_engine.decoding.diffusion.length import CalibratedLength, LengthBia
 from mercury_engine.engine import Engine
 from mercury_engine.errors import RequestError
 from mercury_engine.models import batching
-from mercury_engine.models.arrays import FloatArray, on_host
+from mercury_engine.models.arrays import FloatArray, MaskArray, on_host
 from mercury_engine.models.network import CanvasForward
 from rich.table import Table
 
@@ -82,7 +82,7 @@ def _masks(engine: Engine, gap: Gap) -> Callable[[int], FloatArray]:
     return lambda slots: _without(canvas(slots), hidden_V)
 
 
-def _without(logp_SV: FloatArray, hidden_V: FloatArray) -> FloatArray:
+def _without(logp_SV: FloatArray, hidden_V: MaskArray) -> FloatArray:
     """The log-probabilities of the tokens that are not hidden, which sum to one."""
     kept_SV = np.where(hidden_V, -np.inf, logp_SV[:, : len(hidden_V)])
     return kept_SV - np.logaddexp.reduce(kept_SV, -1, keepdims=True)
