@@ -206,10 +206,12 @@ class Completer:
         self, context: CompletionContext, snapshot: Snapshot, anchor: SuggestionAnchor, reads_on: bool
     ) -> None:
         """While the engine is idle, read what is left of the context, then look ahead of what is on display."""
-        if reads_on:
+        if anchor.suggestion is None:
             await self._fill_ahead(replace(context.request(), max_steps=0))
-        if anchor.suggestion is not None:
-            await self._look_ahead(context, snapshot, anchor)
+            return
+        if reads_on and (better := await self._worth_showing(context, snapshot)) is not None:
+            anchor.suggestion = anchor.suggestion if better.text == anchor.suggestion.text else better
+        anchor.ahead = await self._worth_showing(context.after(anchor.suggestion.text), snapshot)
 
     async def _fill_ahead(self, request: FillRequest) -> Fill | None:
         """A fill that no user waits for; None if it was cancelled or failed."""
@@ -224,17 +226,13 @@ class Completer:
         finally:
             control.cancel.set()  # when this task is cancelled, the engine stops before its next step
 
-    async def _look_ahead(self, context: CompletionContext, snapshot: Snapshot, anchor: SuggestionAnchor) -> None:
-        """Prepare the suggestion to show if the user accepts the one on display."""
-        assert anchor.suggestion is not None
-        context = context.after(anchor.suggestion.text)
-        fill = await self._fill_ahead(
-            replace(context.request(), max_slots=self.settings.max_slots, utility=self._utility())
-        )
-        if fill is None:
-            return
+    async def _worth_showing(self, context: CompletionContext, snapshot: Snapshot) -> Suggestion | None:
+        """What is to be shown at a context's cursor, all of the context read, before anybody asks; None for nothing."""
+        request = replace(context.request(), max_slots=self.settings.max_slots, utility=self._utility())
+        if (fill := await self._fill_ahead(request)) is None:
+            return None
         suggestion = Suggestion.at_cursor(context, postprocess(fill.text, context, snapshot), fill)
-        anchor.ahead = suggestion if self._is_worth_showing(suggestion, context, automatic=True) else None
+        return suggestion if self._is_worth_showing(suggestion, context, automatic=True) else None
 
     def _stop_looking_ahead(self) -> None:
         """Free the engine: requests come first."""

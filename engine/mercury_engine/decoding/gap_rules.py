@@ -9,7 +9,7 @@ from mercury_engine.decoding.vocabulary import Vocabulary
 from mercury_engine.models.network import ModelConfig
 from mercury_engine.prompt.tokenizer import PrefixCut, Tokenizer
 from mercury_engine.text.overrun import overrun
-from mercury_engine.text.thought import thought_end
+from mercury_engine.text.thought import definition_end, thought_end
 from mercury_engine.utility import typed_characters
 
 MOST_CHARS_AHEAD = 12
@@ -47,7 +47,7 @@ class GapRules:
         """The hypotheses that a request asks for, each with another first token; the draft belongs to the first."""
         slots = min(request.max_slots, SLOTS[request.effort])
         draft = self.tokenizer.encode(cut.spell + request.draft)[:slots] if request.draft else []
-        line = request.near.rpartition("\n")[2] if request.multiline and request.utility else None
+        above, _, line = request.near.rpartition("\n")
         return [
             Hypothesis(
                 self.vocabulary,
@@ -57,8 +57,9 @@ class GapRules:
                 [] if rank else draft,
                 rank,
                 request.follows,
-                "" if line is None else "".join(request.suffix)[:BELOW_CHARS],
-                line,
+                "".join(request.suffix)[:BELOW_CHARS] if request.multiline else "",
+                line if request.multiline else None,
+                None if request.utility else above,
                 request.multiline,
             )
             for rank in range(max(1, request.candidates))
@@ -111,5 +112,7 @@ def _end(text: str, hypothesis: Hypothesis) -> int | None:
     line = None if hypothesis.multiline else first_line_end(text)
     ends = [after, line]
     if hypothesis.line is not None and "\n" in text:
-        ends += [thought_end(text, hypothesis.line), overrun(text, hypothesis.line, hypothesis.below)]
+        line, above = hypothesis.line, hypothesis.above
+        ends.append(thought_end(text, line) if above is None else definition_end(text, line, above))
+        ends.append(overrun(text, line, hypothesis.below))
     return min((end for end in ends if end is not None), default=None)

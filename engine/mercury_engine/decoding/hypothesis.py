@@ -34,7 +34,9 @@ class Hypothesis:
     below: str = ""
     """Text after the gap from its line's end on, as far as a fill of several lines must not repeat it."""
     line: str | None = None
-    """The cursor's line before the gap if the fill ends with a thought, see `text.thought`."""
+    """The cursor's line before the gap if the fill may have several lines."""
+    above: str | None = None
+    """The text above that line if the fill ends with its definition; None if with a thought (`text.thought`)."""
     multiline: bool = False
     """Whether the text may break the line; if not, it ends with the token that does."""
     known: int = field(init=False)

@@ -28,12 +28,6 @@ def ends_whole(text: str, rest: str, line_prefix: str, line_suffix: str = "") ->
     return bool(after) and (after[0] in "\r\n;" or after[0] in CLOSING)
 
 
-def leaves_open(text: str, line_prefix: str = "") -> bool:
-    """Whether a text leaves a bracket or a string open that it opens itself."""
-    opened, quote, was_open = _opened(text, line_prefix)
-    return opened or (quote and not was_open)
-
-
 def _opened(text: str, line_prefix: str) -> tuple[bool, bool, bool]:
     """Whether a bracket of the text is open at its end, whether a string is, and whether that began before the text."""
     line, start = line_prefix + text, len(line_prefix)

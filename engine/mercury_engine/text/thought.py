@@ -1,9 +1,18 @@
-"""Where a text of several lines has said one thing: a block, or statements up to a blank line. By indentation alone."""
+"""Where a text of several lines has said one thing: a block, or statements up to a blank line; or where the definition
+around it ends. By indentation alone, and by the words that begin definitions.
+"""
 
 import re
+from collections.abc import Iterable
 
 _CONTINUES = re.compile(r"[)\]}]|(?:end|else|elif|elseif|except|finally|catch|rescue|fi|done|esac)\b")
 """Beginnings of lines that belong to the block above them although they are not indented."""
+
+
+_DEFINES = re.compile(
+    r"(?:(?:export|default|public|private|protected|static|async|pub|local)\s+)*(?:class|def|fn|func|function|impl)\b"
+)
+"""Beginnings of lines that are the header of a definition."""
 
 
 def thought_end(text: str, line: str) -> int | None:
@@ -26,6 +35,34 @@ def thought_end(text: str, line: str) -> int | None:
             return end
         is_behind_block = closes or indent > base
         end = start + len(row.rstrip())
+    return None
+
+
+def definition_end(text: str, line: str, above: str) -> int | None:
+    """The position before the first line after the definition that the text is in, or begins; None if there is none.
+
+    `line` is the cursor's line before the text, `above` the text before that line.
+    """
+    first, *rows = text.split("\n")
+    begun = line + first
+    body = next((row for row in (begun, *rows) if row.strip() and not _DEFINES.match(row.lstrip())), "")
+    header = _header_indent([begun, *reversed(above.split("\n"))], _indent(body))
+    end = position = len(first)
+    for row in rows if header is not None else ():
+        start, position = position + 1, position + 1 + len(row)
+        if row.strip() and _indent(row) <= header and not _CONTINUES.match(row.lstrip()):
+            return end
+        end = start + len(row.rstrip()) if row.strip() else end
+    return None
+
+
+def _header_indent(lines: Iterable[str], indent: int) -> int | None:
+    """The indentation of the definition around a line that is indented so much; `lines` from there upwards."""
+    for line in lines:
+        if line.strip() and _indent(line) < indent:
+            indent = _indent(line)
+            if _DEFINES.match(line.lstrip()):
+                return indent
     return None
 
 

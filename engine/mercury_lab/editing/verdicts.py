@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from mercury_engine.text.boundaries import ends_whole, leaves_open
+from mercury_engine.text.boundaries import ends_whole
 from mercury_engine.text.brackets import OPENING
 from mercury_engine.text.overrun import overrun
 
@@ -37,9 +37,9 @@ def is_cut(shown: str, cursor: Cursor) -> bool:
     if cursor.place in ("comment", "string") or shown in rights:
         return False
     rests = [right.removeprefix(shown) for right in rights if right.startswith(shown)]
-    if rests:
-        return not any(ends_whole(shown, rest, line) for rest in rests)
-    return "\n" not in shown and not shown.endswith(tuple(OPENING)) and leaves_open(shown, line)
+    if not rests and ("\n" in shown or shown.endswith(tuple(OPENING))):
+        return False
+    return not any(ends_whole(shown, rest, line) for rest in rests or ["\n"])
 
 
 def runs_over(shown: str, cursor: Cursor) -> bool:

@@ -125,8 +125,41 @@ async def test_the_context_left_out_of_the_first_suggestion_is_read_in_the_pause
     await looked_ahead(stranger)
     first, reading, ahead = stranger.engine.asked
     assert (first.unread_limit, first.max_steps) == (completer.FIRST_READ_TOKENS, None)
-    assert (reading.unread_limit, reading.max_steps, reading.near) == (None, 0, "x = ")
+    assert (reading.unread_limit, reading.near) == (None, "x = ")
     assert ahead.near == "x = one"
+
+
+class ChangingItsMind(Unread):
+    """Fills another text once it has read all of the context."""
+
+    later = "one + two"
+
+    def fill(self, request):
+        found = super().fill(request)
+        return replace(found, text=self.later) if self.read and request.near == "x = " else found
+
+
+@pytest.mark.parametrize(("later", "shown"), [("one + two", ["ne + two"]), ("once", ["nce"]), ("one", ["ne"])])
+async def test_a_text_from_all_of_the_context_replaces_the_first_one_while_it_is_typed(monkeypatch, later, shown):
+    monkeypatch.setattr(completer, "READ_ON_AFTER_SECONDS", 0.01)
+    desk = CompleterDesk(ChangingItsMind(), "x = ")
+    desk.engine.later = later
+    await desk.completer.load()
+    assert await desk.ask(4) == ["one"]
+    await looked_ahead(desk)
+    asked = len(desk.engine.asked)
+    desk.replace(4, 4, "o")
+    assert await desk.ask(5) == shown
+    assert len(desk.engine.asked) == asked
+    desk.completer.close()
+
+
+async def test_an_unsure_later_text_replaces_nothing(stranger):
+    assert await stranger.ask(4) == ["one"]
+    stranger.engine.confidence = 0.1
+    await looked_ahead(stranger)
+    stranger.replace(4, 4, "o")
+    assert await stranger.ask(5) == ["ne"]
 
 
 async def test_the_pause_is_used_also_where_nothing_is_shown(stranger):
@@ -144,7 +177,7 @@ async def test_a_key_stops_the_reading(stranger):
     reading, control = stranger.engine.asked[-1], stranger.engine.controls[-1]
     asked = asyncio.ensure_future(stranger.ask(3))
     await begun(stranger.engine)
-    assert reading.max_steps == 0 and control.cancel.is_set()
+    assert reading.unread_limit is None and control.cancel.is_set()
     stranger.engine.held = False
     await asked
 
