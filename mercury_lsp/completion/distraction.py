@@ -23,6 +23,12 @@ MIN_REPEATED_REST = 5
 
 _WORD_AT_START, _WORD_AT_END = re.compile(r"\w*"), re.compile(r"\w*$")
 _TO_DO = re.compile(r"\b(TODO|FIXME|XXX)\b")
+_STOCK_PHRASE = re.compile(
+    r"\W*(?:(?:add|enter|implement|insert|put|write)\b.*\b(?:code|logic)\b|your\b.*\bcode\b|(?:example|sample) usage\b"
+    r"|(?:call|run|test|use) the (?:class|code|function|method|program)\b)",
+    re.IGNORECASE,
+)
+"""What models write where they have nothing to say: `Your code here`, `Test the function`."""
 
 
 def why_distracting(text: str, context: CompletionContext) -> str | None:
@@ -102,6 +108,12 @@ def leaves_a_string_open(text: str, context: CompletionContext) -> bool:
 def has_to_do(text: str, context: CompletionContext) -> bool:
     """The text leaves the work to the reader."""
     return bool(_TO_DO.search(text))
+
+
+def is_stock_comment(text: str, context: CompletionContext) -> bool:
+    """Whether the line, completed, is a comment with a stock phrase."""
+    line, mark = _completed_line(text, context), _comment_mark(context)
+    return line.startswith(mark) and _STOCK_PHRASE.match(line.removeprefix(mark)) is not None
 
 
 RULES: dict[Callable[[str, CompletionContext], bool], str] = {

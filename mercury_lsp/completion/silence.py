@@ -2,12 +2,15 @@
 
 from mercury_engine.utility import Utility
 
-from mercury_lsp.completion.distraction import why_distracting
+from mercury_lsp.completion.distraction import is_stock_comment, why_distracting
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.settings import Eagerness
 
 COST_FACTORS: dict[Eagerness, float] = {"low": 2.0, "medium": 1.0, "high": 0.5}
 """How much a wrong text costs this user, and how much a text must save, relative to the model's own rule."""
+
+MIN_STOCK_COMMENT_CONFIDENCE = 0.25
+"""Least confidence of a comment with a stock phrase; below it, the model has nothing to say."""
 
 
 def gate(model: Utility, eagerness: Eagerness) -> Utility:
@@ -21,6 +24,8 @@ def why_silent(
     """Why a text is not shown unasked at the context's cursor, for people to read; None if it is shown."""
     if not text:
         return "there is nothing to show"
+    if confidence < MIN_STOCK_COMMENT_CONFIDENCE and is_stock_comment(text, context):
+        return f"it is a stock comment, of which the model is only {confidence:.0%} sure"
     if utility.of(confidence, text, is_finished) >= utility.least:
         return why_distracting(text, context)
     if utility.of(1.0, text, is_finished) < utility.least:

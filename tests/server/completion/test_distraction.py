@@ -1,8 +1,10 @@
 """Texts that nobody asked for and that are not shown, one rule at a time."""
 
 import pytest
+from mercury_engine.utility import Utility
 
 from mercury_lsp.completion import distraction
+from mercury_lsp.completion.silence import why_silent
 from mercury_lsp.context.context import CompletionContext, ContextBuilder
 from mercury_lsp.documents.document import Document
 
@@ -129,3 +131,25 @@ def test_work_is_not_left_to_the_reader():
     at = context("def f():\n    |\n")
     assert distraction.has_to_do("pass  # TODO: do it", at)
     assert not distraction.has_to_do("TODOS = []", at)
+
+
+@pytest.mark.parametrize(
+    ("marked", "text", "language_id"),
+    [
+        ("x = 1\n|\n", "# Your code here", "python"),
+        ("x = 1\n# Test |\n", "the function", "python"),
+        ("a();\n|\n", "// Add your code here", "javascript"),
+        ("x = 1\n|\n", "# Example usage:", "python"),
+    ],
+)
+def test_a_stock_comment_is_shown_only_if_the_model_is_sure(marked, text, language_id):
+    found, eager = context(marked, language_id), Utility(0.0, 0.0)
+    assert "stock comment" in str(why_silent(text, 0.24, True, found, eager))
+    assert why_silent(text, 0.26, True, found, eager) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["# Test the loop's end", "add_code(logic)", "# Added for the code of old clients", "# Usage"]
+)
+def test_other_comments_and_code_are_no_stock(text):
+    assert not distraction.is_stock_comment(text, context("x = 1\n|\n"))
