@@ -108,11 +108,11 @@ class GapRules:
 
 def _end(text: str, hypothesis: Hypothesis) -> int | None:
     """Where a text goes beyond what the fill is for; None if it does not."""
-    after = find_end(text, hypothesis.follows)
-    line = None if hypothesis.multiline else first_line_end(text)
-    ends = [after, line]
-    if hypothesis.line is not None and "\n" in text:
-        line, above = hypothesis.line, hypothesis.above
+    ends = [find_end(text, hypothesis.follows)]
+    if not hypothesis.multiline:
+        ends.append(first_line_end(text))
+    line, above = hypothesis.line, hypothesis.above
+    if line is not None and "\n" in text:
         ends.append(thought_end(text, line) if above is None else definition_end(text, line, above))
         ends.append(overrun(text, line, hypothesis.below))
     return min((end for end in ends if end is not None), default=None)

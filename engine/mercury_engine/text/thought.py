@@ -47,8 +47,10 @@ def definition_end(text: str, line: str, above: str) -> int | None:
     begun = line + first
     body = next((row for row in (begun, *rows) if row.strip() and not _DEFINES.match(row.lstrip())), "")
     header = _header_indent([begun, *reversed(above.split("\n"))], _indent(body))
+    if header is None:
+        return None
     end = position = len(first)
-    for row in rows if header is not None else ():
+    for row in rows:
         start, position = position + 1, position + 1 + len(row)
         if row.strip() and _indent(row) <= header and not _CONTINUES.match(row.lstrip()):
             return end
