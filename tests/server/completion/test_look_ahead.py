@@ -142,8 +142,9 @@ class ChangingItsMind(Unread):
 @pytest.mark.parametrize(("later", "shown"), [("one + two", ["ne + two"]), ("once", ["nce"]), ("one", ["ne"])])
 async def test_a_text_from_all_of_the_context_replaces_the_first_one_while_it_is_typed(monkeypatch, later, shown):
     monkeypatch.setattr(completer, "READ_ON_AFTER_SECONDS", 0.01)
-    desk = CompleterDesk(ChangingItsMind(), "x = ")
-    desk.engine.later = later
+    engine = ChangingItsMind()
+    engine.later = later
+    desk = CompleterDesk(engine, "x = ")
     await desk.completer.load()
     assert await desk.ask(4) == ["one"]
     await looked_ahead(desk)
