@@ -135,7 +135,7 @@ def _class_of_nodes(path: list[Node], snapshot: Snapshot, offset: int, rules: La
             return CursorClass.IMPORT
         if not _is_open_at(node, byte, before, kind in rules.comments):
             continue
-        if kind in rules.embedded:
+        if kind in rules.embedded or kind in rules.lists:
             return CursorClass.EXPRESSION
         for kinds, found in (
             (rules.comments, CursorClass.COMMENT),

@@ -41,6 +41,8 @@ class Language:
     imports: NodeTypes = frozenset()
     definitions: NodeTypes = frozenset()
     arguments: NodeTypes = frozenset()
+    lists: NodeTypes = frozenset()
+    """Literals whose items may be rows of a table."""
     bodies: NodeTypes = frozenset()
     """They contain statements; the nodes around them say nothing about the cursor."""
     embedded: NodeTypes = frozenset()
@@ -60,6 +62,7 @@ _PYTHON = Language(
     imports=_node_types("import_statement import_from_statement future_import_statement"),
     definitions=_node_types("function_definition class_definition"),
     arguments=_node_types("argument_list parameters"),
+    lists=_node_types("list"),
     bodies=_node_types("block module"),
     embedded=_node_types("interpolation"),
 )
@@ -76,6 +79,7 @@ _JAVASCRIPT = Language(
         " arrow_function class_declaration class method_definition"
     ),
     arguments=_node_types("arguments formal_parameters"),
+    lists=_node_types("array"),
     bodies=_node_types("statement_block class_body switch_body program"),
     embedded=_node_types("template_substitution"),
 )
@@ -93,6 +97,7 @@ def _typescript(loader: str) -> Language:
         definitions=_JAVASCRIPT.definitions
         | _node_types("abstract_class_declaration interface_declaration enum_declaration internal_module"),
         arguments=_JAVASCRIPT.arguments | _node_types("type_arguments"),
+        lists=_JAVASCRIPT.lists,
         bodies=_JAVASCRIPT.bodies | _node_types("interface_body enum_body"),
         embedded=_JAVASCRIPT.embedded,
     )
@@ -107,6 +112,7 @@ _GO = Language(
     imports=_node_types("import_declaration package_clause"),
     definitions=_node_types("function_declaration method_declaration type_declaration func_literal"),
     arguments=_node_types("argument_list parameter_list"),
+    lists=_node_types("literal_value"),
     bodies=_node_types("block field_declaration_list source_file"),
 )
 
@@ -122,6 +128,7 @@ _RUST = Language(
         "function_item impl_item trait_item mod_item struct_item enum_item closure_expression foreign_mod_item"
     ),
     arguments=_node_types("arguments parameters type_arguments"),
+    lists=_node_types("array_expression"),
     bodies=_node_types("block declaration_list match_block field_declaration_list enum_variant_list source_file"),
 )
 
@@ -138,6 +145,7 @@ _JAVA = Language(
         " constructor_declaration"
     ),
     arguments=_node_types("argument_list formal_parameters annotation_argument_list type_arguments"),
+    lists=_node_types("array_initializer"),
     bodies=_node_types("block class_body interface_body enum_body constructor_body switch_block program"),
     embedded=_node_types("string_interpolation"),
 )
@@ -154,6 +162,7 @@ _C = Language(
     imports=_node_types("preproc_include"),
     definitions=_node_types(_C_DEFINITIONS),
     arguments=_node_types("argument_list parameter_list"),
+    lists=_node_types("initializer_list"),
     bodies=_node_types(_C_BODIES),
 )
 
@@ -166,6 +175,7 @@ _CPP = Language(
     imports=_node_types("preproc_include using_declaration"),
     definitions=_node_types(f"{_C_DEFINITIONS} class_specifier namespace_definition lambda_expression"),
     arguments=_node_types("argument_list parameter_list template_argument_list subscript_argument_list"),
+    lists=_node_types("initializer_list"),
     bodies=_node_types(_C_BODIES),
 )
 
@@ -174,6 +184,7 @@ _LUA = Language(
     marks=comment_marks("lua"),
     definitions=_node_types("function_declaration function_definition"),
     arguments=_node_types("arguments parameters"),
+    lists=_node_types("table_constructor"),
     bodies=_node_types("block chunk"),
 )
 

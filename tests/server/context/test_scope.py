@@ -80,6 +80,9 @@ def test_the_cursor_is_classified(language_id, marked, expected):
         ("python", "def f(x):| pass\n", False),
         ("python", "def f(x):\n    |\n", True),
         ("python", "x = 1|\n", False),
+        ("python", '@each("x", [\n    (1, 2),\n    |\n])\ndef f(x): pass\n', True),
+        ("python", "f(\n    |\n)\n", False),
+        ("javascript", "test.each([\n  [1, 2],\n  |\n]);\n", True),
         ("go", "func f() {|\n}\n", True),
         ("java", "class A { void f() { for (int x :|\n", False),
         ("javascript", "f({ case:|\n", False),
@@ -100,7 +103,15 @@ def test_every_node_type_exists_in_its_grammar(language_id):
     grammar = parser(language_id).language
     rules = language(language_id)
     named = {grammar.node_kind_for_id(number) for number in range(grammar.node_kind_count)}
-    used = rules.comments | rules.strings | rules.imports | rules.definitions | rules.arguments | rules.bodies
+    used = (
+        rules.comments
+        | rules.strings
+        | rules.imports
+        | rules.definitions
+        | rules.arguments
+        | rules.lists
+        | rules.bodies
+    )
     allowed = {"string"} if not rules.strings & named else set()
     assert (used | rules.embedded) - allowed <= named
 
