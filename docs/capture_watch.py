@@ -31,7 +31,7 @@ from mercury_lsp.settings import Settings
 HERE = Path(__file__).parent
 PICTURES = {
     "watch.svg": (None, ("stack.go", "point.rs", "debounce.js")),
-    "denoising.svg": ("mercury-135m-diffusion", ("debounce.js", "stack.go", "point.rs")),
+    "denoising.svg": ("mercury-135m-diffusion", ("debounce.js", "stack.go")),
 }
 """By file: the model, and the examples."""
 
