@@ -7,7 +7,7 @@ from typing import Any
 from mercury_engine.model_folders import is_path, path_of, user_models
 
 from mercury_lsp.errors import SettingsError
-from mercury_lsp.settings import BUNDLED, SAME
+from mercury_lsp.settings import BUNDLED, SAME, named_engines
 
 
 def path(edits: bool = False) -> Path:
@@ -45,5 +45,9 @@ def named(model: str | None) -> str | None:
 
 
 def added_to(section: Mapping[str, Any]) -> dict[str, Any]:
-    """A client's settings, with the user's choice where they name no model; `null` chooses the bundled one."""
-    return {"model": read(), "editModel": read(edits=True)} | dict(section)
+    """A client's settings, with the user's choices where they name no model or engine.
+
+    `null` chooses the bundled model, and no remote engine.
+    """
+    chosen = {"model": read(), "editModel": read(edits=True), "engine": next(iter(named_engines()), None)}
+    return chosen | dict(section)

@@ -4,8 +4,10 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal, get_args
+from urllib.parse import urlsplit
 
 from mercury_engine.api import MAX_SLOTS, Effort
 from mercury_engine.errors import MercuryError
@@ -25,8 +27,11 @@ SAME = "same"
 
 _ADD = "run mercury-lsp models add with its path, then give its name in the settings"
 
-EngineKey = tuple[str | None, Device, int | None]
-"""Model, device and threads."""
+EngineKey = tuple[str | None, str | None, Device, int | None]
+"""URL of a remote engine, model, device and threads."""
+
+ENGINE_VARIABLE = "MERCURY_ENGINE"
+"""URLs of the remote engines that may be used, the first by default: a repository cannot set the environment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,8 @@ class Settings:
     """Whole path of a folder or GGUF file, or a name, also after `installed:`; None for the bundled model."""
     edit_model: str | None = None
     """The model that rewrites regions for next edits, named likewise; None for the one above."""
+    engine: str | None = None
+    """URL of the engine that is asked instead of the model; None for none. The model answers while it does not."""
     memory_mb: int | None = None
     """Most memory of this process with a model for edits; None: what is available."""
     device: Device = "auto"
@@ -72,10 +79,15 @@ class Settings:
         return cls(**values)
 
     def require_trusted_models(self, workspace: Sequence[Path]) -> None:
-        """Raise SettingsError for a model that a repository may have chosen or brought along.
+        """Raise SettingsError for a model that a repository may have chosen or brought along, and such an engine.
 
-        Those are relative paths, paths below the opened folders, and no plain name after `installed:`. Asks the disk.
+        Those are relative paths, paths below the opened folders, no plain name after `installed:`, and URLs that the
+        environment does not name. Asks the disk.
         """
+        if self.engine is not None and self.engine not in named_engines():
+            raise SettingsError(
+                f"{self.engine} is not asked, for a repository may have named it; put the URL into {ENGINE_VARIABLE}"
+            )
         for model in (self.model, self.edit_model):
             if model is not None and is_path(model):
                 _require_trusted(model, workspace)
@@ -84,16 +96,39 @@ class Settings:
     def for_edits(self) -> "Settings | None":
         """The same with the model for edits as the model; None if the edits have no model of their own."""
         is_own = self.edit_model is not None and self.edit_model != self.model
-        return replace(self, model=self.edit_model) if is_own else None
+        return replace(self, model=self.edit_model, engine=None) if is_own else None
 
     @property
     def engine_key(self) -> EngineKey:
         """What an engine is loaded with: connections with equal keys share one."""
-        return self.model, self.device, self.threads
+        return self.engine, self.model, self.device, self.threads
 
     def allows(self, language_id: str) -> bool:
         """Whether anything may be suggested in this language."""
         return self.enabled and language_id not in self.disabled_languages
+
+
+def named_engines() -> list[str]:
+    """The URLs that the environment names, the default first."""
+    return os.environ.get(ENGINE_VARIABLE, "").split()
+
+
+def is_loopback(url: str) -> bool:
+    """Whether the URL's host is this machine."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _is_engine(value: Any) -> bool:
+    try:
+        url = urlsplit(value) if isinstance(value, str) and not re.search(r"\s", value) else None
+        has_port = url is not None and url.port != 0
+    except ValueError:
+        return False
+    return url is not None and has_port and url.scheme in ("http", "https") and bool(url.hostname) and not url.username
 
 
 def _require_trusted(model: str, workspace: Sequence[Path]) -> None:
@@ -141,6 +176,10 @@ _VALUE_RULES = {
     "editModel": _ValueRule(
         lambda value: value is None or (_is_text(value) and value != BUNDLED),
         "a folder, a GGUF file, a model name, same or null; the bundled model makes no edits",
+    ),
+    "engine": _ValueRule(
+        _optional(_is_engine),
+        f"an http or https URL without a password, which {ENGINE_VARIABLE} names, or null",
     ),
     "memoryMb": _ValueRule(_optional(_integer_up_to(10_000_000)), "an integer from 1 to 10000000 or null"),
     "device": _choice(Device),

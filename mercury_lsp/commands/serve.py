@@ -91,7 +91,9 @@ def http_listener(address: str, model: str | None) -> "HttpListener":
         from mercury_lsp.http.listener import HttpAddress, HttpListener
     except ModuleNotFoundError as error:
         raise UsageError(f'{error.name} is not installed; run pip install "mercury-lsp[http]"') from None
-    section = {} if model is None else {"model": default_model.named(model)}
+    section: dict[str, str | None] = {"engine": None}  # which may be this very server
+    if model is not None:
+        section["model"] = default_model.named(model)
     settings = Settings.parse(default_model.added_to(section))
     find_model(settings.model)
     return HttpListener(HttpAddress.parse(address), settings)

@@ -74,16 +74,16 @@ class Completer:
         Raises whatever loading raises.
         """
         engine = await self._lease.load(self.settings)
-        self._allow_rewrites()
+        self.allow_rewrites()
         return engine
 
     def configure(self, settings: Settings) -> None:
         """Go over to these settings; a model for edits is loaded when it is first needed."""
         self.settings = settings
         self.edit_engine.use(settings)
-        self._allow_rewrites()
+        self.allow_rewrites()
 
-    def _allow_rewrites(self) -> None:
+    def allow_rewrites(self) -> None:
         """Have regions rewritten if a model can; others find neither place nor will to edit."""
         self.next_edits.regions.rewrite = self._rewrite_region if self.edit_engine.can_rewrite else None
 

@@ -128,22 +128,23 @@ class Lease:
         Raises Cancelled, and what the engine raises. When the caller's task is cancelled, the fill stops before its
         next step.
         """
-        found: Fill | None = await self._answered(request, control, ahead)
+        found: Fill | None = await self.answer(request, control, ahead)
         return found
 
     async def score(
         self, request: FillRequest, texts: Sequence[str], control: Control | None = None
     ) -> list[float] | None:
         """How likely each text is in the gap, in nats; None, cancelled and raises as for `fill`."""
-        found: Scores | None = await self._answered(ScoreRequest(request, tuple(texts)), control, False)
+        found: Scores | None = await self.answer(ScoreRequest(request, tuple(texts)), control)
         return None if found is None else [*found.nats]
 
     async def rewrite(self, request: RewriteRequest, control: Control | None = None) -> Rewrite | None:
         """The engine's rewrite; None, cancelled and raises as for `fill`."""
-        found: Rewrite | None = await self._answered(request, control, False)
+        found: Rewrite | None = await self.answer(request, control)
         return found
 
-    async def _answered(self, request: Request, control: Control | None, ahead: bool) -> Any:
+    async def answer(self, request: Request, control: Control | None = None, ahead: bool = False) -> Any:
+        """The engine's answer to any request; None, cancelled and raises as for `fill`."""
         control = control or Control()
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.ask(request, control, lambda outcome: resolve(answer, outcome), ahead)

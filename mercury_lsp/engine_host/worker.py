@@ -11,7 +11,8 @@ import logging
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from threading import Event
 from weakref import WeakKeyDictionary
@@ -41,6 +42,10 @@ LoadEngine = Callable[[Settings], InferenceEngine]
 
 def load_engine(settings: Settings) -> InferenceEngine:
     """The engine that the settings name; takes seconds. Raises ModelError."""
+    if settings.engine is not None:
+        from mercury_lsp.engine_host.remote.engine import RemoteEngine  # what speaks HTTP takes a while
+
+        return RemoteEngine(settings.engine, partial(load_engine, replace(settings, engine=None)))
     # Everything allocated now stays; repeated garbage collection would take a twelfth of the time.
     gc.disable()
     try:

@@ -10,7 +10,16 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Literal
 
-from mercury_engine.api import MAX_SLOTS, Control, Fill, FillRequest, InferenceEngine
+from mercury_engine.api import (
+    MAX_SLOTS,
+    Answer,
+    Control,
+    Fill,
+    FillRequest,
+    InferenceEngine,
+    Request,
+    RewriteRequest,
+)
 from mercury_engine.errors import Cancelled, ModelError
 
 from mercury_lsp.completion.postprocessing import postprocess
@@ -120,6 +129,7 @@ class Service:
         self._turns = asyncio.Semaphore(MAX_AT_ONCE)
         self.note: Callable[[Completion], None] = lambda _: None
         """Called with each completion that has finished."""
+        self._answering = 0
 
     async def engine(self) -> InferenceEngine:
         """The engine, loaded at the first call. Raises what loading it raises."""
@@ -165,6 +175,27 @@ class Service:
     def under_way(self) -> int:
         """Completions that run or wait."""
         return len(self._writing)
+
+    async def answer(self, request: Request, control: Control) -> Answer:
+        """The engine's answer to a whole request; cancelling stops it.
+
+        Raises ApiError if too many are waiting, and what the engine raises.
+        """
+        if self._answering >= MAX_WRITING:
+            raise queue_full()
+        self._answering += 1
+        try:
+            await self.engine()
+            answer: Answer | None
+            if isinstance(request, RewriteRequest):
+                answer = await self.edits.rewrite(request, control)
+            else:
+                answer = await self._lease.answer(request, control)
+        finally:
+            self._answering -= 1
+        if answer is None:
+            raise no_model()
+        return answer
 
     def _forget(self, gap: Gap, slot: Hashable, writing: Writing) -> None:
         self._writing.pop(gap, None)

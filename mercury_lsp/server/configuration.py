@@ -1,11 +1,12 @@
 """The settings of one connection: where they come from, and what follows from a change."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 from lsprotocol import types
+from mercury_engine.api import InferenceEngine
 
 from mercury_lsp import default_model
 from mercury_lsp.engine_host.stalled_disk import answered
@@ -30,6 +31,7 @@ class Configuration:
         self._updates = 0
         self._loaded: EngineKey | None = None
         """What the engine was last loaded with; None before the first load."""
+        self._stop_watching: Callable[[], None] = lambda: None
         edit_engine = session.completer.edit_engine
         edit_engine.log = editor.log
         edit_engine.tell = lambda text: editor.show_message(types.MessageType.Warning, f"Mercury: {text}")
@@ -52,7 +54,7 @@ class Configuration:
             settings = Settings.parse(default_model.added_to(section_of(self._options) | section_of(section)))
             self._updates += 1
             update = self._updates
-            if named := [model for model in (settings.model, settings.edit_model) if model is not None]:
+            if named := [each for each in (settings.model, settings.edit_model, settings.engine) if each is not None]:
                 folders = tuple(self._session.folders.values())
                 await answered(partial(settings.require_trusted_models, folders), " and ".join(named))
             if update != self._updates:
@@ -63,7 +65,8 @@ class Configuration:
         self._status.change(enabled=self._session.settings.enabled)
         self._watch_sources()
         await self._load_model()
-        if self._session.settings.model is None and self._session.completer.engine is not None:
+        settings = self._session.settings
+        if settings.model is settings.engine is None and self._session.completer.engine is not None:
             self.larger_model.offer()
 
     async def _load_model(self) -> None:
@@ -79,15 +82,36 @@ class Configuration:
         try:
             engine = await loading
             self._editor.log(f"loaded {engine.name} on {engine.device}")
-            self._status.change(Status())
+            self._watch(engine)
         except Exception as error:
             reason = why_not_loaded(error)
             self._editor.show_message(types.MessageType.Error, f"Mercury cannot load its model: {reason}")
             self._status.change(Status("Error", message=reason))
         await shown
 
+    def _watch(self, engine: InferenceEngine) -> None:
+        """Show the state of the engine; that of a remote one also when it changes."""
+        self._stop_watching()
+        self._stop_watching = lambda: None
+        self._status.change(Status())
+        if self._session.settings.engine is None:
+            return
+        from mercury_lsp.engine_host.remote.engine import RemoteEngine  # what speaks HTTP takes a while
+
+        if isinstance(engine, RemoteEngine):
+
+            def changed() -> None:
+                self._status.change(Status("Warning" if engine.has_failed else "Normal", message=engine.notice))
+                self._session.completer.allow_rewrites()
+
+            self._stop_watching = engine.watch(changed)
+            changed()
+            self._editor.log(engine.notice)
+
     def close(self) -> None:
         """Load no more models."""
+        self._stop_watching()
+        self._stop_watching = lambda: None
         self.larger_model.close()
 
     def _watch_sources(self) -> None:

@@ -51,7 +51,7 @@ class StatusBoard:
         """The current status."""
         if self._condition.kind == "Normal" and not self._enabled:
             return Status("Inactive", message="switched off by mercury.enabled")
-        if self._work and self._condition == Status():
+        if self._work and self._condition.kind == "Normal" and not self._condition.busy:
             return Status(busy=True, message=self._work)
         return replace(self._condition, busy=True) if self._slow else self._condition
 

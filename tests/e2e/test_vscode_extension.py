@@ -80,13 +80,17 @@ def test_every_setting_is_described():
 
 def test_what_could_run_something_is_not_taken_from_an_untrusted_workspace():
     restricted = PACKAGE["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"]
-    assert {"mercury.command", "mercury.model", "mercury.editModel"} <= set(restricted)
+    assert {"mercury.command", "mercury.model", "mercury.editModel", "mercury.engine"} <= set(restricted)
     assert {name.removeprefix("mercury.") for name in restricted} <= set(PROPERTIES)
     assert PROPERTIES["model"]["scope"] == PROPERTIES["editModel"]["scope"] == "machine-overridable"
 
 
 def test_no_workspace_names_the_program_even_if_it_is_trusted():
     assert PROPERTIES["command"]["scope"] == "machine"
+
+
+def test_no_workspace_names_the_engine_even_if_it_is_trusted():
+    assert PROPERTIES["engine"]["scope"] == "machine"
 
 
 def test_the_commands_that_are_declared_are_those_that_are_registered():

@@ -2,8 +2,9 @@
 
 import pytest
 
+from mercury_lsp import default_model
 from mercury_lsp.errors import SettingsError
-from mercury_lsp.settings import Settings
+from mercury_lsp.settings import Settings, named_engines
 
 
 def test_nothing_configured_means_defaults():
@@ -36,6 +37,13 @@ def test_null_means_default_where_there_is_one():
         ("disabledLanguages", [1], "a list"),
         ("model", "", "a folder"),
         ("statistics", "off", "true, false"),
+        ("engine", "", "an http or https URL"),
+        ("engine", 1, "an http or https URL"),
+        ("engine", "team.example", "an http or https URL"),
+        ("engine", "file:///etc/passwd", "an http or https URL"),
+        ("engine", "https://user:password@team.example", "without a password"),
+        ("engine", "https://team.example:99999", "an http or https URL"),
+        ("engine", "https://a b", "an http or https URL"),
     ],
 )
 def test_a_wrong_value_is_named_with_what_is_allowed(key: str, value: object, allowed: str):
@@ -66,9 +74,28 @@ def test_a_section_that_is_not_an_object_is_an_error():
         Settings.parse(["model"])
 
 
-def test_only_model_device_and_threads_need_another_engine():
+def test_an_engine_counts_only_if_the_environment_names_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("MERCURY_ENGINE", "https://one.example http://two.example:8012")
+    for url in named_engines():
+        Settings.parse({"engine": url}).require_trusted_models(())
+    assert default_model.added_to({})["engine"] == "https://one.example"
+    assert default_model.added_to({"engine": None})["engine"] is None
+    for wrong in ("https://one.example.evil", "http://one.example", "https://one.example/x", "http://127.0.0.1:1"):
+        with pytest.raises(SettingsError, match="put the URL into MERCURY_ENGINE"):
+            Settings.parse({"engine": wrong}).require_trusted_models(())
+    monkeypatch.delenv("MERCURY_ENGINE")
+    assert default_model.added_to({})["engine"] is None
+
+
+def test_a_model_for_edits_is_one_of_this_machine_whatever_fills():
+    edits = Settings(engine="https://one.example", edit_model="sweep").for_edits
+    assert edits is not None and (edits.engine, edits.model) == (None, "sweep")
+
+
+def test_only_engine_model_device_and_threads_need_another_engine():
     assert Settings(effort="low", eagerness="high").engine_key == Settings().engine_key
     assert Settings(device="cpu").engine_key != Settings().engine_key
+    assert Settings(engine="https://one.example").engine_key != Settings().engine_key
 
 
 def test_a_disabled_language_is_not_allowed():

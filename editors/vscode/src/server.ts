@@ -24,7 +24,7 @@ import {
 import { GhostText } from "./nextedit/ghostText";
 import { type Offer } from "./offer";
 import { absence, find, wanted } from "./program";
-import { serverSettings } from "./settings";
+import { environment, serverSettings } from "./settings";
 import { problem, STARTING, type Status } from "./status";
 
 /** What the server declares beyond LSP. */
@@ -177,7 +177,8 @@ export class Server implements Disposable {
     }
     this.listener.found();
     const { command, args, cwd } = program;
-    const client = new QuietClient({ command, args, options: { cwd } }, this.options(() => this.ended(client)));
+    const run = { command, args, options: { cwd, env: environment() } };
+    const client = new QuietClient(run, this.options(() => this.ended(client)));
     client.onNotification("didChangeStatus", (status: Status) => {
       if (client === this.client) this.listener.status(status);
     });

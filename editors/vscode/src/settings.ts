@@ -15,10 +15,18 @@ export function serverSettings(): Record<string, unknown> {
   const section = workspace.getConfiguration("mercury");
   // Without a model the server takes the one that `mercury-lsp models use` chose; null would be the bundled one, or for
   // edits the same one.
-  const names = NAMES.filter((name) => !(name in MODELS) || isSet(modelValues(name)));
+  // Likewise the engine is the environment's.
+  const names = NAMES.filter((name) => !(name in MODELS || name === "engine") || isSet(modelValues(name)));
   return Object.fromEntries(
     names.map((name) => [name, name in MODELS ? chosen(modelValues(name), MODELS[name]) : section.get(name)]),
   );
+}
+
+/** The environment of the server, which asks no remote engine but those named there; no repository sets it. */
+export function environment(): NodeJS.ProcessEnv {
+  const url = modelValues("engine")?.globalValue;
+  if (typeof url !== "string") return process.env;
+  return { ...process.env, MERCURY_ENGINE: `${url} ${process.env["MERCURY_ENGINE"] ?? ""}` };
 }
 
 /** Whether the user wants next edits. */

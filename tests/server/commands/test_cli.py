@@ -410,10 +410,10 @@ def test_try_tells_users_of_the_bundled_model_of_the_larger_one_and_nobody_else(
     assert larger.hint() is None
 
 
-def test_serving_imports_nothing_of_downloads():
+def test_serving_imports_nothing_of_downloads_and_remote_engines():
     program = (
         "import sys, mercury_lsp.cli, mercury_lsp.commands.stdio, mercury_lsp.daemon.server; "
-        "names = ('downloads', 'installed_models', 'huggingface_hub'); "
+        "names = ('downloads', 'installed_models', 'huggingface_hub', 'engine_host.remote', 'httpx', 'httpcore'); "
         "print([name for name in sys.modules if any(each in name for each in names)])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

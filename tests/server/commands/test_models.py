@@ -578,8 +578,8 @@ def test_next_edits_get_a_model_of_their_own_until_it_is_removed_or_given_back(m
         False,
         True,
     )
-    assert default_model.added_to({}) == {"model": None, "editModel": "tiny"}
-    assert default_model.added_to({"editModel": None}) == {"model": None, "editModel": None}
+    assert default_model.added_to({}) == {"model": None, "editModel": "tiny", "engine": None}
+    assert default_model.added_to({"editModel": None})["editModel"] is None
     assert main(["models", "use", "same", "--edits"]) == 0
     assert default_model.read(edits=True) is None
     assert main(["models", "use", "tiny", "--edits"]) == main(["models", "remove", "tiny"]) == 0

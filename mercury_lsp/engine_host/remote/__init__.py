@@ -1,0 +1,1 @@
+"""An engine elsewhere: what `mercury.engine` names. Imported only where a URL is set."""

@@ -1,0 +1,106 @@
+"""HTTP to one server: the key, time-outs, retries before an answer has begun, and lines of a reply as they come."""
+
+import asyncio
+import json
+import logging
+import os
+import random
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from typing import Any
+
+import httpx2
+from mercury_engine.errors import MercuryError, RequestError
+
+from mercury_lsp.settings import is_loopback
+
+KEY_VARIABLE = "MERCURY_API_KEY"
+"""Read from the environment only; no setting, no file and no log has it."""
+
+CONNECT_SECONDS = 2.0
+
+ANSWER_SECONDS = 30.0
+"""For an answer to a request without a deadline."""
+
+RETRIES = 2
+"""Further tries where no connection came about, or the server is busy."""
+
+RETRY_AFTER_SECONDS = 0.1
+"""Before the first of them; before the second twice as long."""
+
+BUSY = (429, 503)
+
+MAX_EXPLANATION_CHARS = 200
+
+logging.getLogger("httpx2").setLevel(logging.WARNING)  # it logs every request
+
+
+class RemoteError(MercuryError):
+    """The remote engine did not answer; the local one does."""
+
+
+class Connection:
+    """Requests to one server; belongs to the event loop that is running when it is made."""
+
+    def __init__(self, base: str):
+        """`base`: scheme, host and port, perhaps with the beginning of a path."""
+        key = os.environ.get(KEY_VARIABLE)
+        self._client = httpx2.AsyncClient(
+            base_url=base,
+            headers={"Authorization": f"Bearer {key}"} if key else {},
+            timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
+            trust_env=not is_loopback(base),  # a proxy would see what stays on this machine
+        )
+        self.loop = asyncio.get_running_loop()
+
+    async def json(self, method: str, path: str, body: Any = None) -> Any:
+        """A whole reply. Raises RemoteError, and RequestError for a request that the server refuses."""
+        content = None if body is None else json.dumps(body).encode("utf-8", "replace")
+        async with asyncio.timeout(ANSWER_SECONDS):
+            lines = [line async for line in self.lines(method, path, content)]
+        return parsed("\n".join(lines))
+
+    async def lines(self, method: str, path: str, content: bytes | None) -> AsyncGenerator[str]:
+        """A reply's lines; close the generator to hang up. Raises as `json` does.
+
+        A request is sent again only while no line of a reply has come.
+        """
+        headers = {"Content-Type": "application/json"} if content is not None else {}
+        for attempt in range(RETRIES + 1):
+            is_last = attempt == RETRIES
+            try:
+                async with self._client.stream(method, path, content=content, headers=headers) as reply:
+                    if reply.status_code == 200:
+                        is_last = True
+                        async for line in reply.aiter_lines():
+                            yield line
+                        return
+                    if is_last or reply.status_code not in BUSY:
+                        raise _refusal(reply.status_code, await reply.aread())
+            except httpx2.HTTPError as error:
+                if is_last:
+                    raise RemoteError(f"{type(error).__name__}: {error}"[:MAX_EXPLANATION_CHARS]) from error
+            await asyncio.sleep(RETRY_AFTER_SECONDS * 2**attempt * random.uniform(0.5, 1.0))
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+
+def parsed(text: str) -> Any:
+    """A reply's JSON. Raises RemoteError."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise RemoteError("its reply is not JSON") from None
+
+
+def _refusal(status: int, body: bytes) -> MercuryError:
+    said = body.decode("utf-8", "replace")
+    with suppress(ValueError, KeyError, TypeError):
+        said = str(json.loads(said)["error"]["message"])
+    said = " ".join(said.split())[:MAX_EXPLANATION_CHARS]
+    if status in (400, 413, 422):
+        return RequestError(f"the remote engine refuses the request: {said}")
+    hint = f"; check {KEY_VARIABLE}" if status in (401, 403) else ""
+    return RemoteError(f"HTTP {status}{hint}: {said}")

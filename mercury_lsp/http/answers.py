@@ -1,0 +1,85 @@
+"""`/mercury/v1/answer`: whole requests to the engine, for a Mercury elsewhere that names this server as its engine."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from mercury_engine.api import Control, FillRequest, RewriteRequest, ScoreRequest, SlotView
+from mercury_engine.api import Request as EngineRequest
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from mercury_lsp.engine_host.remote import wire
+from mercury_lsp.http import fields, replies
+from mercury_lsp.http.errors import as_api_error, bad_request
+from mercury_lsp.http.service import Service
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request of the three kinds."""
+
+    fill: FillRequest | None = None
+    score: ScoreRequest | None = None
+    rewrite: RewriteRequest | None = None
+    steps: bool = False
+
+    def request(self) -> EngineRequest:
+        """The request. Raises ApiError."""
+        given = [each for each in (self.fill, self.score, self.rewrite) if each is not None]
+        if len(given) != 1:
+            raise bad_request("the body has to hold fill, score or rewrite, and one of them only")
+        return given[0]
+
+
+def routes(service: Service) -> list[Route]:
+    """The routes of this dialect."""
+
+    async def about(request: Request) -> Response:
+        engine = await service.engine()
+        edit_format = engine.edit_format or (service.settings.edit_model if service.edits.can_rewrite else None)
+        return JSONResponse(wire.plain(wire.About.of(engine, edit_format)))
+
+    async def answer(request: Request) -> Response:
+        asked = await fields.read(request, Asked)
+        lines = _lines(service, asked.request(), asked.steps)
+        first = await replies.while_connected(request, _first(lines))
+
+        async def body() -> AsyncIterator[bytes]:
+            async with aclosing(lines):
+                yield first
+                async for line in lines:
+                    yield line
+
+        return StreamingResponse(body(), media_type="application/x-ndjson")
+
+    return [Route(wire.PATH, about), Route(wire.PATH, answer, methods=["POST"])]
+
+
+async def _first(lines: AsyncGenerator[bytes]) -> bytes:
+    return await anext(lines)
+
+
+async def _lines(service: Service, request: EngineRequest, steps: bool) -> AsyncGenerator[bytes]:
+    """The reply's lines; closing the generator stops the engine. An error before the first line is raised."""
+    loop, seen = asyncio.get_running_loop(), asyncio.Queue[tuple[SlotView, ...] | None]()
+
+    def show(slots: tuple[SlotView, ...]) -> None:
+        loop.call_soon_threadsafe(seen.put_nowait, slots)
+
+    control, has_begun = Control(on_step=show if steps else None), False
+    answering = asyncio.ensure_future(service.answer(request, control))
+    answering.add_done_callback(lambda _: seen.put_nowait(None))
+    try:
+        while (slots := await seen.get()) is not None:
+            has_begun = True
+            yield replies.as_line({"step": wire.plain(slots)})
+        yield replies.as_line({"answer": wire.plain(await answering)})
+    except Exception as error:
+        if not has_begun:
+            raise
+        yield replies.as_line({"error": {"message": str(as_api_error(error))}})
+    finally:
+        answering.cancel()
