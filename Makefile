@@ -5,13 +5,16 @@ CORPUS ?= tests/data/held_out
 WORKERS ?= auto
 BIN := .venv/bin
 
-.PHONY: help try test ignored interpreted chaos fuzz soak check check-python check-typescript check-lua format docs bench eval lock sbom
+.PHONY: help try try-http test ignored interpreted chaos fuzz soak check check-python check-typescript check-lua format docs bench eval lock sbom
 
 help:  ## list the targets
 	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
 try: .venv/.light  ## complete the examples through the server, with what users install and no more
 	$(BIN)/mercury-lsp try
+
+try-http: .venv/.http  ## serve HTTP with the bundled model: a request of each dialect and its reply
+	$(BIN)/python docs/try_http.py
 
 test: .venv/.ready  ## run all tests that need no accelerator; WORKERS=N processes (a processor each, at most 8)
 	$(BIN)/python -m pytest -m "not gpu" -n $(WORKERS) --maxprocesses 8 --dist worksteal
@@ -95,6 +98,10 @@ eval: .venv/.ready  ## replay keystrokes, infill, calibrate, situations, next ed
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --disable-pip-version-check -q --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --disable-pip-version-check -q --no-deps -e .
+	touch $@
+
+.venv/.http: .venv/.light constraints.txt
+	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt 'mercury-lsp[http]'  # of the installed clone
 	touch $@
 
 .venv/.ready: .venv/.light constraints.txt requirements-dev.lock

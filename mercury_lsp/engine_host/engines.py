@@ -122,6 +122,10 @@ class Lease:
         else:
             self._worker.ask(request, control, self, on_outcome, ahead)
 
+    def others_asked_within(self, seconds: float) -> bool:
+        """Whether another connection has asked the engine in the last so many seconds."""
+        return self._worker is not None and self._worker.asked_within(seconds, but=self)
+
     async def fill(self, request: FillRequest, control: Control | None = None, ahead: bool = False) -> Fill | None:
         """The engine's fill; None if there is no engine.
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from threading import Event
+from time import monotonic
 from weakref import WeakKeyDictionary
 
 from mercury_engine.api import Answer, Control, InferenceEngine, Request
@@ -102,6 +103,8 @@ class Worker:
         self._closed = False
         self._served: WeakKeyDictionary[object, int] = WeakKeyDictionary()
         self._turn = count(1)
+        self._asked: WeakKeyDictionary[object, float] = WeakKeyDictionary()
+        """When each owner's user last asked."""
 
     def load(self) -> "asyncio.Future[InferenceEngine]":
         """The engine, loaded once for all callers; requests wait meanwhile. Raises what loading it raises."""
@@ -127,10 +130,16 @@ class Worker:
         self._give_up([job for job in self._waiting if job.is_given_up])
         self._waiting.append(_Job(request, control, owner, ahead, on_outcome))
         if not ahead:
+            self._asked[owner] = monotonic()
             for running in self._running:
                 if running.ahead:
                     running.control.cancel.set()
         self._next()
+
+    def asked_within(self, seconds: float, but: object) -> bool:
+        """Whether a user of another owner has asked in the last so many seconds."""
+        since = monotonic() - seconds
+        return any(asked > since for owner, asked in self._asked.items() if owner is not but)
 
     def close(self) -> "Future[None]":
         """Release the engine and start nothing more; returns at once. The future is done when the memory is free."""

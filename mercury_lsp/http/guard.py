@@ -19,9 +19,6 @@ MAX_BODY_BYTES = 2 * 2**20
 BODY_SECONDS = 20.0
 """For a client to send a whole body."""
 
-SEND_SECONDS = 20.0
-"""For a client to take a part of a reply."""
-
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 OPEN_ROUTES = ("/health", "/v1/health")
@@ -44,11 +41,11 @@ class Guard:
             except ApiError as error:
                 refusal = error
         if refusal is None:
-            await self._app(scope, _replaying(body, receive), _within_time(send))
+            await self._app(scope, _replaying(body, receive), send)
         else:
             reply = reply_to(refusal)
             reply.headers["Connection"] = "close"  # the rest of the body is not read
-            await reply(scope, receive, _within_time(send))
+            await reply(scope, receive, send)
 
     def _refusal(self, path: str, headers: Headers) -> ApiError | None:
         host, origin = headers.get("host", ""), headers.get("origin")
@@ -100,16 +97,3 @@ def _replaying(body: bytes, receive: Receive) -> Receive:
         return await receive()
 
     return replay
-
-
-def _within_time(send: Send) -> Send:
-    """Sends, but waits only so long for a client that does not read."""
-
-    async def send_in_time(message: Message) -> None:
-        try:
-            async with asyncio.timeout(SEND_SECONDS):
-                await send(message)
-        except TimeoutError:
-            raise OSError("the client does not read its reply") from None  # as Starlette expects of a lost client
-
-    return send_in_time

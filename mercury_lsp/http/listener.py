@@ -1,6 +1,7 @@
 """Listens for HTTP: the address and its token, and connections that never say anything."""
 
 import asyncio
+import logging
 import os
 import re
 import socket
@@ -29,6 +30,9 @@ MIN_TOKEN_CHARS = 16
 
 HEAD_SECONDS = 10.0
 """For a client to send the head of a request."""
+
+SEND_SECONDS = 20.0
+"""For a client to take what was sent."""
 
 MAX_CONNECTIONS = 512
 """Connections at a time; a request on a further one is answered with 503."""
@@ -107,6 +111,7 @@ class HttpListener:
             limit_concurrency=MAX_CONNECTIONS,
             timeout_graceful_shutdown=STOP_SECONDS,
         )
+        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # clients could fill the log with warnings
         server = _Server(config)
         serving = asyncio.create_task(server.serve([self._socket]))
         loading = asyncio.create_task(service.engine())
@@ -138,12 +143,14 @@ class _Server(uvicorn.Server):
 
 
 class _Protocol(H11Protocol):
-    """Hangs up on clients that do not finish the head of a request."""
+    """Hangs up on clients that do not finish the head of a request, or do not read."""
 
     _silence: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        transport.set_write_buffer_limits(high=0)  # what the system does not take at once counts as unread
         self._expect_head()
 
     def data_received(self, data: bytes) -> None:
@@ -153,6 +160,15 @@ class _Protocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self._forget_silence()
+        self._forget_unread()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread = self.loop.call_later(SEND_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._forget_unread()
 
     def _expect_head(self) -> None:
         is_expected = self.cycle is None or self.cycle.response_complete
@@ -160,6 +176,11 @@ class _Protocol(H11Protocol):
             self._forget_silence()
         elif self._silence is None:
             self._silence = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
+
+    def _forget_unread(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def _forget_silence(self) -> None:
         if self._silence is not None:

@@ -50,7 +50,7 @@ class Metrics:
 
     def counting(self, app: ASGIApp, routes: Sequence[Route]) -> ASGIApp:
         """The application, with the requests to its routes counted."""
-        paths = {route.endpoint: route.path for route in routes}
+        known = {route.path for route in routes}
 
         async def counted(scope: Scope, receive: Receive, send: Send) -> None:
             started, status = perf_counter(), "499"
@@ -63,7 +63,7 @@ class Metrics:
             try:
                 await app(scope, receive, noting)
             finally:
-                route = paths.get(scope["endpoint"], "other") if "endpoint" in scope else "other"
+                route = scope["path"] if scope["path"] in known else "other"
                 self._requests.labels(route, status).inc()
                 self._seconds.labels(route).observe(perf_counter() - started)
 

@@ -5,7 +5,8 @@ written in fills of the engine's own length, one after another, so that others g
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Hashable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Literal
@@ -34,6 +35,12 @@ MAX_WRITING = 128
 
 MAX_AT_ONCE = 3
 """Most fills handed to the engine at a time; it answers four, so an editor's never waits for one of these to end."""
+
+MAX_BESIDE_EDITOR = 1
+"""The same while an editor asks: each makes the editor's passes a fifth longer."""
+
+EDITOR_SECONDS = 2.0
+"""For which an editor counts as asking after it did."""
 
 FinishReason = Literal["stop", "length", "content_filter"]
 
@@ -126,7 +133,8 @@ class Service:
         self.edits.use(settings)
         self._writing: dict[Gap, Writing] = {}
         self._slots: dict[Hashable, Writing] = {}
-        self._turns = asyncio.Semaphore(MAX_AT_ONCE)
+        self._turns = asyncio.Condition()
+        self._running = 0
         self.note: Callable[[Completion], None] = lambda _: None
         """Called with each completion that has finished."""
         self._answering = 0
@@ -164,7 +172,7 @@ class Service:
         """How likely each text is in a gap, in nats, and the number of tokens that were seen before it."""
         await self.engine()
         control = Control()
-        async with self._turns:
+        async with self._turn():
             read = await self._lease.fill(replace(gap, max_steps=0), control)
             nats = await self._lease.score(gap, texts, control)
         if read is None or nats is None:
@@ -237,8 +245,25 @@ class Service:
         tokens, read = (fill.prompt_tokens, fill.tokens_read) if fill is not None else (0, 0)
         return Completion("", "length", tokens, tokens - read)
 
-    async def _filled(self, request: FillRequest, control: Control) -> Fill:
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Waits until the engine may be asked."""
         async with self._turns:
+            await self._turns.wait_for(self._has_room)
+            self._running += 1
+        try:
+            yield
+        finally:
+            self._running -= 1
+            async with self._turns:
+                self._turns.notify_all()
+
+    def _has_room(self) -> bool:
+        has_editor = self._lease.others_asked_within(EDITOR_SECONDS)
+        return self._running < (MAX_BESIDE_EDITOR if has_editor else MAX_AT_ONCE)
+
+    async def _filled(self, request: FillRequest, control: Control) -> Fill:
+        async with self._turn():
             fill = await self._lease.fill(replace(request, effort=self.settings.effort), control)
         if fill is None:
             raise no_model()

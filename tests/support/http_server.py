@@ -37,6 +37,7 @@ class Served:
 
     url: str
     engine: Any
+    engines: Engines
     client: httpx.AsyncClient
 
     async def post(self, path: str, body: Any, **headers: str) -> httpx.Response:
@@ -63,8 +64,9 @@ async def served(
     """A server of this engine."""
     engine = engine or Scripted()
     listener = HttpListener(HttpAddress("127.0.0.1", 0), Settings())
+    engines = Engines(load or (lambda _: engine))
     async with (
-        listener.serving(Engines(load or (lambda _: engine))),
+        listener.serving(engines),
         httpx.AsyncClient(base_url=listener.url, timeout=60, trust_env=False) as client,
     ):
-        yield Served(listener.url, engine, client)
+        yield Served(listener.url, engine, engines, client)

@@ -6,8 +6,10 @@ import httpx
 import openai
 import pytest
 from inceptionai import AsyncInception
+from mercury_engine.api import FillRequest
 
 from mercury_lsp.http.service import Service, Writing
+from mercury_lsp.settings import Settings
 from tests.support.fake_engine import begun
 from tests.support.http_server import Scripted, Served, served
 
@@ -223,3 +225,19 @@ async def test_a_model_that_cannot_be_loaded_is_told_and_tried_again():
         assert refused.status_code == 503 and "no model called missing" in refused.json()["error"]["message"]
         found = await server.post("/v1/fim/completions", {"prompt": "x = "})
         assert found.status_code == 200
+
+
+async def test_beside_an_editor_that_asks_one_fill_runs_at_a_time():
+    async with served() as server:
+        server.engine.held = True
+        typing = server.engines.lease()
+        await typing.load(Settings())
+        editing = asyncio.ensure_future(typing.fill(FillRequest(near="typed")))
+        await begun(server.engine)
+        asking = [asyncio.ensure_future(server.json("/infill", {"prompt": f"x{number} = "})) for number in range(3)]
+        await begun(server.engine)
+        for _ in range(3):
+            await server.client.get("/health")
+        assert len(server.engine.asked) == 2
+        server.engine.held = False
+        await asyncio.gather(editing, *asking)

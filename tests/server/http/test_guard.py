@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import socket
+from contextlib import suppress
 
 import pytest
 
@@ -158,3 +160,35 @@ async def test_connections_beyond_the_limit_are_answered_and_leave_room_again(mo
             writer.close()
         while (await server.client.post("/infill", json={}, headers={"Connection": "close"})).status_code != 200:
             await asyncio.sleep(0)
+
+
+async def test_a_client_that_does_not_read_its_replies_is_let_go(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(listener, "SEND_SECONDS", 0.2)
+    asking = b"GET /v1/models HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    async with served() as server:
+        host, _, port = server.url.removeprefix("http://").partition(":")
+        slow = socket.socket()
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+        slow.connect((host, int(port)))
+        slow.settimeout(0)
+        with pytest.raises(OSError):  # it takes no further request, and then hangs up
+            while True:
+                with suppress(BlockingIOError):
+                    slow.send(asking * 100)
+                await asyncio.sleep(0.001)
+        slow.close()
+        assert await status(server) == 200
+
+
+async def test_a_thousand_connections_that_ask_together_are_all_answered(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("mercury_lsp.http.service.MAX_WRITING", 20)
+
+    async def one(server: Served, number: int) -> int:
+        body = json.dumps({"prompt": f"x{number} = ", "input_suffix": ")"}).encode()
+        head = f"POST /infill HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
+        return int((await until_closed(server, head.encode() + body)).split()[1])
+
+    async with served() as server:
+        statuses = await asyncio.gather(*(one(server, number) for number in range(1000)))
+        assert len(statuses) == 1000 and set(statuses) <= {200, 429, 503}
+        assert await status(server) == 200

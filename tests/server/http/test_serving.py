@@ -17,6 +17,8 @@ from tests.support import tiny
 from tests.support.editor import Refused, script
 from tests.support.sharing import Place, eventually
 
+TRY = Path(__file__).parents[3] / "docs" / "try_http.py"
+
 COMMAND = [sys.executable, "-m", "mercury_lsp", "serve"]
 
 
@@ -96,3 +98,13 @@ def test_a_wrong_argument_is_one_clear_line(unix: Place, arguments: list[str], s
 def test_a_taken_port_is_told_with_what_to_do():
     with HttpAddress("127.0.0.1", 0).listen() as taken, pytest.raises(UsageError, match="name another HOST:PORT"):
         HttpAddress("127.0.0.1", taken.getsockname()[1]).listen()
+
+
+@pytest.mark.slow
+def test_every_dialect_is_tried_with_the_bundled_model():
+    tried = subprocess.run(
+        [sys.executable, str(TRY)], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
+    )
+    statuses = re.findall(r"-> (\d{3}) ", tried.stdout)
+    assert statuses == ["501", "501"], "the bundled model makes no edits"
+    assert tried.stdout.count("width * height") >= 6

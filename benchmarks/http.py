@@ -1,0 +1,224 @@
+"""Measure the HTTP API under load: `python benchmarks/http.py [--connections N] [--seconds S] [--gguf FILE] [--json]`.
+
+N connections ask `/infill` for single lines of the corpus's files, each for its next one as soon as the last is there,
+for S seconds: requests per second, and the time from a request to its whole reply. No gap is asked for twice. Beside
+them an editor asks over LSP for suggestions in a document of its own; `editor_slowdown` is the ratio of its median
+times under that load and alone. With `--gguf`, a file of the same model, llama.cpp's own server (`pip install
+xllamacpp`) gets the same requests.
+"""
+
+import argparse
+import asyncio
+import itertools
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import httpx  # noqa: E402
+from mercury_engine.errors import MercuryError  # noqa: E402
+from mercury_lab.evaluation import suite  # noqa: E402
+from mercury_lab.evaluation.gaps import held_out_files  # noqa: E402
+from on_all import options as options_of_all  # noqa: E402
+from on_keys import figures  # noqa: E402
+from rich.table import Table  # noqa: E402
+
+from mercury_lsp.commands.client import Client  # noqa: E402
+
+PREFIX_CHARS, SUFFIX_CHARS = 3000, 1000
+
+MAX_TOKENS = 24
+
+EDITOR_FILLS = 40
+"""Suggestions of the editor that are timed, alone and again under load."""
+
+SLOTS = 4
+"""Requests that llama.cpp answers at a time, each in a context of `CONTEXT_TOKENS`."""
+
+CONTEXT_TOKENS = 4096
+
+Body = dict[str, Any]
+
+
+def main() -> int:
+    parser = options_of_all.parser("http", __doc__)
+    options_of_all.add_corpus(parser)
+    parser.add_argument("--connections", type=int, default=64)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument(
+        "--threads", type=int, default=1, help="CPU threads of llama.cpp; ours takes half the processors"
+    )
+    parser.add_argument("--gguf", type=Path, help="for llama.cpp: a file of the same model")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    try:
+        found = measure(options)
+        suite.deliver(found, table(found), options, options_of_all.without_plots)
+    except MercuryError as error:
+        parser.exit(1, f"{error}\n")
+    return 0
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """The record of a run."""
+    bodies = sample(options)
+    with tempfile.TemporaryDirectory(prefix="mercury-") as folder, mercury(options, Path(folder) / "socket") as url:
+        command = [sys.executable, "-m", "mercury_lsp", "--socket", str(Path(folder) / "socket")]
+        with Client(command) as editor, ThreadPoolExecutor(1) as other:
+            opened(editor, options)
+            alone = typed(editor)
+            loading = other.submit(load, url, options, bodies)
+            time.sleep(options.seconds / 4)  # the load has built up
+            under_load = typed(editor)
+            ours = loading.result()
+    theirs = None
+    if options.gguf is not None:
+        with llama(options) as url:
+            theirs = load(url, options, bodies)
+    slowdown = (figures.percentile(under_load, 50) or 0.0) / (figures.percentile(alone, 50) or 1.0)
+    return {
+        "requests_per_second": ours["requests_per_second"],
+        "p50_ms": ours["ms"]["p50"],
+        "p95_ms": ours["ms"]["p95"],
+        "editor_slowdown": round(slowdown, 2),
+        "connections": options.connections,
+        "seconds": options.seconds,
+        "model": options.model or "bundled",
+        "mercury": ours,
+        "llama_cpp": theirs,
+        "editor_ms": {"alone": figures.spread(alone), "under_load": figures.spread(under_load)},
+        "seed": options.seed,
+        **options_of_all.circumstances(),
+    }
+
+
+def sample(options: argparse.Namespace) -> list[Body]:
+    """Requests for the ends of lines, in an order of their own; the same seed gives the same."""
+    bodies = list[Body]()
+    for file in held_out_files(options.corpus):
+        for line in re.finditer(r"[^\n]*\S[^\n]*", file.text):
+            at = line.start() + len(line[0]) // 2
+            before, after = file.text[max(0, at - PREFIX_CHARS) : at], file.text[line.end() : line.end() + SUFFIX_CHARS]
+            above, broken, here = before.rpartition("\n")
+            bodies.append({"input_prefix": above + broken, "prompt": here, "input_suffix": after})
+    random.Random(options.seed).shuffle(bodies)
+    common = {"n_predict": MAX_TOKENS, "stop": ["\n"], "temperature": 0.0, "cache_prompt": True}
+    return [body | common for body in bodies]
+
+
+def load(url: str, options: argparse.Namespace, bodies: list[Body]) -> dict[str, Any]:
+    """Throughput and times of a closed loop of all connections."""
+    return asyncio.run(_load(url, options, iter(bodies)))
+
+
+async def _load(url: str, options: argparse.Namespace, bodies: Iterator[Body]) -> dict[str, Any]:
+    seconds, statuses, characters = list[float](), list[int](), 0
+    limits = httpx.Limits(max_connections=options.connections, max_keepalive_connections=options.connections)
+    started = time.perf_counter()
+    async with httpx.AsyncClient(base_url=url, limits=limits, timeout=None, trust_env=False) as client:
+
+        async def ask_on() -> None:
+            nonlocal characters
+            for body in bodies:
+                asked = time.perf_counter()
+                if asked - started > options.seconds:
+                    return
+                reply = await client.post("/infill", json=body)
+                seconds.append(time.perf_counter() - asked)
+                statuses.append(reply.status_code)
+                characters += len(reply.json().get("content", ""))
+
+        await asyncio.gather(*(ask_on() for _ in range(options.connections)))
+    took = time.perf_counter() - started
+    return {
+        "requests_per_second": round(len(seconds) / took, 2),
+        "characters_per_second": round(characters / took, 1),
+        "refused": sum(status != 200 for status in statuses),
+        "ms": figures.spread([1000 * each for each in seconds]),
+    }
+
+
+def opened(editor: Client, options: argparse.Namespace) -> None:
+    """Open a document in the editor, and wait until its first suggestion is there."""
+    settings = {"mercury": {"statistics": False, "model": options.model}}
+    about = {"processId": None, "rootUri": None, "capabilities": {}, "initializationOptions": settings}
+    editor.request("initialize", about)
+    editor.notify("initialized", {})
+    text = held_out_files(options.corpus)[0].text
+    document = {"uri": "file:///typed.py", "languageId": "python", "version": 1, "text": text}
+    editor.notify("textDocument/didOpen", {"textDocument": document})
+    _suggested(editor)
+
+
+def typed(editor: Client) -> list[float]:
+    """Milliseconds of suggestions at the end of the document's first line, as it gets longer."""
+    versions, took = itertools.count(2), list[float]()
+    start = {"line": 0, "character": 0}
+    for number in range(EDITOR_FILLS):
+        changed = {"uri": "file:///typed.py", "version": next(versions)}
+        change = {"range": {"start": start, "end": start}, "text": f"value_{number} = "}
+        editor.notify("textDocument/didChange", {"textDocument": changed, "contentChanges": [change]})
+        asked = time.perf_counter()
+        _suggested(editor, len(change["text"]))
+        took.append(1000 * (time.perf_counter() - asked))
+    return took
+
+
+def _suggested(editor: Client, column: int = 0) -> None:
+    place = {"textDocument": {"uri": "file:///typed.py"}, "position": {"line": 0, "character": column}}
+    editor.request("textDocument/inlineCompletion", place | {"context": {"triggerKind": 1}})
+
+
+@contextmanager
+def mercury(options: argparse.Namespace, socket: Path) -> Iterator[str]:
+    """The address of our server."""
+    command = [sys.executable, "-m", "mercury_lsp", "serve", "--http", "127.0.0.1:0", "--socket", str(socket)]
+    command += ["--model", options.model or "bundled"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stderr is not None
+            found = re.search(r"serving (\S+) with ", said := server.stderr.readline())
+            if found is None:
+                raise SystemExit(said)
+            yield found[1]
+        finally:
+            server.terminate()
+
+
+@contextmanager
+def llama(options: argparse.Namespace) -> Iterator[str]:
+    """The address of llama.cpp's server, in this process."""
+    import xllamacpp
+
+    asked = xllamacpp.CommonParams()
+    asked.model.path, asked.n_parallel, asked.n_ctx = str(options.gguf), SLOTS, SLOTS * CONTEXT_TOKENS
+    asked.n_gpu_layers, asked.verbosity, asked.hostnames, asked.port = 0, -1, ["127.0.0.1"], 0
+    asked.cpuparams.n_threads = asked.cpuparams_batch.n_threads = options.threads
+    yield xllamacpp.Server(asked).listening_address
+
+
+def table(found: dict[str, Any]) -> Table:
+    """The record for people."""
+    made = Table(title=f"{found['connections']} connections, {found['model']}")
+    for column in ("server", "requests/s", "p50 ms", "p95 ms", "refused"):
+        made.add_column(column, justify="right")
+    for name in ("mercury", "llama_cpp"):
+        if (each := found[name]) is not None:
+            times = (f"{each['ms'][key]:,.0f}" for key in ("p50", "p95"))
+            made.add_row(name, f"{each['requests_per_second']:.2f}", *times, str(each["refused"]))
+    made.caption = f"an editor beside them takes {found['editor_slowdown']:.2f} times as long"
+    return made
+
+
+if __name__ == "__main__":
+    sys.exit(main())
