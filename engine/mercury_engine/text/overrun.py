@@ -3,7 +3,7 @@
 from mercury_engine.text.brackets import CLOSER_OF, bracket_step, outside_strings
 
 LINES_BELOW = 8
-"""Lines after the gap that are compared, blank ones not counted."""
+"""Lines after the gap that are compared, blank ones not counted, up to the end of the block around it."""
 
 MIN_REPEATED_CHARS = 12
 """Shortest line that counts as repeated wherever it stands below: `return nil` may well stand twice."""
@@ -16,7 +16,8 @@ def overrun(text: str, line_prefix: str, following: str) -> int | None:
     the position is before the line that opened them. The cursor's own line is only compared with the next one.
     """
     lines = text.split("\n")
-    below = [line.rstrip() for line in following.split("\n")[1:] if line.strip()][:LINES_BELOW]
+    block = _indent(next((line for line in (line_prefix + lines[0], *lines[1:]) if line.strip()), line_prefix))
+    below = _below(following, block)
     depth = _opened_by(line_prefix, below)
     position = whole = 0
     """Where the line begins, and the last place where nothing was open."""
@@ -31,6 +32,13 @@ def overrun(text: str, line_prefix: str, following: str) -> int | None:
             return max(0, position - 1)
         position += len(line) + 1
     return None
+
+
+def _below(following: str, block: int) -> list[str]:
+    """The next line after the gap, and those after it that are indented at least as its block."""
+    below = [line.rstrip() for line in following.split("\n")[1:] if line.strip()][:LINES_BELOW]
+    end = next((number for number, line in enumerate(below) if _indent(line) < block), len(below))
+    return below[: max(1, end)]
 
 
 def _stands_below(line: str, below: list[str]) -> bool:

@@ -36,6 +36,7 @@ def test_it_stops_before_a_line_that_stands_below_or_closes_too_much(line_prefix
         ("    ", "return nil\nend", "\n    x = 1\n    return nil\n"),
         ("    ", 'x = ":)"\n    y = 2', "\n    z = 3\n"),
         ("    ", "one line", ""),
+        ("    ", "x = total_of(rows)\n    return self.rows", "\n\n  def other(self):\n    return self.rows\n"),
     ],
 )
 def test_it_goes_on_where_it_belongs(line_prefix, text, following):
