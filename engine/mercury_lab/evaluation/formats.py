@@ -2,7 +2,8 @@
 
 - cached: the engine as it runs, in the model's own gap format, read in blocks that are cached;
 - uncached: the same format over the same characters in one causal run, as in pretraining; the upper bound;
-- blocks: blocks without markers, as for a model that has no gap format.
+- blocks: blocks without markers, as for a model that has no gap format;
+- surer: of the first two, the fill with the higher confidence; either: right if one of them is.
 
 It reports how often each fills a gap exactly as its author did, and the nats of the author's text. Fills end by the
 same rules in all three. n-gram lookup is off.
@@ -39,6 +40,7 @@ class Answer:
     tokens: int
     right: bool
     text: str
+    confidence: float = 0.0
 
 
 Way = Callable[[Gap], Answer]
@@ -72,6 +74,13 @@ def without_markers(engine: Engine) -> Engine:
     return Engine(replace(engine.parts, markers=None))
 
 
+def with_both(row: dict[str, Answer]) -> dict[str, Answer]:
+    """A gap's answers, with those of choosing between the cached and the uncached one."""
+    cached, causal = row["cached"], row[UPPER_BOUND]
+    surer = causal if causal.confidence > cached.confidence else cached
+    return row | {"surer": surer, "either": replace(surer, right=cached.right or causal.right)}
+
+
 def figures(rows: Sequence[dict[str, Answer]]) -> dict[str, suite.SuiteRecord]:
     """For each way its share of right fills with a 95 % interval, its nats, and how many the upper bound saves."""
     return {way: _figures([row[way] for row in rows], [row[UPPER_BOUND] for row in rows]) for way in rows[0]}
@@ -93,10 +102,10 @@ def main(argv: list[str]) -> int:
     for kind in options.kinds:
         cases = list(gaps(options.corpus, options.limit, options.seed, (kind,)))
         asked = [replace(gap, request=replace(gap.request, lookup_text=())) for gap in cases]
-        rows = [{name: way(gap) for name, way in ways.items()} for gap in suite.progress(asked, kind)]
+        rows = [with_both({name: way(gap) for name, way in ways.items()}) for gap in suite.progress(asked, kind)]
         record[kind] = {"count": len(rows), **figures(rows)}
     record |= {"format": engine.gap_format, **suite.circumstances(engine, options)}
-    suite.deliver(record, _table(record, options.kinds, [*ways]), options, lambda *_: None)
+    suite.deliver(record, _table(record, options.kinds, [*ways, "surer", "either"]), options, lambda *_: None)
     return 0
 
 
@@ -112,7 +121,7 @@ def _nats(engine: Engine, gap: Gap) -> tuple[float, int]:
 
 
 def _answer(gap: Gap, nats: tuple[float, int], fill: Fill) -> Answer:
-    return Answer(*nats, exact(fitted(fill.text, gap.request), gap.truth), fill.text)
+    return Answer(*nats, exact(fitted(fill.text, gap.request), gap.truth), fill.text, fill.confidence)
 
 
 def _figures(answers: Sequence[Answer], bounds: Sequence[Answer]) -> suite.SuiteRecord:
@@ -141,7 +150,7 @@ def _table(record: suite.SuiteRecord, kinds: Sequence[str], ways: Sequence[str])
                 suite.percent(found["exact_match"]),
                 f"{low:.0%} to {high:.0%}",
                 f"{found['nats_per_token']:.3f}",
-                "" if way == UPPER_BOUND else more,
+                more if way in ("cached", "blocks") else "",
                 str(record[kind]["count"]),
             )
     return table

@@ -201,6 +201,17 @@ def test_formats_compares_the_cached_format_with_one_causal_run_and_with_plain_b
         assert all(found[way]["interval"][0] <= found[way]["exact_match"] for way in ("cached", "uncached", "blocks"))
 
 
+def answer(right: bool, confidence: float) -> formats.Answer:
+    return formats.Answer(1.0, 1, right, "text", confidence)
+
+
+def test_the_surer_of_two_formats_is_taken_and_either_may_be_right():
+    found = formats.with_both({"cached": answer(True, 0.4), "uncached": answer(False, 0.6)})
+    assert (found["surer"].right, found["either"].right) == (False, True)
+    found = formats.with_both({"cached": answer(True, 0.6), "uncached": answer(False, 0.6)})
+    assert found["surer"].right
+
+
 def test_formats_refuses_a_model_without_a_gap_format(model):
     with pytest.raises(RequestError, match="gap format"):
         formats.main(["--model", str(model), "--limit", "1"])
