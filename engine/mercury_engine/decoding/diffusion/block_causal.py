@@ -57,6 +57,7 @@ class BlockCausalDecoder:
         self.attention, self.block = attention, attention.block
         threshold = attention.threshold if options.threshold is None else options.threshold
         self.sampler = ConfidenceThreshold(threshold)
+        self.tokens, self.longest = Tokens(attention.mask_id), network.config.max_position_embeddings
         self.cache = BlockwiseCache(network, attention.block, attention.mask_id)
 
     def write(self, request: FillRequest, control: Control) -> ForwardSteps[tuple[list[Hypothesis], GapContext | None]]:
@@ -101,8 +102,10 @@ class BlockCausalDecoder:
         )
 
     def generate(self, request: GenerateRequest, prompt: list[int], control: Control) -> ForwardSteps[Generation]:
-        """Raises RequestError."""
-        raise RequestError("a masked diffusion model fills gaps and generates no text here; choose a causal one")
+        """See `Decoder.generate`."""
+        from mercury_engine.decoding.diffusion.generating import generated
+
+        return generated(self, request, prompt, control)
 
     def forget(self) -> None:
         """See `Decoder.forget`."""
@@ -128,13 +131,48 @@ class BlockCausalDecoder:
         wanted = [max(start, row - self.attention.shifted) for row in range(len(ids), len(rows))]
         return (yield from self.cache.read(rows, start, wanted))
 
+    def opened(self, ids: Sequence[int]) -> Slots:
+        """The slots after a text, up to the end of their block: masks."""
+        return Slots.masked(self.block - len(ids) % self.block, self.tokens)
+
+    def revealed(
+        self,
+        sampler: ConfidenceThreshold,
+        slots: Slots,
+        logp_SV: FloatArray,
+        place: int,
+        step: int,
+        random: np.random.Generator,
+    ) -> Slots:
+        """The slots, the first at `place` of the text, after a step; parts of a block are revealed one by one."""
+        masked_S = slots.is_mask(self.tokens)
+        if len(logp_SV) < len(masked_S):  # a block's first token, alone
+            return self.all_revealed(slots, logp_SV)
+        part, first = self.attention.part or self.block, place + int(masked_S.argmax())
+        begin = first // part * part - place
+        chosen = slice(max(0, begin), begin + part)
+        some = Slots(slots.ids[chosen], slots.probability[chosen])
+        found = sampler.step(some, logp_SV[chosen], self.tokens, step, random)
+        ids_S, probability_S = slots.ids.copy(), slots.probability.copy()
+        ids_S[chosen], probability_S[chosen] = found.ids, found.probability
+        return Slots(ids_S, probability_S)
+
+    def all_revealed(self, slots: Slots, logp_SV: FloatArray) -> Slots:
+        """The slots with the likeliest token in every mask that has logits."""
+        rows = len(logp_SV)
+        some = Slots(slots.ids[:rows], slots.probability[:rows])
+        found = some.revealed(some.is_mask(self.tokens), logp_SV.argmax(-1), logp_SV)
+        return Slots(
+            np.concatenate((found.ids, slots.ids[rows:])), np.concatenate((found.probability, slots.probability[rows:]))
+        )
+
 
 class _Writing:
     """A fill under way: the text before it, its accepted tokens, and the slots after them in their block."""
 
     def __init__(self, decoder: BlockCausalDecoder, text: Sequence[int], written: Hypothesis) -> None:
         self._decoder, self._text, self._written, self._rules = decoder, text, written, decoder.rules
-        self._tokens = Tokens(decoder.attention.mask_id)
+        self._tokens = decoder.tokens
         self._random = np.random.default_rng(SEED)
         self._open()
 
@@ -155,33 +193,17 @@ class _Writing:
 
     def _open(self) -> None:
         """Mask the block after the accepted tokens to its end."""
-        block = self._decoder.block
-        self._slots = Slots.masked(block - len(self._ids) % block, self._tokens)
+        self._slots = self._decoder.opened(self._ids)
 
     def _step(self, is_last: bool) -> ForwardSteps[None]:
         """One pass, and what it reveals; the last one reveals the whole block."""
         slots, decoder = self._slots, self._decoder
         logp_SV = self._allowed((yield from decoder.expected(self._ids, slots.ids.tolist())))
-        masked_S = slots.is_mask(self._tokens)
-        masked_S[len(logp_SV) :] = False
-        if len(logp_SV) < len(masked_S) or is_last:
-            rows_SV = np.zeros((len(masked_S), logp_SV.shape[1]), np.float32)
-            rows_SV[: len(logp_SV)] = logp_SV
-            self._slots = slots.revealed(masked_S, rows_SV.argmax(-1), rows_SV)
-            return
-        begin, end = self._part(int(masked_S.argmax()))
-        part = Slots(slots.ids[begin:end], slots.probability[begin:end])
-        found = decoder.sampler.step(part, logp_SV[begin:end], self._tokens, self._written.steps, self._random)
-        ids_S, probability_S = slots.ids.copy(), slots.probability.copy()
-        ids_S[begin:end], probability_S[begin:end] = found.ids, found.probability
-        self._slots = Slots(ids_S, probability_S)
-
-    def _part(self, slot: int) -> tuple[int, int]:
-        """The slots, from and to, of the part of the block that this slot is in; parts are revealed one by one."""
-        part = self._decoder.attention.part or self._decoder.block
-        place = len(self._ids) % self._decoder.block
-        begin = (place + slot) // part * part - place
-        return max(0, begin), min(len(self._slots.ids), begin + part)
+        if is_last:
+            self._slots = decoder.all_revealed(slots, logp_SV)
+        else:
+            place, step = len(self._ids), self._written.steps
+            self._slots = decoder.revealed(decoder.sampler, slots, logp_SV, place, step, self._random)
 
     def _allowed(self, logp_SV: FloatArray) -> FloatArray:
         """The log-probabilities of tokens that a slot may hold, or that end the fill."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from mercury_engine.api import Control, FillRequest, RewriteRequest, ScoreRequest
+from mercury_engine.api import Control, FillRequest, GenerateRequest, RewriteRequest, Sampling, ScoreRequest
 from mercury_engine.decoding.diffusion.block_causal import BlockCausalDecoder
 from mercury_engine.engine import Engine
 from mercury_engine.errors import ModelCorrupt, RequestError
@@ -245,3 +245,65 @@ def test_a_fill_ends_with_a_token_that_continues_after_the_gap(engine, checkpoin
     finally:
         decoder.cache = cache
     assert "\n" not in fill.text and fill.is_finished
+
+
+def continued(model, ids: list[int], block: int, mask: int, threshold: float, count: int) -> list[int]:
+    """What a decoder without a cache writes: every pass computes the whole text under the block mask."""
+    ids, last = [*ids], len(ids) + count
+    while len(ids) < last:
+        slots = [mask] * (block - len(ids) % block)
+        while mask in slots:
+            logits = masked.reference(model, [*ids, *slots], block)[len(ids) :]
+            logits[:, mask] = float("-inf")
+            sure, token = logits.softmax(-1).max(-1)
+            open_slots = [at for at, each in enumerate(slots) if each == mask]
+            surest = max(open_slots, key=lambda at: sure[at])
+            for at in open_slots:
+                slots[at] = int(token[at]) if sure[at] >= threshold or at == surest else mask
+        ids += slots
+    return ids[:last]
+
+
+@pytest.mark.parametrize(("family", "threshold"), [("SDAR", 0.85), ("Stable-DiffCoder", 1.0)])
+def test_a_text_is_continued_as_without_a_cache(family, threshold, tmp_path, monkeypatch):
+    folder, model = masked.folder(tmp_path, family)
+    engine = Engine.load(folder, device="cpu", dtype=torch.float32)
+    decoder = decoder_of(engine)
+    monkeypatch.setattr(decoder.rules.stopping, "ends_text", np.array([], np.int64))
+    prompt = ids_of(6)
+    request = GenerateRequest(max_tokens=9)
+    found = batching.finished(decoder.generate(request, prompt, Control()), engine.reader)
+    expected = continued(model, prompt, 4, engine.reader.config.mask_id, threshold, 9)
+    assert found.text == engine.tokenizer.decode(expected[6:])
+    assert (found.prompt_tokens, found.cached_tokens, found.tokens, found.finish_reason) == (6, 0, 9, "length")
+    again = batching.finished(decoder.generate(request, [*prompt, *expected[6:8]], Control()), engine.reader)
+    assert again.cached_tokens == 8
+
+
+def test_a_generated_text_ends_at_a_stop_text_and_is_told_in_parts(engine):
+    decoder_of(engine)
+    told = list[str]()
+    whole = engine.generate(GenerateRequest("def add(", max_tokens=8)).text
+    assert whole
+    stopped = engine.generate(
+        GenerateRequest("def add(", max_tokens=8, stop=(whole[1:3],)), Control(on_text=told.append)
+    )
+    assert (stopped.text, stopped.finish_reason) == (whole[:1], "stop")
+    assert "".join(told) == whole[:1]
+
+
+def test_a_sampled_text_depends_on_its_seed_and_on_nothing_else(engine):
+    decoder_of(engine)
+    texts = [
+        engine.generate(GenerateRequest("def add(", max_tokens=12, sampling=Sampling(1.0, seed=seed))).text
+        for seed in (1, 1, 2)
+    ]
+    assert texts[0] == texts[1] != texts[2]
+
+
+@pytest.mark.parametrize(
+    "request_", [GenerateRequest("x", schema="{}"), GenerateRequest("x", sampling=Sampling(min_p=0.1))]
+)
+def test_what_needs_one_token_after_the_other_is_refused(engine, request_):
+    with pytest.raises(RequestError, match="choose a causal model"):
+        engine.generate(request_)
