@@ -26,16 +26,17 @@ from mercury_engine.api import (
     SlotView,
 )
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
+from mercury_engine.decoding.diffusion.blocks import Blocks
 from mercury_engine.decoding.diffusion.full_attention import NEAREST_BEFORE, TOKENS_BEFORE, tokens_before
 from mercury_engine.decoding.diffusion.gap import SEED
-from mercury_engine.decoding.diffusion.samplers import ConfidenceThreshold, Slots, Tokens
+from mercury_engine.decoding.diffusion.generating import generated
+from mercury_engine.decoding.diffusion.samplers import Slots
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.decoding.results import fill_of
 from mercury_engine.decoding.slot_masks import SlotLimits, next_limits
 from mercury_engine.errors import RequestError
-from mercury_engine.kv_cache.blockwise import BlockwiseCache
 from mercury_engine.kv_cache.cache import CachedContext
 from mercury_engine.models.arrays import FloatArray, log_softmax
 from mercury_engine.models.batching import DeadlineReached, ForwardSteps
@@ -51,30 +52,26 @@ class BlockCausalDecoder:
     backend = ""
 
     def __init__(self, network: Network, contexts: ContextReader, rules: GapRules, options: DiffusionOptions) -> None:
-        attention = network.config.masked_attention
-        assert attention is not None and attention.block is not None
         self.contexts, self.rules, self.options = contexts, rules, options
-        self.attention, self.block = attention, attention.block
-        threshold = attention.threshold if options.threshold is None else options.threshold
-        self.sampler = ConfidenceThreshold(threshold)
-        self.tokens, self.longest = Tokens(attention.mask_id), network.config.max_position_embeddings
-        self.cache = BlockwiseCache(network, attention.block, attention.mask_id)
+        self.blocks = Blocks(network, options)
 
     def write(self, request: FillRequest, control: Control) -> ForwardSteps[tuple[list[Hypothesis], GapContext | None]]:
         """See `Decoder.write`."""
         [written, *_] = self.rules.begin(request, PrefixCut([], [], ""))
         whole = tokens_before(self.rules.tokenizer, request, TOKENS_BEFORE)
         text, limit = whole, request.unread_limit
-        if limit is not None and self.cache.unread(whole) > limit:
+        if limit is not None and self.blocks.cache.unread(whole) > limit:
             text = tokens_before(self.rules.tokenizer, request, NEAREST_BEFORE)
-        unread, context = self.cache.unread(text), None
+        unread, context = self.blocks.cache.unread(text), None
         with suppress(DeadlineReached):
             if request.max_steps == 0:
-                yield from self.read(text)
+                yield from self.blocks.read(text)
             else:
-                yield from _Writing(self, text, written).run(request, control)
-        if not self.cache.unread(text):
-            context = GapContext(CachedContext([], [], unread, self.cache.unread(whole)), tuple(text), tuple(text))
+                yield from _Filling(self.blocks, self.rules, text, written).run(request, control)
+        if not self.blocks.cache.unread(text):
+            context = GapContext(
+                CachedContext([], [], unread, self.blocks.cache.unread(whole)), tuple(text), tuple(text)
+            )
         return [written], context
 
     def fill(self, request: FillRequest, control: Control) -> ForwardSteps[Fill]:
@@ -87,7 +84,7 @@ class BlockCausalDecoder:
         for text in request.texts:
             ids, done, total = self.rules.tokenizer.encode(text), 0, 0.0
             while done < len(ids):
-                logp_SV = yield from self.expected([*before, *ids[:done]], [])
+                logp_SV = yield from self.blocks.expected([*before, *ids[:done]], [])
                 rows = range(min(len(logp_SV), len(ids) - done))
                 total += sum(float(logp_SV[row, ids[done + row]]) for row in rows)
                 done += len(rows)
@@ -97,82 +94,25 @@ class BlockCausalDecoder:
     def rewrite(self, request: RewriteRequest) -> ForwardSteps[Rewrite]:
         """Raises RequestError."""
         raise RequestError(
-            f"a model of the {self.attention.family} family does not see what stands after a region, so it rewrites "
+            f"a model of the {self.blocks.attention.family} family does not see what follows a region and rewrites "
             "none; choose another model for edits: mercury-lsp models use NAME --edits"
         )
 
     def generate(self, request: GenerateRequest, prompt: list[int], control: Control) -> ForwardSteps[Generation]:
         """See `Decoder.generate`."""
-        from mercury_engine.decoding.diffusion.generating import generated
-
-        return generated(self, request, prompt, control)
+        return generated(self.blocks, self.rules, request, prompt, control)
 
     def forget(self) -> None:
         """See `Decoder.forget`."""
-        self.cache.clear()
-
-    def read(self, ids: Sequence[int]) -> ForwardSteps[None]:
-        """Read the whole blocks of a text."""
-        if self.cache.unread(ids):
-            whole = list(ids[: len(ids) // self.block * self.block])
-            yield from self.cache.read(whole, len(whole), [])
-
-    def expected(self, ids: Sequence[int], slots: Sequence[int]) -> ForwardSteps[FloatArray]:
-        """Log-probabilities [S,V] of the slots up to the end of the block after `ids`, of which the first are given.
-
-        Where a row predicts the token of the next one, a block's first token comes from the last row before the block:
-        then there is one row of results.
-        """
-        place = len(ids) % self.block
-        start = len(ids) - place
-        if self.attention.shifted and not place and start:
-            return (yield from self.cache.read(list(ids), start - self.block, [start - 1]))
-        rows = [*ids, *slots, *[self.attention.mask_id] * (self.block - place - len(slots))]
-        wanted = [max(start, row - self.attention.shifted) for row in range(len(ids), len(rows))]
-        return (yield from self.cache.read(rows, start, wanted))
-
-    def opened(self, ids: Sequence[int]) -> Slots:
-        """The slots after a text, up to the end of their block: masks."""
-        return Slots.masked(self.block - len(ids) % self.block, self.tokens)
-
-    def revealed(
-        self,
-        sampler: ConfidenceThreshold,
-        slots: Slots,
-        logp_SV: FloatArray,
-        place: int,
-        step: int,
-        random: np.random.Generator,
-    ) -> Slots:
-        """The slots, the first at `place` of the text, after a step; parts of a block are revealed one by one."""
-        masked_S = slots.is_mask(self.tokens)
-        if len(logp_SV) < len(masked_S):  # a block's first token, alone
-            return self.all_revealed(slots, logp_SV)
-        part, first = self.attention.part or self.block, place + int(masked_S.argmax())
-        begin = first // part * part - place
-        chosen = slice(max(0, begin), begin + part)
-        some = Slots(slots.ids[chosen], slots.probability[chosen])
-        found = sampler.step(some, logp_SV[chosen], self.tokens, step, random)
-        ids_S, probability_S = slots.ids.copy(), slots.probability.copy()
-        ids_S[chosen], probability_S[chosen] = found.ids, found.probability
-        return Slots(ids_S, probability_S)
-
-    def all_revealed(self, slots: Slots, logp_SV: FloatArray) -> Slots:
-        """The slots with the likeliest token in every mask that has logits."""
-        rows = len(logp_SV)
-        some = Slots(slots.ids[:rows], slots.probability[:rows])
-        found = some.revealed(some.is_mask(self.tokens), logp_SV.argmax(-1), logp_SV)
-        return Slots(
-            np.concatenate((found.ids, slots.ids[rows:])), np.concatenate((found.probability, slots.probability[rows:]))
-        )
+        self.blocks.cache.clear()
 
 
-class _Writing:
+class _Filling:
     """A fill under way: the text before it, its accepted tokens, and the slots after them in their block."""
 
-    def __init__(self, decoder: BlockCausalDecoder, text: Sequence[int], written: Hypothesis) -> None:
-        self._decoder, self._text, self._written, self._rules = decoder, text, written, decoder.rules
-        self._tokens = decoder.tokens
+    def __init__(self, blocks: Blocks, rules: GapRules, text: Sequence[int], written: Hypothesis) -> None:
+        self._blocks, self._rules, self._text, self._written = blocks, rules, text, written
+        self._tokens = blocks.tokens
         self._random = np.random.default_rng(SEED)
         self._open()
 
@@ -193,17 +133,17 @@ class _Writing:
 
     def _open(self) -> None:
         """Mask the block after the accepted tokens to its end."""
-        self._slots = self._decoder.opened(self._ids)
+        self._slots = self._blocks.opened(self._ids)
 
     def _step(self, is_last: bool) -> ForwardSteps[None]:
         """One pass, and what it reveals; the last one reveals the whole block."""
-        slots, decoder = self._slots, self._decoder
-        logp_SV = self._allowed((yield from decoder.expected(self._ids, slots.ids.tolist())))
+        slots, blocks = self._slots, self._blocks
+        logp_SV = self._allowed((yield from blocks.expected(self._ids, slots.ids.tolist())))
         if is_last:
-            self._slots = decoder.all_revealed(slots, logp_SV)
+            self._slots = blocks.all_revealed(slots, logp_SV)
         else:
             place, step = len(self._ids), self._written.steps
-            self._slots = decoder.revealed(decoder.sampler, slots, logp_SV, place, step, self._random)
+            self._slots = blocks.revealed(blocks.sampler, slots, logp_SV, place, step, self._random)
 
     def _allowed(self, logp_SV: FloatArray) -> FloatArray:
         """The log-probabilities of tokens that a slot may hold, or that end the fill."""

@@ -7,8 +7,9 @@ import numpy as np
 
 from mercury_engine.api import Control, GenerateRequest, Generation, Sampling
 from mercury_engine.decoding.autoregressive.streamed_text import StreamedText
-from mercury_engine.decoding.diffusion.block_causal import BlockCausalDecoder
+from mercury_engine.decoding.diffusion.blocks import Blocks
 from mercury_engine.decoding.diffusion.samplers import Choice, ConfidenceThreshold, Slots
+from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.errors import RequestError
 from mercury_engine.models.batching import DeadlineReached, ForwardSteps
 
@@ -17,37 +18,37 @@ PREFILLED_AT_ONCE = 512
 
 
 def generated(
-    decoder: BlockCausalDecoder, request: GenerateRequest, prompt: list[int], control: Control
+    blocks: Blocks, rules: GapRules, request: GenerateRequest, prompt: list[int], control: Control
 ) -> ForwardSteps[Generation]:
     """See `Decoder.generate`."""
-    sampler = _sampler(decoder, request)
-    prompt = prompt or [decoder.rules.tokenizer.start_id]
-    longest = decoder.longest
+    sampler = _sampler(blocks, request)
+    prompt = prompt or [rules.tokenizer.start_id]
+    longest = blocks.longest
     if len(prompt) >= longest:
         raise RequestError(
             f"the prompt has {len(prompt):,} tokens, the model reads at most {longest - 1:,}; shorten it"
         )
     room = longest - len(prompt)
     most = room if request.max_tokens is None else min(room, request.max_tokens)
-    writing = _Writing(decoder, request, prompt, control)
-    unread = decoder.cache.unread(prompt)
+    writing = _Writing(blocks, rules, request, prompt, control)
+    unread = blocks.cache.unread(prompt)
     with suppress(DeadlineReached):
         for end in [*range(PREFILLED_AT_ONCE, len(prompt), PREFILLED_AT_ONCE), len(prompt)]:
-            yield from decoder.read(prompt[:end])
+            yield from blocks.read(prompt[:end])
         yield from writing.run(sampler, most)
     writing.streamed.finish()
     return Generation(
         writing.streamed.text,
         "stop" if writing.ended else "length",
         prompt_tokens=len(prompt),
-        cached_tokens=len(prompt) // decoder.block * decoder.block - unread,
+        cached_tokens=len(prompt) // blocks.block * blocks.block - unread,
         tokens=len(writing.ids) - len(prompt),
         steps=writing.steps,
         elapsed=0.0,
     )
 
 
-def _sampler(decoder: BlockCausalDecoder, request: GenerateRequest) -> ConfidenceThreshold:
+def _sampler(blocks: Blocks, request: GenerateRequest) -> ConfidenceThreshold:
     """How tokens are drawn and revealed. Raises RequestError for what needs one token after the other."""
     asked = request.sampling
     drawn = Sampling(asked.temperature, asked.top_p, asked.top_k, seed=asked.seed)
@@ -57,33 +58,33 @@ def _sampler(decoder: BlockCausalDecoder, request: GenerateRequest) -> Confidenc
             "and log-probabilities, or choose a causal model"
         )
     choice = Choice(asked.temperature, asked.top_p, asked.top_k)
-    return ConfidenceThreshold(decoder.sampler.threshold, choice)
+    return ConfidenceThreshold(blocks.sampler.threshold, choice)
 
 
 class _Writing:
     """One text while it is written."""
 
     def __init__(
-        self, decoder: BlockCausalDecoder, request: GenerateRequest, prompt: Sequence[int], control: Control
+        self, blocks: Blocks, rules: GapRules, request: GenerateRequest, prompt: Sequence[int], control: Control
     ) -> None:
         self.ids, self.steps, self.ended = [*prompt], 0, False
-        self.streamed = StreamedText(decoder.rules.tokenizer, request.stop, control.on_text)
-        self._decoder, self._random = decoder, np.random.default_rng(request.sampling.seed)
-        self._ends = frozenset(decoder.rules.stopping.ends_text.tolist())
+        self.streamed = StreamedText(rules.tokenizer, request.stop, control.on_text)
+        self._blocks, self._random = blocks, np.random.default_rng(request.sampling.seed)
+        self._ends = frozenset(rules.stopping.ends_text.tolist())
 
     def run(self, sampler: ConfidenceThreshold, most: int) -> ForwardSteps[None]:
         """Write up to `most` tokens."""
-        decoder, last = self._decoder, len(self.ids) + most
-        slots = decoder.opened(self.ids)
+        blocks, last = self._blocks, len(self.ids) + most
+        slots = blocks.opened(self.ids)
         while not self.ended and len(self.ids) < last:
-            logp_SV = (yield from decoder.expected(self.ids, slots.ids.tolist())).copy()
-            logp_SV[:, decoder.tokens.mask] = -np.inf
-            slots = decoder.revealed(sampler, slots, logp_SV, len(self.ids), self.steps, self._random)
+            logp_SV = (yield from blocks.expected(self.ids, slots.ids.tolist())).copy()
+            logp_SV[:, blocks.tokens.mask] = -np.inf
+            slots = blocks.revealed(sampler, slots, logp_SV, len(self.ids), self.steps, self._random)
             self.steps += 1
-            while len(slots.ids) and slots.ids[0] != decoder.tokens.mask and not self.ended and len(self.ids) < last:
+            while len(slots.ids) and slots.ids[0] != blocks.tokens.mask and not self.ended and len(self.ids) < last:
                 self._accept(int(slots.ids[0]))
                 slots = Slots(slots.ids[1:], slots.probability[1:])
-            slots = slots if len(slots.ids) else decoder.opened(self.ids)
+            slots = slots if len(slots.ids) else blocks.opened(self.ids)
 
     def _accept(self, token: int) -> None:
         self.ids.append(token)

@@ -64,9 +64,9 @@ def test_slots_over_cached_blocks_get_the_logits_of_one_pass_over_everything(eng
     for text in (ids[: length // 2], ids):  # the second finds the first one's whole blocks
         place = len(text) % block
         slots = [mask] * (block - place)
-        found = batching.finished(decoder.expected(text, slots), engine.reader)
+        found = batching.finished(decoder.blocks.expected(text, slots), engine.reader)
         whole = masked.reference(model, [*text, *slots], block).log_softmax(-1)
-        shift = decoder.attention.shifted
+        shift = decoder.blocks.attention.shifted
         first = len(text) - shift if place or not shift else len(text) - 1
         assert found == pytest.approx(whole[first : first + len(found)].numpy(), abs=1e-4)
 
@@ -74,8 +74,8 @@ def test_slots_over_cached_blocks_get_the_logits_of_one_pass_over_everything(eng
 def test_a_blocks_first_token_comes_from_the_row_before_it_where_rows_predict_the_next(engine, checkpoint):
     _, model, block = checkpoint
     decoder, ids = decoder_of(engine), ids_of(2 * block)
-    found = batching.finished(decoder.expected(ids, []), engine.reader)
-    if decoder.attention.shifted:
+    found = batching.finished(decoder.blocks.expected(ids, []), engine.reader)
+    if decoder.blocks.attention.shifted:
         expected = masked.reference(model, ids, block).log_softmax(-1)[-1:]
         assert found == pytest.approx(expected.numpy(), abs=1e-4)
     else:
@@ -92,10 +92,12 @@ def test_the_c_kernels_see_blocks_too(tmp_path):
     assert float((np.exp(expected) * (expected - found.logp_WV)).sum(-1).mean()) < 0.1  # what eight bits cost
     decoder = decoder_of(engine)
     mask = [engine.reader.config.mask_id] * 3
-    batching.finished(decoder.read(ids_of(61)), engine.reader)
-    cached = batching.finished(decoder.expected(ids_of(61), mask), engine.reader)
+    batching.finished(decoder.blocks.read(ids_of(61)), engine.reader)
+    cached = batching.finished(decoder.blocks.expected(ids_of(61), mask), engine.reader)
     decoder.forget()
-    assert cached == pytest.approx(batching.finished(decoder.expected(ids_of(61), mask), engine.reader), abs=1e-3)
+    assert cached == pytest.approx(
+        batching.finished(decoder.blocks.expected(ids_of(61), mask), engine.reader), abs=1e-3
+    )
 
 
 def test_a_step_and_a_typed_key_compute_their_block_only(engine, checkpoint, monkeypatch):
@@ -103,7 +105,7 @@ def test_a_step_and_a_typed_key_compute_their_block_only(engine, checkpoint, mon
     ids, mask = ids_of(4 * block + 1), [engine.reader.config.mask_id] * (block - 1)
     rows = rows_read(engine, monkeypatch)
     for text, slots in ((ids, mask), (ids, mask), ([*ids, 7], mask[1:]), (ids[: 3 * block + 1], mask)):
-        batching.finished(decoder.expected(text, slots), engine.reader)
+        batching.finished(decoder.blocks.expected(text, slots), engine.reader)
     assert rows == [5 * block, block, block, block]
 
 
@@ -132,13 +134,13 @@ def test_texts_are_scored_block_by_block(engine, checkpoint):
     place = len(before) % block
     assert place, "the text must end inside a block"
     slots = [engine.reader.config.mask_id] * (block - place)
-    row = len(before) - decoder.attention.shifted
+    row = len(before) - decoder.blocks.attention.shifted
     expected = masked.reference(model, [*before, *slots], block).log_softmax(-1)[row, token]
     assert nats == pytest.approx((float(expected), 0.0), abs=1e-3)
 
 
 def test_a_region_is_not_rewritten_by_a_model_that_does_not_see_what_follows(engine):
-    with pytest.raises(RequestError, match="does not see"):
+    with pytest.raises(RequestError, match="does not see what follows"):
         engine.rewrite(RewriteRequest("", "x = 1\n", (), ()))
 
 
@@ -156,7 +158,7 @@ class Table:
 
     def __init__(self, engine: Engine, text: str, sure: dict[int, float], default: float = 0.99) -> None:
         self.ids, self.sure, self.default = engine.tokenizer.encode(text), sure, default
-        self.size, self.shift = engine.reader.config.vocab_size, int(decoder_of(engine).attention.shifted)
+        self.size, self.shift = engine.reader.config.vocab_size, int(decoder_of(engine).blocks.attention.shifted)
         self.mask, self.asked = engine.reader.config.mask_id, list[tuple[int, list[int], int]]()
 
     def unread(self, ids: Sequence[int]) -> int:
@@ -176,12 +178,12 @@ class Table:
 def written(engine: Engine, table: Table, near: str, slots: int) -> tuple[str, list[list[str]]]:
     """The text that the table makes the decoder write, and the states of its slots after each step."""
     decoder, seen = decoder_of(engine), list[list[str]]()
-    decoder.cache, cache = table, decoder.cache
+    decoder.blocks.cache, cache = table, decoder.blocks.cache
     try:
         request = FillRequest(near, max_slots=slots, multiline=True)
         fill = engine.fill(request, Control(on_step=lambda views: seen.append([each.state for each in views])))
     finally:
-        decoder.cache = cache
+        decoder.blocks.cache = cache
     return fill.text, seen
 
 
@@ -239,11 +241,11 @@ def test_a_fill_ends_with_a_token_that_continues_after_the_gap(engine, checkpoin
     decoder = decoder_of(engine)
     right = near + " 1\n"
     table = Table(engine, right, {})
-    decoder.cache, cache = table, decoder.cache
+    decoder.blocks.cache, cache = table, decoder.blocks.cache
     try:
         fill = engine.fill(FillRequest(near, suffix=("\nprint()\n",), max_slots=12))
     finally:
-        decoder.cache = cache
+        decoder.blocks.cache = cache
     assert "\n" not in fill.text and fill.is_finished
 
 
