@@ -8,7 +8,8 @@ from random import Random
 
 import compile_kernels
 import pytest
-from mercury_engine.api import Control, FillRequest
+from mercury_engine.api import Control, FillRequest, GenerateRequest, Sampling
+from mercury_engine.decoding.autoregressive import verifier
 from mercury_engine.engine import Engine
 from mercury_engine.models.batching import finished
 from mercury_lab.evaluation.gaps import HeldOutFile, held_out_files
@@ -66,6 +67,19 @@ def test_a_fill_is_what_the_model_writes_left_to_right(bundled: Engine):
         saved, tokens = saved + steps - drafted_steps, tokens + len(ids)
     assert tokens > 2 * GAPS
     assert saved > tokens / 10
+
+
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(0.8, 0.95, seed=3)], ids=["greedy", "sampled"])
+def test_a_generated_text_is_the_same_whatever_drafts_and_segments(
+    bundled: Engine, monkeypatch: pytest.MonkeyPatch, sampling: Sampling
+):
+    prompt = "import os\n\n\nclass Tree:\n    def insert(self, key):\n"
+    request = GenerateRequest(prompt, max_tokens=80, sampling=sampling, alternatives=0)
+    found = bundled.generate(request)
+    monkeypatch.setattr(verifier, "SIDE_TOKENS", 7)
+    alone = bundled.varied(replace(bundled.parts.options, lookahead=0)).generate(request)
+    assert (found.text, found.log_probabilities) == (alone.text, alone.log_probabilities)
+    assert found.steps < alone.steps
 
 
 @pytest.mark.parametrize("number", range(0, 12, 3))

@@ -20,6 +20,9 @@ from mercury_engine.models.network import (
 )
 from mercury_engine.text.common_prefix import common_prefix
 
+SIDE_TOKENS = 256
+"""Accepted tokens in one segment; each pass copies it, so a long text has several."""
+
 
 class Verifier:
     """Keys and values of the last prefix token and of the tokens that all hypotheses have accepted.
@@ -83,3 +86,5 @@ class Verifier:
             self.side = kept if self.side is None else join([self.side, kept])
             self.position += self._kept
             self._fresh, self._kept = None, 0
+            if self.side.keys.shape[3] >= SIDE_TOKENS:
+                self.before, self.side = [*self.before, self.side], None
