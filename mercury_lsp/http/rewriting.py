@@ -10,7 +10,7 @@ from mercury_engine.api import MAX_REGION_LINES, Control, EditHunk, Rewrite, Rew
 
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.next_edits.region_edits import MIN_PROBABILITY
-from mercury_lsp.completion.next_edits.rewriting import DEADLINE_MS, RewrittenLines, rewrite_region
+from mercury_lsp.completion.next_edits.rewriting import RewrittenLines, rewrite_region
 from mercury_lsp.documents.document import Document, Snapshot
 from mercury_lsp.documents.languages import language_of
 from mercury_lsp.documents.redaction import change_without_secrets
@@ -22,6 +22,9 @@ LINES_ABOVE_CURSOR = 8
 """Lines above the cursor that are rewritten where a region is longer than the engine takes."""
 
 MAX_HUNKS = 16
+
+DEADLINE_MS = 10_000.0
+"""Milliseconds after which a rewrite is given up; clients wait longer than an editor's user."""
 
 _FILE = re.compile(r"^(?:\+\+\+ (?:b/)?|File: )(.*?)(?:\t.*)?$")
 _HEAD = re.compile(r"^@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@")

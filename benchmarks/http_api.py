@@ -1,4 +1,4 @@
-"""Measure the HTTP API under load: `python benchmarks/http.py [--connections N] [--seconds S] [--gguf FILE] [--json]`.
+"""Measure the HTTP API under load: `benchmarks/http_api.py [--connections N] [--seconds S] [--gguf FILE] [--json]`.
 
 N connections ask `/infill` for single lines of the corpus's files, each for its next one as soon as the last is there,
 for S seconds: requests per second, and the time from a request to its whole reply. No gap is asked for twice. Beside
@@ -51,7 +51,7 @@ Body = dict[str, Any]
 
 
 def main() -> int:
-    parser = options_of_all.parser("http", __doc__)
+    parser = options_of_all.parser("http-api", __doc__)
     options_of_all.add_corpus(parser)
     parser.add_argument("--connections", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=60.0)
