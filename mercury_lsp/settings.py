@@ -128,7 +128,8 @@ def _is_engine(value: Any) -> bool:
         has_port = url is not None and url.port != 0
     except ValueError:
         return False
-    return url is not None and has_port and url.scheme in ("http", "https") and bool(url.hostname) and not url.username
+    is_web = url is not None and has_port and url.scheme in ("http", "https") and bool(url.hostname)
+    return url is not None and is_web and not url.username and not url.query
 
 
 def _require_trusted(model: str, workspace: Sequence[Path]) -> None:
@@ -179,7 +180,7 @@ _VALUE_RULES = {
     ),
     "engine": _ValueRule(
         _optional(_is_engine),
-        f"an http or https URL without a password, which {ENGINE_VARIABLE} names, or null",
+        f"an http or https URL without a password or query, which {ENGINE_VARIABLE} names, or null",
     ),
     "memoryMb": _ValueRule(_optional(_integer_up_to(10_000_000)), "an integer from 1 to 10000000 or null"),
     "device": _choice(Device),

@@ -44,6 +44,7 @@ def test_null_means_default_where_there_is_one():
         ("engine", "https://user:password@team.example", "without a password"),
         ("engine", "https://team.example:99999", "an http or https URL"),
         ("engine", "https://a b", "an http or https URL"),
+        ("engine", "https://team.example/?key=1", "without a password"),
     ],
 )
 def test_a_wrong_value_is_named_with_what_is_allowed(key: str, value: object, allowed: str):

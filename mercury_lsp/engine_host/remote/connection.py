@@ -6,7 +6,7 @@ import logging
 import os
 import random
 from collections.abc import AsyncGenerator
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import Any
 
 import httpx2
@@ -39,6 +39,10 @@ class RemoteError(MercuryError):
     """The remote engine did not answer; the local one does."""
 
 
+class NoSuchRoute(RemoteError):
+    """The server does not understand this kind of request."""
+
+
 class Connection:
     """Requests to one server; belongs to the event loop that is running when it is made."""
 
@@ -55,7 +59,7 @@ class Connection:
 
     async def json(self, method: str, path: str, body: Any = None) -> Any:
         """A whole reply. Raises RemoteError, and RequestError for a request that the server refuses."""
-        content = None if body is None else json.dumps(body).encode("utf-8", "replace")
+        content = None if body is None else _encoded(body)
         async with asyncio.timeout(ANSWER_SECONDS):
             lines = [line async for line in self.lines(method, path, content)]
         return parsed("\n".join(lines))
@@ -82,9 +86,23 @@ class Connection:
                     raise RemoteError(f"{type(error).__name__}: {error}"[:MAX_EXPLANATION_CHARS]) from error
             await asyncio.sleep(RETRY_AFTER_SECONDS * 2**attempt * random.uniform(0.5, 1.0))
 
+    async def events(self, path: str, body: Any) -> AsyncGenerator[Any]:
+        """The JSON of server-sent events, or of a whole reply; close the generator to hang up. Raises as `json`."""
+        async with aclosing(self.lines("POST", path, _encoded(body))) as lines:
+            async for line in lines:
+                text = line.removeprefix("data:").strip()
+                if text == "[DONE]":
+                    return
+                if text.startswith("{"):  # else a comment, a name, or the empty line after an event
+                    yield parsed(text)
+
     async def close(self) -> None:
         """Close the connections."""
         await self._client.aclose()
+
+
+def _encoded(body: Any) -> bytes:
+    return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def parsed(text: str) -> Any:
@@ -102,5 +120,7 @@ def _refusal(status: int, body: bytes) -> MercuryError:
     said = " ".join(said.split())[:MAX_EXPLANATION_CHARS]
     if status in (400, 413, 422):
         return RequestError(f"the remote engine refuses the request: {said}")
+    if status in (404, 405, 501):
+        return NoSuchRoute(f"HTTP {status}: {said}")
     hint = f"; check {KEY_VARIABLE}" if status in (401, 403) else ""
     return RemoteError(f"HTTP {status}{hint}: {said}")

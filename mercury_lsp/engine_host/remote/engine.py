@@ -4,10 +4,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import aclosing
 from dataclasses import replace
 from time import monotonic
-from typing import Any, Protocol, TypeVar
 
 from mercury_engine.api import (
     Answer,
@@ -26,10 +24,9 @@ from mercury_engine.utility import Utility
 
 from mercury_lsp.engine_host.own_thread import started
 from mercury_lsp.engine_host.remote import wire
-from mercury_lsp.engine_host.remote.connection import ANSWER_SECONDS, Connection, RemoteError, parsed
+from mercury_lsp.engine_host.remote.connection import ANSWER_SECONDS, Connection, RemoteError
+from mercury_lsp.engine_host.remote.dialects import Dialect, MercuryDialect, detected, parts_of
 from mercury_lsp.settings import is_loopback
-
-T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -43,46 +40,6 @@ POLL_SECONDS = 0.02
 """Between two looks at the cancel flag while a reply is awaited."""
 
 
-class Dialect(Protocol):
-    """What a server understands."""
-
-    async def about(self, connection: Connection) -> wire.About:
-        """The engine's description. Raises RemoteError and RequestError."""
-        ...
-
-    async def answer(self, connection: Connection, request: Request, control: Control) -> Answer:
-        """The answer. Raises RemoteError, and RequestError."""
-        ...
-
-
-class MercuryDialect:
-    """Our own server's: whole requests, so its caches and next edits are those of an engine in this process."""
-
-    async def about(self, connection: Connection) -> wire.About:
-        """As `Dialect` has it."""
-        try:
-            found = wire.about(await connection.json("GET", wire.PATH))
-        except ValueError as error:
-            raise RemoteError(f"it is no Mercury server: {error}") from None
-        if found.protocol != wire.PROTOCOL:
-            raise RemoteError("it is another version of Mercury; install the same one on both sides")
-        return found
-
-    async def answer(self, connection: Connection, request: Request, control: Control) -> Answer:
-        """As `Dialect` has it."""
-        body = wire.encoded(request, control.on_step is not None)
-        async with aclosing(connection.lines("POST", wire.PATH, body)) as lines:
-            async for line in lines:
-                match parsed(line):
-                    case {"step": step} if control.on_step is not None:
-                        control.on_step(_valid(wire.slots, step))
-                    case {"answer": found}:
-                        return _valid(lambda body: wire.answer(body, request), found)
-                    case {"error": {"message": str(said)}}:
-                        raise RemoteError(said)
-        raise RemoteError("its reply ended before the answer")
-
-
 class RemoteEngine:
     """Asks the server at a URL; while that does not answer, a local engine does.
 
@@ -94,7 +51,8 @@ class RemoteEngine:
 
     def __init__(self, url: str, load_local: Callable[[], InferenceEngine], clock: Callable[[], float] = monotonic):
         """Asks what is at the URL; takes seconds if nothing is there, for then the local engine is loaded."""
-        self.url, self._load_local, self._clock = url, load_local, clock
+        self.url, self._load_local, self._clock = url.partition("#")[0], load_local, clock
+        self._base, self._route, self._model = parts_of(url)
         self._dialect: Dialect = MercuryDialect()
         self._about = wire.About("none")
         self._why_not = ""
@@ -213,14 +171,14 @@ class RemoteEngine:
 
     def _connected(self) -> Connection:
         if self._connection is None or self._connection.loop is not asyncio.get_running_loop():
-            self._connection = Connection(self.url)
+            self._connection = Connection(self._base)
         return self._connection
 
     async def _try(self) -> None:
         """Ask what is at the URL, and from then on for answers if it is an engine."""
-        connection = Connection(self.url)
+        connection = Connection(self._base)
         try:
-            self._about = await self._dialect.about(connection)
+            self._dialect, self._about = await detected(connection, self._route, self._model)
         except (RemoteError, RequestError, TimeoutError) as error:
             self._fail(str(error) or "it took too long")
         else:
@@ -279,11 +237,3 @@ def _nothing(request: Request, spent: float) -> Answer:
     if isinstance(request, RewriteRequest):
         return Rewrite(request.text, 0.0, 0.0, 0, spent)
     return Fill("", 0.0, 0, spent)
-
-
-def _valid(structure: Callable[[Any], T], body: Any) -> T:
-    """What a reply holds. Raises RemoteError."""
-    try:
-        return structure(body)
-    except ValueError as error:
-        raise RemoteError(f"its reply is not understood: {error}") from None

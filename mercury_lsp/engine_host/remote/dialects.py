@@ -1,0 +1,209 @@
+"""What servers understand: our own one whole requests, others fill-in-the-middle in a public dialect.
+
+Such a server gets the text on both sides of the gap and writes up to a line's or a paragraph's end. It neither rewrites
+regions nor sees lookup text, drafts and the utility of a text.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from math import exp
+from time import perf_counter
+from typing import Any, Protocol, TypeVar
+from urllib.parse import urlsplit
+
+from mercury_engine.api import Answer, Control, Fill, FillRequest, Request
+from mercury_engine.decoding.gap_rules import SLOTS
+from mercury_engine.decoding.truncation import truncated
+from mercury_engine.errors import RequestError
+from mercury_engine.prompt.gap_format import FORMATS, GapFormat
+
+from mercury_lsp.engine_host.remote import wire
+from mercury_lsp.engine_host.remote.connection import Connection, NoSuchRoute, RemoteError, parsed
+
+T = TypeVar("T")
+
+ROUTES = ("/infill", "/v1/fim/completions", "/v1/completions")
+"""Fill-in-the-middle of llama-server, of Mercury's API, and of OpenAI's; asked for in this order."""
+
+MARKED = {"qwen": "qwen2.5-coder", "granite": "granite-4", "starcoder": "starcoder", "deepseek": "deepseek-coder"}
+"""Families by a part of models' names, for servers that take no suffix, as vLLM's: their markers are one token each."""
+
+UNKNOWN_CONFIDENCE = 0.6
+"""Of a text whose server tells no probabilities: ten characters are worth showing then. Assumed, not measured."""
+
+SPARE_SECONDS = 0.02
+"""Of the deadline, for what is done with the text."""
+
+PROBE = FillRequest("x = ", suffix=("\n",), max_slots=1)
+"""Shows whether a server has a route; no text of the user's."""
+
+
+class Dialect(Protocol):
+    """A way to ask a server."""
+
+    async def answer(self, connection: Connection, request: Request, control: Control) -> Answer:
+        """The answer. Raises RemoteError, RequestError, and TimeoutError if there is none at the deadline."""
+        ...
+
+
+class MercuryDialect:
+    """Our own server's: whole requests, so its caches and next edits are those of an engine in this process."""
+
+    async def about(self, connection: Connection) -> wire.About:
+        """The engine's description. Raises NoSuchRoute from another server, and RemoteError."""
+        try:
+            found = wire.about(await connection.json("GET", wire.PATH))
+        except ValueError as error:
+            raise NoSuchRoute(f"it is no Mercury server: {error}") from None
+        if found.protocol != wire.PROTOCOL:
+            raise RemoteError("it is another version of Mercury; install the same one on both sides")
+        return found
+
+    async def answer(self, connection: Connection, request: Request, control: Control) -> Answer:
+        """As `Dialect` has it."""
+        body = wire.encoded(request, control.on_step is not None)
+        async with aclosing(connection.lines("POST", wire.PATH, body)) as lines:
+            async for line in lines:
+                match parsed(line):
+                    case {"step": step} if control.on_step is not None:
+                        control.on_step(_valid(wire.slots, step))
+                    case {"answer": found}:
+                        return _valid(lambda body: wire.answer(body, request), found)
+                    case {"error": {"message": str(said)}}:
+                        raise RemoteError(said)
+        raise RemoteError("its reply ended before the answer")
+
+
+@dataclass(frozen=True, slots=True)
+class FimDialect:
+    """One of `ROUTES`."""
+
+    route: str
+    model: str
+    markers: GapFormat | None = None
+    """Written into the prompt where the server takes no suffix."""
+
+    async def answer(self, connection: Connection, request: Request, control: Control) -> Answer:
+        """As `Dialect` has it; the text so far at the deadline."""
+        if not isinstance(request, FillRequest):
+            raise RequestError("this server only fills gaps")
+        began, text, nats, is_finished = perf_counter(), "", list[float](), False
+        body = self._body(request)
+        if body is None:
+            return Fill("", 0.0, 0, 0.0)
+        limit = None if request.deadline_ms is None else max(0.0, request.deadline_ms / 1000 - SPARE_SECONDS)
+        try:
+            async with asyncio.timeout(limit), aclosing(connection.events(self.route, body)) as events:
+                async for event in events:
+                    piece, more, end = _valid(_piece, event)
+                    text, is_finished = text + piece, is_finished or end
+                    nats += more if piece else ()
+        except TimeoutError:
+            if not text:
+                raise
+        if not request.multiline and "\n" in text:
+            text, is_finished = text[: text.index("\n")], True
+        shown = text.rstrip() if is_finished else truncated(text, None)
+        confidence = exp(min(0.0, sum(nats))) if nats else UNKNOWN_CONFIDENCE
+        return Fill(shown, confidence, len(nats), perf_counter() - began, is_finished, tokens=len(nats))
+
+    def _body(self, request: FillRequest) -> dict[str, Any] | None:
+        """What is sent; None if there is nothing to ask."""
+        before, after = "".join((*request.far, request.near)), "".join(request.suffix)
+        tokens = 0 if request.max_steps == 0 else min(request.max_slots, SLOTS[request.effort])
+        shared: dict[str, Any] = {"stop": ["\n\n" if request.multiline else "\n"], "stream": True}
+        if self.route == "/infill":
+            timed = {} if request.deadline_ms is None else {"t_max_predict_ms": request.deadline_ms}
+            gap = {"input_prefix": before, "input_suffix": after, "prompt": "", "n_predict": tokens}
+            return gap | shared | timed | {"temperature": 0.0, "n_probs": 1, "cache_prompt": True}
+        if not tokens:
+            return None  # these servers read nothing ahead
+        asked = {"model": self.model, "max_tokens": tokens} | shared
+        if self.route == "/v1/fim/completions":  # Mercury penalises repeats by default, which code is full of
+            likeliest = {"presence_penalty": 0.0} if self.model.startswith("mercury") else {"temperature": 0.0}
+            return asked | {"prompt": before, "suffix": after} | likeliest
+        asked |= {"temperature": 0.0, "logprobs": 1}
+        if self.markers is None:
+            return asked | {"prompt": before, "suffix": after}
+        marks = self.markers
+        if any(mark in before + after for mark in (marks.prefix, marks.suffix, marks.middle)):
+            return None  # the document would write the prompt
+        return asked | {"prompt": f"{marks.prefix}{before}{marks.suffix}{after}{marks.middle}"}
+
+
+def parts_of(url: str) -> tuple[str, str | None, str]:
+    """Where an engine's URL leads: the server, the route if it names one, and the model after `#` or ""."""
+    whole = urlsplit(url)
+    path = whole.path.rstrip("/")
+    route = next((each for each in (wire.PATH, *ROUTES) if path.endswith(each)), None)
+    path = path.removesuffix(route or "/v1")
+    return f"{whole.scheme}://{whole.netloc}{path}", route, whole.fragment
+
+
+async def detected(connection: Connection, route: str | None, model: str) -> tuple[Dialect, wire.About]:
+    """What the server understands, asked of it unless the route says so. Raises RemoteError and RequestError."""
+    refused = NoSuchRoute("it has no route for Mercury or fill-in-the-middle")
+    if route in (None, wire.PATH):
+        try:
+            mercury = MercuryDialect()
+            return mercury, await mercury.about(connection)
+        except NoSuchRoute as error:
+            if route is not None:
+                raise
+            refused = error
+    model = model or await _first_model(connection)
+    for each in ROUTES if route is None else (route,):
+        dialect = FimDialect(each, model)
+        try:
+            await dialect.answer(connection, PROBE, Control())
+        except NoSuchRoute as error:
+            refused = error
+            continue
+        except RequestError as error:
+            family = next((family for part, family in MARKED.items() if part in model.lower()), None)
+            if "suffix" not in str(error) or family is None:
+                raise
+            dialect = replace(dialect, markers=next(marks for marks in FORMATS if marks.family == family))
+        return dialect, wire.About(model or "remote", backend=each)
+    raise refused
+
+
+async def _first_model(connection: Connection) -> str:
+    """The first model that the server lists; empty if it lists none."""
+    match await _listed(connection):
+        case {"data": [{"id": str(name)}, *_]}:
+            return name
+    return ""
+
+
+async def _listed(connection: Connection) -> Any:
+    try:
+        return await connection.json("GET", "/v1/models")
+    except (NoSuchRoute, RequestError):
+        return None
+
+
+def _piece(body: Any) -> tuple[str, list[float], bool]:
+    """An event's text, the log-probabilities of its tokens, and whether the text ends where the gap does."""
+    match body:
+        case {"content": str(text)}:
+            tokens = body.get("completion_probabilities") or []
+            nats = [float(token["logprob"]) for token in tokens if "logprob" in token]
+            return text, nats, bool(body.get("stop")) and body.get("stop_type") in ("eos", "word")
+        case {"choices": [dict() as choice, *_]}:
+            text = choice.get("text") or (choice.get("delta") or choice.get("message") or {}).get("content") or ""
+            nats = [float(each) for each in (choice.get("logprobs") or {}).get("token_logprobs") or ()]
+            return str(text), nats, choice.get("finish_reason") == "stop"
+        case {"choices": []}:
+            return "", [], False
+    raise ValueError("it holds no text")
+
+
+def _valid(structure: Callable[[Any], T], body: Any) -> T:
+    """What a reply holds. Raises RemoteError."""
+    try:
+        return structure(body)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise RemoteError(f"its reply is not understood: {error}") from None
