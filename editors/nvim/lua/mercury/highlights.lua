@@ -24,8 +24,8 @@ local asked = ""
 ---@param bufnr integer
 ---@return string
 local function name_at_cursor(bufnr)
-  local row, col = unpack(api.nvim_win_get_cursor(0))
-  local line = api.nvim_get_current_line()
+  local cursor, line = api.nvim_win_get_cursor(0), api.nvim_get_current_line()
+  local row, col = cursor[1], cursor[2]
   local before, after = vim.fn.matchstr(line:sub(1, col), [[\k*$]]), vim.fn.matchstr(line:sub(col + 1), [[^\k\+]])
   return after == "" and "" or ("%d:%d:%d:%d"):format(bufnr, api.nvim_buf_get_changedtick(bufnr), row, col - #before)
 end
@@ -33,8 +33,8 @@ end
 --- A range in another encoding of columns.
 ---@param bufnr integer
 ---@param range lsp.Range
----@param from string
----@param to string
+---@param from "utf-8"|"utf-16"|"utf-32"
+---@param to "utf-8"|"utf-16"|"utf-32"
 ---@return lsp.Range
 local function converted(bufnr, range, from, to)
   local function position(at)
@@ -68,14 +68,16 @@ local function ask(bufnr)
   end
   asked = name
   local tick = api.nvim_buf_get_changedtick(bufnr)
-  local params = vim.lsp.util.make_position_params(0, other.offset_encoding)
+  local from = other.offset_encoding --[[@as "utf-16"]]
+  local to = mercury.offset_encoding --[[@as "utf-16"]]
+  local params = vim.lsp.util.make_position_params(0, from)
   other:request(HIGHLIGHT, params, function(_, found)
     local is_same = api.nvim_buf_is_valid(bufnr) and api.nvim_buf_get_changedtick(bufnr) == tick
     if not is_same or type(found) ~= "table" or mercury:is_stopped() then
       return
     end
     local highlights = vim.tbl_map(function(each)
-      return { range = converted(bufnr, each.range, other.offset_encoding, mercury.offset_encoding), kind = each.kind }
+      return { range = converted(bufnr, each.range, from, to), kind = each.kind }
     end, found)
     local document = { uri = vim.uri_from_bufnr(bufnr), version = vim.lsp.util.buf_versions[bufnr] }
     ---@diagnostic disable-next-line: param-type-mismatch -- a notification of Mercury's own
