@@ -80,10 +80,10 @@ class Suggester:
         documents = self._session.documents
         if self._is_left_alone(uri):
             return [], documents.snapshot(uri)
-        if at is None:
-            await self._finish_parsing(uri)
+        asked = documents.snapshot(uri)
+        await self._finish_parsing(uri)
         snapshot = documents.parsed(uri)
-        if not self._allows_next_edits(snapshot):
+        if not documents.is_current(asked) or not self._allows_next_edits(snapshot):
             return [], snapshot
         path, cursor = documents.path(uri), None if at is None else snapshot.offset_at(at.line, at.character)
         line = snapshot.source.line_of(cursor) if cursor is not None else None
@@ -95,18 +95,23 @@ class Suggester:
         edited = found[0].elsewhere or snapshot if found else snapshot
         return (found, edited) if all(map(documents.is_current, (snapshot, edited))) else ([], snapshot)
 
-    def goes_on(self, uri: str, at: types.Position) -> bool:
-        """Whether the user's last change is known to go on elsewhere, so that no fill at the cursor `at` is wanted.
+    async def wants_fill(self, uri: str, at: types.Position) -> bool:
+        """Whether a fill at the cursor `at` may come before a next edit.
 
-        Raises UnknownDocument.
+        Not before words of the cursor's line, nor where the user's last change is known to go on elsewhere. It finishes
+        a deferred parse first. Raises UnknownDocument.
         """
         documents = self._session.documents
         if self._is_left_alone(uri) or not self._allows_next_edits(documents.snapshot(uri)):
-            return False
+            return True
+        await self._finish_parsing(uri)
         snapshot = documents.parsed(uri)
-        others = self._others(uri) if self._editor.capabilities.takes_edits_elsewhere else ()
         surroundings = self._session.surroundings(uri, at.line)
-        return self._session.completer.next_edits.goes_on(snapshot, documents.path(uri), others, surroundings)
+        line, start = snapshot.line_at(cursor := snapshot.offset_at(at.line, at.character))
+        if surroundings.hunks and any(each.isalnum() for each in line[cursor - start :]):
+            return False
+        others = self._others(uri) if self._editor.capabilities.takes_edits_elsewhere else ()
+        return not self._session.completer.next_edits.goes_on(snapshot, documents.path(uri), others, surroundings)
 
     async def next_place(self, uri: str, at: types.Position | None = None) -> Place | None:
         """Where the user probably edits next: far from the cursor `at`, or anywhere without it, because they asked.

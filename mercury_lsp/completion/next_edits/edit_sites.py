@@ -6,12 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 
 from mercury_lsp.completion.next_edits.replacement import Replacement
-from mercury_lsp.completion.next_edits.syntax_kind import (
-    FIELD_LANGUAGES,
-    SyntaxKind,
-    has_implicit_this,
-    kind_at,
-)
+from mercury_lsp.completion.next_edits.syntax_kind import SyntaxKind, kind_at
 from mercury_lsp.context.scope import path_to
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language
@@ -59,20 +54,16 @@ def joined(sites: Sequence[EditSite], snapshot: Snapshot) -> EditSite:
 
 
 def syntax_kind(replacement: Replacement, snapshot: Snapshot) -> SyntaxKind | None:
-    """The kind of the changed name; None if it is none, or the document is not parsed (yet).
-
-    A use of a member has the kind of its declaration, if there is one in the document.
-    """
+    """The kind of the changed name; None if it is none, or the document is not parsed (yet)."""
     if snapshot.tree is None or not snapshot.is_parsed:
         return None
-    kind = kind_at(snapshot, replacement.start, replacement.old)
+    kind = kind_at(snapshot, replacement.start)
     return None if kind is None or kind.is_shorthand else _as_declared(kind, replacement, snapshot)
 
 
 def _as_declared(kind: SyntaxKind, replacement: Replacement, snapshot: Snapshot) -> SyntaxKind:
-    """The kind of a use as its declaration in the document says: a member, or a name bound further out."""
-    is_member = kind.role in ("member", "key") and snapshot.language_id in FIELD_LANGUAGES
-    if kind.is_field or kind.is_bound or not (is_member or kind.role == "name"):
+    """The kind of a use as its declaration in the document says: a name may be bound further out."""
+    if kind.is_bound:
         return kind
     sites = _occurrences(replacement, snapshot, _reach(replacement, None, snapshot))
     kinds = (kind_at(snapshot, site.start) for site in islice(sites, MAX_CLASSIFIED_OCCURRENCES))
@@ -80,13 +71,7 @@ def _as_declared(kind: SyntaxKind, replacement: Replacement, snapshot: Snapshot)
     for depth in range(len(kind.enclosing), 0, -1):
         if any(each.is_bound and each.enclosing == kind.enclosing[:depth] for each in others):
             return replace(kind, enclosing=kind.enclosing[:depth], is_outer=depth < len(kind.enclosing))
-    fields = [each for each in others if each.is_field]
-    members = [each for each in others if each.is_declared and each.classes == kind.classes]
-    if len(fields) == 1 and (is_member or has_implicit_this(snapshot.language_id)):
-        return fields[0]
-    if len(members) == 1 and has_implicit_this(snapshot.language_id):
-        return members[0]
-    if kind.role == "name" and any((each.is_bound or each.is_defined) and not each.enclosing for each in others):
+    if any((each.is_bound or each.is_defined) and not each.enclosing for each in others):
         return replace(kind, enclosing=(), is_outer=bool(kind.enclosing))
     return kind
 
@@ -106,36 +91,16 @@ def find_sites(
     sites = islice(_occurrences(replacement, snapshot, _reach(replacement, scope, snapshot)), most)
     kinds = ((site, kind_at(snapshot, site.start)) for site in sites)
     found = [(site, kind) for site, kind in kinds if kind is not None]
-    here = kind_at(snapshot, replacement.start)
-    is_field = here is not None and here.is_field
-    if kind.is_field and len([each for _, each in found if each.is_field]) > (not is_field):
-        return  # two structures have a field of this name
-    yield from sites_of_kind(found, kind, scope, snapshot)
-
-
-def sites_of_kind(
-    found: Sequence[tuple[EditSite, SyntaxKind]], kind: SyntaxKind, scope: int | None, snapshot: Snapshot
-) -> Iterator[EditSite]:
-    """The occurrences that mean what a name of this kind and scope does, because nothing binds it again around them."""
-    shadowing = {each.enclosing[-1] for _, each in found if each.role == "name" and each.is_bound and each.enclosing}
+    shadowing = {each.enclosing[-1] for _, each in found if each.is_bound and each.enclosing}
     for site, other in found:
-        is_implicit = other.may_be_member(kind, scope, snapshot.language_id) and shadowing.isdisjoint(other.enclosing)
-        if is_implicit or (other.may_match(kind, scope) and not _is_shadowed(other, kind, scope, shadowing)):
-            yield _spelled_out(site, kind) if other.is_shorthand else site
+        if other.may_match(scope) and not _is_shadowed(other, scope, shadowing):
+            yield replace(site, new=f"{site.old}: {site.new}") if other.is_shorthand else site
 
 
-def _is_shadowed(other: SyntaxKind, kind: SyntaxKind, scope: int | None, shadowing: Container[int]) -> bool:
+def _is_shadowed(other: SyntaxKind, scope: int | None, shadowing: Container[int]) -> bool:
     """Whether a function between the name's scope and this use of it binds the name again."""
-    if kind.role != "name" or other.role != "name":
-        return False
     inner = other.enclosing[other.enclosing.index(scope) + 1 :] if scope in other.enclosing else other.enclosing
     return scope not in inner and any(each in shadowing for each in inner)
-
-
-def _spelled_out(site: EditSite, kind: SyntaxKind) -> EditSite:
-    """`{count}` with one of its two meanings renamed."""
-    pair = (site.new, site.old) if kind.role == "member" else (site.old, site.new)
-    return EditSite(site.start, site.old, ": ".join(pair))
 
 
 def _reach(replacement: Replacement, scope: int | None, snapshot: Snapshot) -> tuple[int, int]:

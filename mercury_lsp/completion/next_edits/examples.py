@@ -32,6 +32,8 @@ class Example:
     """Where the new text begins in its document as it is now."""
     column: int | None
     """None if it is of whole lines."""
+    lines: tuple[str, str] = ("", "")
+    """The line before and after, if it is of one line."""
 
     @property
     def key(self) -> tuple[str, str, bool]:
@@ -74,7 +76,8 @@ def _in_line(hunk: Hunk, old: str, new: str, line: int) -> Example:
     is_gap = first + last in (len(ours), len(theirs))
     was, now = (_span(text, tokens, first, last, is_gap) for text, tokens in ((old, ours), (new, theirs)))
     around = tuple(each[0] for each in ours[:first]), tuple(each[0] for each in ours[len(ours) - last :])
-    return Example(hunk, old[slice(*was)], new[slice(*now)], *around, line=line, column=now[0])
+    lines = old.strip(), new.strip()
+    return Example(hunk, old[slice(*was)], new[slice(*now)], *around, line, column=now[0], lines=lines)
 
 
 def _span(line: str, tokens: Sequence[re.Match[str]], first: int, last: int, is_gap: bool) -> tuple[int, int]:

@@ -25,6 +25,12 @@ MIN_BROUGHT_BACK_CHARS = 5
 EXAMPLES = 4
 """Latest changes that a model's edit may follow."""
 
+MIN_LIKENESS = 0.7
+"""Share of the tokens that a model's text has in common with an example's, if the others are words of its own line."""
+
+Exchange = tuple[tuple[str, ...], tuple[str, ...]]
+"""A run of tokens, and what it became."""
+
 _WORD = re.compile(r"\w+")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
@@ -75,10 +81,20 @@ def strays(old: str, new: str, hunks: Sequence[Hunk]) -> str | None:
     ):
         return "it removes lines, and you did not"
     theirs = {exchange for each in latest for exchange in _exchanges(each.before, each.after)}
-    return None if theirs.issuperset(_exchanges(old, new)) else "it does something else than your changes"
+    words = frozenset(word.lower() for word in _TOKEN.findall(old))
+    is_like = all(any(_is_like(ours, other, words) for other in theirs) for ours in _exchanges(old, new))
+    return None if is_like else "it does something else than your changes"
 
 
-def _exchanges(old: str, new: str) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+def _is_like(ours: Exchange, theirs: Exchange, words: frozenset[str]) -> bool:
+    """Whether both took the same away and brought the same, or much of it and words of their own lines besides."""
+    if ours[0] != theirs[0] or ours[1] == theirs[1]:
+        return ours == theirs
+    is_own = all(token.lower() in words for token in ours[1] if token not in theirs[1])
+    return is_own and SequenceMatcher(None, ours[1], theirs[1], autojunk=False).ratio() >= MIN_LIKENESS
+
+
+def _exchanges(old: str, new: str) -> Iterator[Exchange]:
     """The runs of tokens that became others."""
     before, after = _TOKEN.findall(old), _TOKEN.findall(new)
     for kind, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():

@@ -152,6 +152,8 @@ class NextEdits:
         self.silence = silence = asked.silence
         if found := self._by_rules(asked):
             return found
+        if not asked.snapshot.is_parsed:
+            silence.append("the file is still being read")
         at_hand = regions_at_hand(asked.snapshot, asked.path, asked.cursor_line, asked.around.hunks)
         if found := await self._by_model(asked, at_hand, "region"):
             return found
@@ -208,6 +210,7 @@ class NextEdits:
         if repeatable is not None and (replacement := repeatable.replacement(asked.snapshot)) is not None:
             step = RepeatedChange(repeatable, replacement, asked.snapshot)
             if asked.cursor is not None and repeatable.is_unfinished(replacement, asked.cursor):
+                asked.silence.append("the name at the cursor is still being typed")
                 return
         for each in self._paired(asked):
             if step is None or not step.covers(each):

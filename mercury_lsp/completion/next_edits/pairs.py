@@ -18,6 +18,8 @@ from mercury_lsp.completion.next_edits.checks import quoted_as
 from mercury_lsp.completion.next_edits.edit_sites import EditSite, below_first, text_around
 from mercury_lsp.completion.next_edits.examples import TOKEN, Example, examples
 from mercury_lsp.completion.next_edits.history import Hunk
+from mercury_lsp.completion.next_edits.syntax_kind import is_declared_at
+from mercury_lsp.completion.next_edits.templates import template_sites
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language
 
@@ -33,8 +35,11 @@ ANCHOR_TOKENS = 8
 ANCHOR_LINES = 3
 """The same for inserted lines."""
 
-LINES_BETWEEN = 2
-"""Lines from one example to the next, and on to the next place, of a text that is too short to be looked for."""
+PLAIN_CHARS = 8
+"""Shortest text that is replaced where nothing stands beside it that stands beside both examples."""
+
+BORROWED_TOKENS = 3
+"""Tokens before an example's text; a name among them that the new text repeats must stand before the next text, too."""
 
 MAX_SITES = 8
 BLANKS_BESIDE = 80
@@ -51,23 +56,42 @@ def paired_sites(hunks: Sequence[Hunk], snapshot: Snapshot, origin: Snapshot) ->
     Hunks come oldest first; `origin` is the latest one's document. Places of another kind than the example's (code,
     comment, string) are left out, and strings of programs: the same word in another one mostly means something else.
     """
-    latest = _latest(hunks)
+    latest = _latest(hunks) if snapshot.is_parsed and origin.is_parsed else []
     if (rest := rest_of_lines(hunks, snapshot)) is not None:
         yield hunks[-1], rest
-    own = [each for each in hunks if each.uri == snapshot.uri]
-    seen: set[object] = set()
-    for number, last in reversed([*enumerate(latest)]):
-        twin = next((each for each in reversed(latest[:number]) if each.key == last.key), None)
-        if twin is None or last.hunk != hunks[-1] or last.key in seen:
-            continue
-        seen.add(last.key)
-        find = _lines_like if last.column is None else _texts_like
+    own, known = [each for each in hunks if each.uri == snapshot.uri], set[int]()
+    for last, found in _found(latest, own, snapshot, origin):
         kind = quoted_as(origin, origin.source.offset_at(last.line, 0) + (last.column or 0))
         if kind == "string" and language(origin.language_id).definitions:
             continue
-        sites = below_first([*find(twin, last, snapshot)], last.hunk.offset_in(snapshot))
+        sites = below_first(found, last.hunk.offset_in(snapshot))
         left = (each for each in sites if not _is_made(each, own, snapshot) and quoted_as(snapshot, each.start) == kind)
-        yield from ((last.hunk, site) for site in islice(left, MAX_SITES))
+        for site in islice(left, MAX_SITES):
+            if snapshot.source.line_of(site.start) not in known:
+                yield last.hunk, site
+        known.update(snapshot.source.line_of(site.start) for site in sites)
+
+
+def _found(
+    latest: Sequence[Example], own: Sequence[Hunk], snapshot: Snapshot, origin: Snapshot
+) -> Iterator[tuple[Example, Sequence[EditSite]]]:
+    """The later of two examples of the last change, and its sites: of equal texts, then of lines changed alike."""
+    seen: set[object] = set()
+    for number, last in reversed([*enumerate(latest)]):
+        twin = next((each for each in reversed(latest[:number]) if each.key == last.key), None)
+        if twin is None or last.hunk != latest[-1].hunk or last.key in seen:
+            continue
+        seen.add(last.key)
+        is_lines = last.column is None
+        yield (
+            last,
+            [*(_lines_like(twin, last, snapshot) if is_lines else _like_in_place(twin, last, own, snapshot, origin))],
+        )
+    for number, last in reversed([*enumerate(latest)]):
+        if last.hunk == latest[-1].hunk and last.hunk.uri == snapshot.uri and last.column is not None:
+            twins = (each for each in reversed(latest[:number]) if each.hunk.uri == snapshot.uri)
+            if sites := next(filter(None, ([*template_sites(each, last, snapshot)] for each in twins)), None):
+                yield last, sites
 
 
 def _latest(hunks: Sequence[Hunk]) -> list[Example]:
@@ -91,19 +115,51 @@ def rest_of_lines(hunks: Sequence[Hunk], snapshot: Snapshot) -> EditSite | None:
     return EditSite(start + len(text.rstrip()), "", indent(whole, blanks)[len(indent(begun, blanks)) :])
 
 
+def _like_in_place(
+    first: Example, second: Example, own: Sequence[Hunk], snapshot: Snapshot, origin: Snapshot
+) -> Iterator[EditSite]:
+    """The same text within lines, where it stands as in both examples, as far as these agree."""
+    before, after = second.around(first)
+    names = {*_NAME.findall(second.new)} - {*_NAME.findall(second.old)}
+    borrowed = names.intersection(before[-BORROWED_TOKENS:])
+    at = origin.source.offset_at(second.line, 0) + (second.column or 0)
+    is_use = _is_name(second) and not is_declared_at(origin, at)
+    for each in _texts_like(first, second, snapshot):
+        line, start = snapshot.line_at(each.start)
+        left, right = TOKEN.findall(line[: each.start - start]), TOKEN.findall(line[each.end - start :])
+        same = [left[-1:] == before[-1:]] * bool(before) + [right[:1] == after[:1]] * bool(after)
+        is_elsewhere = len(second.old) < PLAIN_CHARS and same and not any(same)
+        if is_elsewhere or not borrowed.issubset(left[-BORROWED_TOKENS:]):
+            continue
+        if not (
+            is_use
+            and snapshot.tree is not None
+            and is_declared_at(snapshot, each.start)
+            and _stands_besides(second, own, snapshot)
+        ):
+            yield each
+
+
+def _is_name(example: Example) -> bool:
+    return all(_NAME.fullmatch(text) for text in (example.old, example.new))
+
+
+def _stands_besides(example: Example, own: Sequence[Hunk], snapshot: Snapshot) -> bool:
+    """Whether the new name stands in a document where the user has not written it: it is another one then."""
+    start, text = text_around(example.hunk.offset_in(snapshot), snapshot)
+    found = re.finditer(rf"\b{re.escape(example.new)}\b", text)
+    lines = (snapshot.source.line_of(start + each.start()) for each in found)
+    return any(not any(hunk.covers(line) for hunk in own) for line in lines)
+
+
 def _texts_like(first: Example, second: Example, snapshot: Snapshot) -> Iterator[EditSite]:
-    """The same text within lines; one that is too short only in the next line, at the same place of it."""
+    """The same text within lines, with what stands around both examples as far as it is too short itself."""
     tokens, (left, right) = TOKEN.findall(second.old), _anchor(first, second)
-    is_short = len("".join((*left, *tokens, *right))) < MIN_CHARS
-    is_in_sight = bool(tokens) and 0 < second.line - first.line <= LINES_BETWEEN
-    if not (tokens or left) or (is_short and not is_in_sight):
+    if not (tokens or left) or len("".join((*left, *tokens, *right))) < MIN_CHARS:
         return
     start, text = text_around(second.hunk.offset_in(snapshot), snapshot)
     for found in re.finditer(_pattern(left, tokens, right, second.old), text):
-        if not is_short or _is_at_same_place(start + found.start("old"), second, snapshot):
-            yield EditSite(start + found.start("old"), found["old"], second.new)
-            if is_short:
-                return
+        yield EditSite(start + found.start("old"), found["old"], second.new)
 
 
 def _anchor(first: Example, second: Example) -> tuple[list[str], list[str]]:
@@ -128,13 +184,6 @@ def _pattern(left: Sequence[str], tokens: Sequence[str], right: Sequence[str], o
     every = [*left, *tokens, *right]
     starts, ends = re.match(r"\w", every[0]), re.match(r"\w", every[-1])
     return (r"(?<!\w)" if starts else "") + head + middle + tail + (r"(?!\w)" if ends else "")
-
-
-def _is_at_same_place(offset: int, example: Example, snapshot: Snapshot) -> bool:
-    """Whether an offset is shortly below an example, and as many tokens from its line's beginning."""
-    text, start = snapshot.line_at(offset)
-    is_below = 0 < snapshot.source.line_of(offset) - example.line <= LINES_BETWEEN
-    return is_below and len(TOKEN.findall(text[: offset - start])) == len(example.before)
 
 
 def _lines_like(first: Example, second: Example, snapshot: Snapshot) -> Iterator[EditSite]:

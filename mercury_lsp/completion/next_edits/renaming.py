@@ -48,16 +48,8 @@ class RenamedDocument(NamedTuple):
     """Places in lines that look like secrets, which stay."""
 
 
-def renaming_of(replacement: Replacement, kind: SyntaxKind, scope: int | None, snapshot: Snapshot) -> Renaming | None:
-    """The renaming that a replacement is part of; None unless rules know all places with that name.
-
-    They do for plain names, members of the class and of structures, and a module's functions (Lua), but not for any
-    object's attribute.
-    """
-    is_known = scope is not None or kind.is_field or kind.is_own_member or kind.is_defined
-    is_known = is_known or kind.role == "name"
-    if kind.role == "key" or not is_known:
-        return None
+def renaming_of(replacement: Replacement, kind: SyntaxKind, scope: int | None, snapshot: Snapshot) -> Renaming:
+    """The renaming of a plain name that a replacement is part of."""
     left = find_sites(replacement, kind, scope, snapshot, MAX_RENAMED_PLACES)
     unchanged = Replacement(replacement.new, replacement.new, replacement.start)
     made = 1 + sum(1 for _ in find_sites(unchanged, kind, scope, snapshot, MAX_RENAMED_PLACES))

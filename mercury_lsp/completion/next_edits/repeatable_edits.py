@@ -120,7 +120,7 @@ class RepeatableEdits:
     def _is_binding(replacement: Replacement, snapshot: Snapshot) -> bool:
         """Whether the change renamed a name where it is declared or bound, as a parameter is; uses must follow."""
         kind = kind_at(snapshot, replacement.start)
-        return kind is not None and (kind.is_defined or kind.is_field or kind.is_declared or kind.is_bound)
+        return kind is not None and (kind.is_defined or kind.is_bound)
 
     def must_go_on(self, replacement: Replacement, snapshot: Snapshot) -> bool:
         """Whether the name was renamed where it is bound, or in two places: to stop there would leave it undefined."""
@@ -136,14 +136,14 @@ class RepeatableEdits:
         """Whether an earlier change in the scope, which still stands, was the same."""
         earlier = (each for each in self._change_log.finished(snapshot) if each.is_same(replacement))
         kinds = (self._kind(each, snapshot) for each in earlier)
-        scopes = (None if kind is None else (None, *kind.enclosing, *kind.classes) for kind in kinds)
+        scopes = (None if kind is None else (None, *kind.enclosing) for kind in kinds)
         return any(each is not None and self._scope in each for each in scopes)
 
     def _continues(self, replacement: Replacement, kind: SyntaxKind) -> bool:
         """Whether it repeats the last replacement where the name means the same."""
         if self._repeated is None or not replacement.is_same(self._repeated):
             return False
-        return self._scope is None or self._scope in (*kind.enclosing, *kind.classes)
+        return self._scope is None or self._scope in kind.enclosing
 
     def _start_over(self, replacement: Replacement, kind: SyntaxKind, snapshot: Snapshot) -> None:
         """Start over with a replacement made for the first time."""
@@ -158,7 +158,7 @@ class RepeatableEdits:
         """Determine the scope of a renaming that the user has made at these offsets, last of them here."""
         names = (replacement.old, replacement.new)
         self._scope, self._is_switch, self._is_use = kind.scope, False, False
-        if names in self._renamings and self._renamings[names] in (None, *kind.enclosing, *kind.classes):
+        if names in self._renamings and self._renamings[names] in (None, *kind.enclosing):
             self._scope = self._renamings[names]
             return
         found = list(find_sites(replacement, kind, self._scope, snapshot))

@@ -1,6 +1,7 @@
-"""What the syntax says about a name: whether it is a plain name or a member, and where it means the same.
+"""What the syntax says about a plain name: where it means the same, and whether it is bound there.
 
-It infers this from the tree's shape, without types: the same word as the same kind in the same scope is the same name.
+It infers this from the tree's shape, without types: the same word in the same scope is the same name. Members and keys
+are left to language servers (`highlights.py`), which know types, and to changes made twice.
 """
 
 import re
@@ -13,17 +14,12 @@ from mercury_lsp.context.scope import path_to
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import Language, language
 
-OWNER_REACH_CHARS = 60
-"""Characters before a name that are searched for its owner."""
+OWNER_REACH_CHARS = 8
+"""Characters before a name that are searched for the mark of a member."""
 
-THIS = "this"
-"""The owner of the class's own members, whatever the language calls it, and where they are declared."""
-
-_OWN = ("self", "this", "cls", "Self")
-_OWNER = re.compile(r"(\w*)[)\]?]*\s*(?:\.|->|::)\s*#?\Z")
+_OWNED = re.compile(r"(?<!\.)(?:\.|->|::)[ \t]*#?\Z")
 _FUNCTION = re.compile("func|method|arrow|closure|constructor|lambda")
 _CLASS = re.compile("class|impl|interface|trait")
-_CLASS_BODIES = ("class_body", "interface_body", "enum_body", "declaration_list", "field_declaration_list")
 _MEMBER_LEAVES = ("property", "field", "private_property", "shorthand_field")
 _BINDING = re.compile(
     "assignment$|declarator|^for_|^let_|^short_var|^var_spec|range_clause|^as_pattern$|parameter|closure"
@@ -32,138 +28,74 @@ _BINDING = re.compile(
 _BOUND_FIELDS = ("left", "name", "pattern", "declarator", "alias", "parameter", "parameters")
 _WITHIN_BINDING = re.compile("pattern|list|tuple|declarator|target|parameter")
 """Nodes between a name and the node that binds it."""
-_FIELDS = ("field_declaration", "method_declaration", "method_spec", "method_elem")
-_IMPLICIT_THIS = ("java", "cpp")
-"""Languages in which a member of the class may be used like a plain name."""
-
-FIELD_LANGUAGES = ("c", "cpp", "go", "rust")
-"""Languages in which the functions that use a structure's fields are outside of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SyntaxKind:
-    """What the syntax says about a name; names of different kinds denote different things."""
+    """What the syntax says about a name."""
 
-    role: str
-    owner: str
-    """The word before the dot, for members; otherwise empty."""
     enclosing: tuple[int, ...]
-    """Offsets of the enclosing definitions, outermost first, outside of which the name may mean something else."""
+    """Offsets of the enclosing functions, outermost first, outside of which the name may mean something else."""
     is_type: bool
     is_defined: bool
     """It is the name in the header of a function or class, which merely looks like a call."""
     is_shorthand: bool = False
     """It stands for both a member and a name, as in `{count}`."""
-    is_field: bool = False
-    """It declares a field or method of a structure; what uses it is elsewhere in the file."""
     is_bound: bool = False
     """It is bound here: a parameter, a variable that is declared or assigned."""
-    is_declared: bool = False
-    """It declares a member directly in a class."""
     is_outer: bool = False
     """It is bound outside of the function that uses it."""
-    is_any_owners: bool = False
-    """It is the key of a table; whose member it becomes isn't known."""
-    classes: tuple[int, ...] = ()
-    """Offsets of the enclosing classes, outermost first."""
-
-    @property
-    def is_own_member(self) -> bool:
-        """Whether it is a member of the class itself, by whatever name the language calls it."""
-        return self.role == "member" and self.owner.startswith(THIS)
 
     @property
     def scope(self) -> int | None:
         """The offset of the innermost one; None for names with the same meaning in the whole file, such as types."""
         return self.enclosing[-1] if self.enclosing and not self.is_type else None
 
-    def may_be_member(self, other: "SyntaxKind", scope: int | None, language_id: str) -> bool:
-        """Whether this plain name may be the member that `other` is, if nothing shadows it."""
-        is_here = scope is None or scope in self.classes
-        is_own = other.is_field or (other.role == "member" and other.owner == THIS)
-        return has_implicit_this(language_id) and self.role == "name" and is_own and is_here
-
-    def may_match(self, other: "SyntaxKind", scope: int | None) -> bool:
+    def may_match(self, scope: int | None) -> bool:
         """Whether this name may denote the same thing as another one, which has that scope."""
-        if other.is_field or other.is_any_owners:
-            return self.role in ("member", "key") or self.is_shorthand
-        if scope is not None and scope not in (*self.enclosing, *self.classes):
-            return False
-        return (self.role, self.owner) == (other.role, other.owner)
+        return scope is None or scope in self.enclosing
 
 
-def has_implicit_this(language_id: str) -> bool:
-    """Whether a member of the class may be used like a plain name."""
-    return language_id in _IMPLICIT_THIS
-
-
-def kind_at(snapshot: Snapshot, offset: int, name: str | None = None) -> SyntaxKind | None:
-    """The kind of the name that starts at offset; None if no name does. `name`: what it was called."""
-    assert snapshot.tree is not None
-    rules = language(snapshot.language_id)
-    path = path_to(snapshot.tree, snapshot.source.byte_of(offset) + 1)
-    before = _OWNER.search(snapshot.slice(offset - OWNER_REACH_CHARS, offset))
-    if before and "\n" in before[0] and _ends_in_comment(snapshot, offset - len(before[0]) + len(before[1]), rules):
-        before = None  # a sentence's full stop
-    role = _role(path, rules, before is not None)
-    if role is None:
+def kind_at(snapshot: Snapshot, offset: int) -> SyntaxKind | None:
+    """The kind of the plain name that starts at offset; None if none does."""
+    rules, path = language(snapshot.language_id), _path_at(snapshot, offset)
+    is_owned = _OWNED.search(snapshot.slice(max(0, offset - OWNER_REACH_CHARS), offset)) is not None
+    if is_owned or not _is_plain(path, rules):
         return None
-    owner = _owner(path, rules, before[1] if before else "", name) if role == "member" else ""
-    if snapshot.language_id == "lua" and role in ("key", "member"):
-        role, owner = _lua_member(path, role, owner)
-    classes = _offsets(_around(path, rules, _CLASS), snapshot)
-    functions = _offsets(_around(path, rules, _FUNCTION), snapshot) if role == "name" else ()
+    functions = _offsets(_around(path, rules, _FUNCTION), snapshot)
     return SyntaxKind(
-        role,
-        owner,
-        classes if role == "member" and owner == THIS else functions,
+        functions,
         _is_type(path),
         _is_defined(path, rules),
         is_shorthand=_is_shorthand(path),
-        is_field=path[-1].type == "field_identifier" and path[-2].type in _FIELDS,
-        is_declared=_is_of_class(path, rules),
         is_bound=_is_bound(path) and not (functions and _is_of_outer_scope(path)),
-        is_any_owners=role == "key" and snapshot.language_id == "lua",
-        classes=classes,
     )
 
 
-def _lua_member(path: list[Node], role: str, owner: str) -> tuple[str, str]:
-    """Role and owner of a table's key or member; `self` and the table given to `setmetatable` are of the same class."""
-    functions = [node for node in path if node.type == "function_declaration"]
-    table = functions[-1].child_by_field_name("name") if functions else None
-    of_class = table is not None and table.type in ("method_index_expression", "dot_index_expression")
-    name = table.child_by_field_name("table") if table is not None and of_class else None
-    own = f"{THIS} {(name.text or b'').decode('utf-8', 'replace')}" if name is not None else THIS
-    if role == "member":
-        return role, own if owner == THIS else owner
-    call = path[-5] if len(path) > 4 else path[0]
-    callee = call.child_by_field_name("name") if call.type == "function_call" else None
-    is_instance = callee is not None and callee.text == b"setmetatable" and path[-4].named_child(0) == path[-3]
-    return ("member", own) if is_instance else (role, owner)
+def is_declared_at(snapshot: Snapshot, offset: int) -> bool:
+    """Whether a name or a member is declared or bound at an offset; False without a tree."""
+    if snapshot.tree is None:
+        return False
+    path = _path_at(snapshot, offset)
+    return "identifier" in path[-1].type and (_is_bound(path) or _is_defined(path, language(snapshot.language_id)))
 
 
-def _ends_in_comment(snapshot: Snapshot, offset: int, rules: Language) -> bool:
-    """Whether the text at an offset is part of a comment or a string."""
+def _path_at(snapshot: Snapshot, offset: int) -> list[Node]:
     assert snapshot.tree is not None
-    path = path_to(snapshot.tree, snapshot.source.byte_of(offset) + 1)
-    return any(node.type in rules.comments or node.type in rules.strings for node in path)
+    return path_to(snapshot.tree, snapshot.source.byte_of(offset) + 1)
 
 
-def _role(path: list[Node], rules: Language, is_owned: bool) -> str | None:
+def _is_plain(path: list[Node], rules: Language) -> bool:
+    """Whether a path leads to a name in code that is neither a key nor a member."""
     for node in reversed(path):
         if node.type in rules.embedded or node.type in rules.bodies:
             break
         if node.type in rules.strings or node.type in rules.comments:
-            return None
-    leaf = path[-1]
-    if "identifier" not in leaf.type:
-        return None
-    if _is_shorthand(path):
-        return "name"
-    if _is_key(path):
-        return "key"
-    return "member" if is_owned or leaf.type.startswith(_MEMBER_LEAVES) or _is_of_class(path, rules) else "name"
+            return False
+    leaf = path[-1].type
+    if "identifier" not in leaf or (leaf.startswith(_MEMBER_LEAVES) and not _is_shorthand(path)):
+        return False
+    return not (_is_key(path) or _is_of_class(path, rules))
 
 
 def _is_shorthand(path: list[Node]) -> bool:
@@ -219,13 +151,6 @@ def _is_name_of(node: Node, path: list[Node]) -> bool:
     while (inner := node.child_by_field_name("declarator")) is not None and inner in path:
         node = inner
     return node == path[-1] or node.child_by_field_name("name") == path[-1]
-
-
-def _owner(path: list[Node], rules: Language, word: str, name: str | None) -> str:
-    """The owner; members of the class that are declared in it, and private ones of its other objects, are its own."""
-    text = name or (path[-1].text or b"").decode("utf-8", "replace")
-    is_declared = not word and (path[-3].type in _CLASS_BODIES or _is_of_class(path, rules))
-    return THIS if word in _OWN or is_declared or (word and text.startswith(("_", "#"))) else word
 
 
 def _is_type(path: list[Node]) -> bool:

@@ -31,20 +31,6 @@ def test_the_scope_of_the_first_site_is_kept():
     assert desk.replace("return n", "return size").lines() == [3]
 
 
-def test_members_match_by_owner_and_members_of_self_by_class():
-    text = """\
-        class A:
-            def __init__(self):
-                self.n = 1
-            def f(self, o):
-                return self.n + o.n + n
-        class B:
-            def f(self):
-                return self.n
-    """
-    assert NextEditDesk(text).replace("n = 1", "size = 1").lines() == [4]
-
-
 @pytest.mark.parametrize("other", ['"count"', "# count", "counts", "f(count=1)", "x.count"])
 def test_strings_comments_parts_of_words_keywords_and_members_are_no_sites(other):
     assert NextEditDesk(f"count = 1\n{other}\n").replace("count", "total").lines() == []

@@ -107,6 +107,71 @@ def test_a_change_in_strings_goes_on_where_strings_are_data(path, lines):
     assert [line for line, _, _ in desk.offered()] == lines
 
 
+# Lines changed alike
+
+ALIKE = {
+    "around other words": (
+        "py",
+        'host = env.get("HOST")\nport = env.get("PORT")\nname = f(1)\nuser = env.get("USER")\n',
+        ('host = env.get("HOST")', 'host = env["HOST"]'),
+        ('port = env.get("PORT")', 'port = env["PORT"]'),
+        (3, '.get("USER")', '["USER"]'),
+    ),
+    "with a word of the line's own": (
+        "rb",
+        "a = {\n  :id => id,\n  :state => state,\n  :total => total,\n}\n",
+        (":id => id", "id: id"),
+        (":state => state", "state: state"),
+        (3, ":total =>", "total:"),
+    ),
+    "a sibling": (
+        "ts",
+        "interface A {\n  id: string;\n  name: string;\n  total: number;\n}\n",
+        ("  id", "  readonly id"),
+        ("  name", "  readonly name"),
+        (3, "", "readonly "),
+    ),
+}
+
+
+@pytest.mark.parametrize(("language", "text", "first", "second", "third"), ALIKE.values(), ids=ALIKE)
+def test_what_two_lines_exchange_the_third_does(language, text, first, second, third):
+    desk = ExampleDesk(**{f"a__{language}": text}).replace(first)
+    assert desk.offered() == []
+    assert desk.replace(second).offered()[:1] == [third]
+
+
+@pytest.mark.parametrize("third", ["}\n\ntype B = number;", "\n\n  total: number;\n}"])
+def test_a_line_of_another_sort_or_at_another_distance_is_left_alone(third):
+    desk = ExampleDesk(a__ts=f"interface A {{\n  id: string;\n  name: string;\n{third}\n")
+    assert desk.replace(("  id", "  readonly id"), ("  name", "  readonly name")).offered() == []
+
+
+# Where a text stands
+
+
+def test_a_short_text_is_left_alone_beside_other_marks_than_both_examples_have():
+    text = "a: on-latest\nb: on-latest\nc: image:latest\nd: on-latest\n"
+    desk = ExampleDesk(a__yaml=text).replace(("a: on-latest", "a: on-24.04"), ("b: on-latest", "b: on-24.04"))
+    assert [line for line, _, _ in desk.offered()] == [3]
+
+
+def test_a_new_text_that_names_what_stands_before_it_needs_the_same_name_there():
+    text = "a.put(t)\nx = 1\na.put(t)\nb.put(t)\na.put(t)\n"
+    desk = ExampleDesk(a__go=text).replace(
+        ("a.put(t)\nx", "a.set(a.put(t))\nx"), ("x = 1\na.put(t)", "x = 1\na.set(a.put(t))")
+    )
+    assert [line for line, _, _ in desk.offered()][:1] == [4]
+
+
+def test_calls_changed_to_a_function_that_is_there_do_not_rename_the_old_one():
+    text = (
+        "def old_load(x): return x\n\ndef new_load(x): return x\n\na = old_load(1)\nb = old_load(2)\nc = old_load(3)\n"
+    )
+    desk = ExampleDesk(a__py=text).replace(("a = old_load", "a = new_load"), ("b = old_load", "b = new_load"))
+    assert [line for line, _, _ in desk.offered()] == [6]
+
+
 # Insertions and deletions
 
 ROWS = "a = {\n    'one': one,\n    'end': end,\n}\n"

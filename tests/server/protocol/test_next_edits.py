@@ -110,6 +110,12 @@ def test_a_fill_worth_showing_comes_before_the_next_edit(editor: Editor):
     assert edit["text"] == "suggested"
 
 
+def test_before_words_of_the_line_no_fill_comes_before_the_next_edit(editor: Editor):
+    uri = renamed(editor, BODY.replace("count):", "count, other):"), confidence=0.9)
+    [edit] = edits(editor, uri)
+    assert (edit["text"], edit["range"]) == ("total", span((2, 8), (2, 13)))
+
+
 def test_a_client_with_ghost_text_may_ask_for_next_edits_alone(editor: Editor):
     uri = renamed(editor, confidence=0.9)
     where = place(uri, 1, 11) | {"textDocument": {"uri": uri, "version": 2}}

@@ -1,0 +1,182 @@
+"""A change of two lines with the same exchanges around other words, made again in a third line.
+
+    -host = env.get("HOST")      +host = env["HOST"]
+    -port = env.get("PORT")      +port = env["PORT"]      so      -user = env.get("USER")      +user = env["USER"]
+
+Where what is exchanged, with what stands beside it in both lines, is too short to be looked for, the third line is as
+far from the second as that is from the first, and a sibling of it.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from difflib import SequenceMatcher
+from functools import partial
+from itertools import accumulate
+
+from mercury_engine.text.common_prefix import common_prefix
+from tree_sitter import Node
+
+from mercury_lsp.completion.next_edits.edit_sites import EditSite, text_around
+from mercury_lsp.completion.next_edits.examples import Example
+from mercury_lsp.context.scope import path_to
+from mercury_lsp.documents.document import Snapshot
+
+MIN_CHARS = 8
+"""Shortest text of a template that is looked for in the whole document."""
+
+MAX_LINE_CHARS = 200
+MAX_GROUPS = 4
+"""Longest line that is compared, and most different words; both bound the work."""
+
+MAX_STEP_LINES = 12
+"""Lines from one example to the next, if the template is shorter."""
+
+_PIECE = re.compile(r"\w+|\s+|[^\w\s]")
+_EDGE = "\n"
+"""Stands beside the first and the last piece of a line."""
+
+Run = tuple[tuple[str, ...], tuple[str, ...]]
+"""Pieces of a line that became others."""
+
+Runs = Sequence[tuple[Run, str, str]]
+"""With the pieces before and after each, empty where two lines differ."""
+
+
+def template_sites(first: Example, second: Example, snapshot: Snapshot) -> Iterator[EditSite]:
+    """The lines in which the exchanges of both examples can be made, which are of one line each, in their order."""
+    runs = _common(_runs(first), _runs(second))
+    length = sum(len("".join((before, *old, after)).strip()) for (old, _), before, after in runs)
+    make: Callable[[str], str | None] = partial(_made, runs=runs)
+    if not runs:
+        make, length = _pattern(first.lines, second.lines)
+    elif not runs[0][0][0]:
+        length = 0
+    if length >= MIN_CHARS and first.key == second.key:
+        return  # equal texts of that length are looked for by themselves
+    if length >= MIN_CHARS:
+        start, text = text_around(second.hunk.offset_in(snapshot), snapshot)
+        lines, needle = text.split("\n"), "".join(runs[0][0][0]) if runs else ""
+        for line, at in zip(lines, accumulate((len(line) + 1 for line in lines), initial=start), strict=False):
+            if len(line) <= MAX_LINE_CHARS and needle in line and (made := make(line)) is not None:
+                yield _narrowed(at, line, made)
+        return
+    step = second.line - first.line
+    if 0 < abs(step) <= MAX_STEP_LINES and second.line + step >= 0:
+        line, at = snapshot.line_at(snapshot.source.offset_at(second.line + step, 0))
+        if (made := make(line)) is not None and _is_sibling(snapshot, second.line, second.line + step):
+            yield _narrowed(at, line, made)
+
+
+def _pattern(first: tuple[str, str], second: tuple[str, str]) -> tuple[Callable[[str], str | None], int]:
+    """What makes of a line like both old ones what both new ones are, and how much text both old ones share.
+
+    Where the lines differ a group stands, and what differs between the new ones must be such a group.
+    """
+    groups: dict[tuple[str, str], int] = {}
+    pattern, length = "", 0
+    for ours, theirs in _aligned(first[0], second[0]):
+        if ours == theirs:
+            pattern, length = pattern + re.escape(ours), length + len(ours.strip())
+        elif (ours, theirs) in groups:
+            pattern += rf"(?:\{groups[ours, theirs]})"
+        else:
+            groups[ours, theirs] = len(groups) + 1
+            pattern += "(.+?)"
+    new: list[str | int] = []
+    for ours, theirs in _aligned(first[1], second[1]):
+        if ours != theirs and (ours, theirs) not in groups:
+            return lambda line: None, 0
+        new.append(ours if ours == theirs else groups[ours, theirs])
+    if not 0 < len(groups) <= MAX_GROUPS or all(isinstance(each, str) for each in new):
+        return lambda line: None, 0
+
+    def make(line: str) -> str | None:
+        found = re.fullmatch(pattern, line.strip())
+        if found is None:
+            return None
+        made = "".join(each if isinstance(each, str) else found[each] for each in new)
+        return line[: len(line) - len(line.lstrip())] + made
+
+    return make, length
+
+
+def _aligned(first: str, second: str) -> Iterator[tuple[str, str]]:
+    """Two lines cut into what they share and what differs, word by word where both have as many words there."""
+    ours, theirs = _PIECE.findall(first), _PIECE.findall(second)
+    for kind, a, b, c, d in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
+        if kind == "equal" or b - a != d - c:
+            yield "".join(ours[a:b]), "".join(theirs[c:d])
+        else:
+            yield from zip(ours[a:b], theirs[c:d], strict=True)
+
+
+def _narrowed(at: int, old: str, new: str) -> EditSite:
+    """The edit of a line without what stays at its ends."""
+    first = common_prefix(old, new)
+    last = common_prefix(old[first:][::-1], new[first:][::-1])
+    return EditSite(at + first, old[first : len(old) - last], new[first : len(new) - last])
+
+
+def _runs(example: Example) -> Runs:
+    """What an example's line exchanged, and what stands beside each."""
+    old, new = (_PIECE.findall(line) for line in example.lines)
+    found = []
+    for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind != "equal":
+            before, after = old[a - 1] if a else _EDGE, old[b] if b < len(old) else _EDGE
+            found.append(((tuple(old[a:b]), tuple(new[c:d])), before, after))
+    return found
+
+
+def _common(ours: Runs, theirs: Runs) -> Runs:
+    """The runs of both lines with what is beside them in both; none if they aren't the same."""
+    if [run for run, _, _ in ours] != [run for run, _, _ in theirs]:
+        return []
+    return [
+        (run, before if before == other else "", after if after == another else "")
+        for (run, before, after), (_, other, another) in zip(ours, theirs, strict=True)
+    ]
+
+
+def _made(line: str, runs: Runs) -> str | None:
+    """The line with the exchanges made, from left to right; None if they don't fit."""
+    pieces, made, at = _PIECE.findall(line.strip()), list[str](), 0
+    for (old, new), before, after in runs:
+        place = next((n for n in range(at, len(pieces) - len(old) + 1) if _fits(pieces, n, old, before, after)), None)
+        if place is None:
+            return None
+        made += [*pieces[at:place], *new]
+        at = place + len(old)
+    indent = line[: len(line) - len(line.lstrip())]
+    return indent + "".join((*made, *pieces[at:]))
+
+
+def _fits(pieces: Sequence[str], at: int, old: Sequence[str], before: str, after: str) -> bool:
+    end = at + len(old)
+    return (
+        tuple(pieces[at:end]) == tuple(old)
+        and before in ("", pieces[at - 1] if at else _EDGE)
+        and after in ("", pieces[end] if end < len(pieces) else _EDGE)
+    )
+
+
+def _is_sibling(snapshot: Snapshot, line: int, other: int) -> bool:
+    """Whether two lines begin with nodes of one sort and parent; without a tree, with the same blanks."""
+    texts = [snapshot.line_at(snapshot.source.offset_at(each, 0)) for each in (line, other)]
+    indents = [text[: len(text) - len(text.lstrip())] for text, _ in texts]
+    if indents[0] != indents[1]:
+        return False
+    if snapshot.tree is None:
+        return True
+    nodes = [_outermost(snapshot, start + len(indent)) for (_, start), indent in zip(texts, indents, strict=True)]
+    one, another = nodes
+    if one is None or another is None or one.parent != another.parent:
+        return False
+    return one.type.rpartition("_")[2] == another.type.rpartition("_")[2]  # `var` and `const` declare alike
+
+
+def _outermost(snapshot: Snapshot, offset: int) -> Node | None:
+    """The largest node that starts at an offset, but the whole tree."""
+    assert snapshot.tree is not None
+    byte = snapshot.source.byte_of(offset)
+    return next((node for node in path_to(snapshot.tree, byte + 1) if node.start_byte == byte and node.parent), None)
