@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mercury_engine.api import Answer, Control, NewRequests, Request, TellOutcome
+from mercury_engine.api import Answer, Control, GenerateRequest, NewRequests, Request, TellOutcome
 from mercury_engine.errors import Cancelled
 from mercury_engine.models import batching
 from mercury_engine.models.batching import DeadlineReached, Forward, ForwardSteps
@@ -18,6 +18,10 @@ from mercury_engine.models.network import CanvasForward, Network
 
 MOST_SHARED_ROWS = 32
 """Most rows that read text and share a pass. More gain nothing by sharing, and the others would wait."""
+
+MOST_PASSED_OVER = 20
+"""Passes of fills with a deadline that the prefill of a prompt lets go first, for one part of its own: on two cores a
+part takes as long as four of them, so a user who types waits a fifth longer while a long prompt is read."""
 
 AnswerSteps = Callable[[Request, Control], ForwardSteps[Answer]]
 """Starts the steps that answer a request."""
@@ -37,6 +41,11 @@ class RunningRequest:
         self._started = time.perf_counter()
         self._deadline = None if request.deadline_ms is None else self._started + request.deadline_ms / 1e3
         """When its time is up; None if that never happens, or once the steps were told."""
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it generates a text, for which nobody waits key by key."""
+        return isinstance(self.request, GenerateRequest)
 
     def start(self) -> None:
         """Continue to the first forward pass."""
@@ -85,6 +94,8 @@ class Scheduler:
 
     def __init__(self, network: Network, steps: AnswerSteps) -> None:
         self._network, self._steps = network, steps
+        self._passed_over = 0
+        """Number of passes that a prompt has let go first since its last part."""
 
     def answer(self, request: Request, control: Control) -> Answer:
         """Answer one request. Raises what its steps raise."""
@@ -120,11 +131,17 @@ class Scheduler:
             each.check()
         waiting = [(each, forward) for each in running if (forward := each.waits_for) is not None]
         shared = [each for each, forward in waiting if _may_share(forward)]
-        alone = [each for each, forward in waiting if not _may_share(forward)]
+        alone = sorted((each for each, forward in waiting if not _may_share(forward)), key=lambda each: each.is_text)
         if shared:
             self._pass(shared)
-        if alone:
+        if alone and not self._lets_go_first(alone[0], shared):
             self._part(alone[0])
+
+    def _lets_go_first(self, running: RunningRequest, shared: Sequence[RunningRequest]) -> bool:
+        """Whether this part of a prompt waits for fills that a user waits for."""
+        waits = running.is_text and any(each.request.deadline_ms is not None and not each.is_text for each in shared)
+        self._passed_over = self._passed_over + 1 if waits and self._passed_over < MOST_PASSED_OVER else 0
+        return self._passed_over > 0
 
     def _part(self, running: RunningRequest) -> None:
         """Run the next part of a request's own pass; if it fails, the request does."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from mercury_engine import scheduler
-from mercury_engine.api import Control, Fill, FillRequest, ScoreRequest
+from mercury_engine.api import Control, Fill, FillRequest, GenerateRequest, ScoreRequest
 from mercury_engine.engine import Engine
 from mercury_engine.errors import Cancelled, DeviceError, RequestError
 from mercury_engine.models import batching
@@ -112,6 +112,23 @@ def test_a_long_prefill_and_the_steps_of_others_take_turns(engine, monkeypatch):
     assert len(many) > 1
     assert all(len(rows[number]) == 1 for number in many), "a long prefill has a pass of its own"
     assert many[0] + 2 < steps and rows[many[0] + 1][0] <= MOST_SHARED_ROWS, "between two of them the other continues"
+
+
+@pytest.mark.parametrize("passed_over", [2, 100])
+def test_a_long_prompt_lets_the_fills_of_users_go_first(engine, monkeypatch, passed_over):
+    monkeypatch.setattr(scheduler, "MOST_PASSED_OVER", passed_over)
+    fill, prompt = requests(deadline_ms=1e9)[3], GenerateRequest(tiny.SAMPLE, max_tokens=1)
+    engine.cache.clear()
+    alone = engine.generate(prompt)
+    engine.cache.clear()
+    steps = engine.fill(fill).steps
+    rows, run = [], batching.run
+    monkeypatch.setattr(batching, "run", lambda net, asked: rows.append([f.rows for f in asked]) or run(net, asked))
+    outcomes = answered(engine, [prompt, fill])
+    parts = [number for number, each in enumerate(rows) if each[0] > MOST_SHARED_ROWS]
+    assert outcomes[id(prompt)].text == alone.text
+    assert len(parts) > 1
+    assert parts[0] == min(passed_over + 1, steps)
 
 
 def test_a_cancelled_fill_stops_between_two_blocks_and_keeps_what_was_read(engine, monkeypatch):

@@ -10,7 +10,7 @@ from mercury_engine.decoding.autoregressive.streamed_text import StreamedText
 from mercury_engine.decoding.diffusion.blocks import Blocks
 from mercury_engine.decoding.diffusion.samplers import Choice, ConfidenceThreshold, Slots
 from mercury_engine.decoding.gap_rules import GapRules
-from mercury_engine.errors import RequestError
+from mercury_engine.errors import PromptTooLong, RequestError
 from mercury_engine.models.batching import DeadlineReached, ForwardSteps
 
 PREFILLED_AT_ONCE = 512
@@ -25,7 +25,7 @@ def generated(
     prompt = prompt or [rules.tokenizer.start_id]
     longest = blocks.longest
     if len(prompt) >= longest:
-        raise RequestError(
+        raise PromptTooLong(
             f"the prompt has {len(prompt):,} tokens, the model reads at most {longest - 1:,}; shorten it"
         )
     room = longest - len(prompt)
