@@ -4,7 +4,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import astuple, fields
 from pathlib import Path
 from time import strftime, time
@@ -148,8 +148,9 @@ def _require_own(path: Path) -> None:
     private_files.check_folder(path.parent)
     private_files.require_own(path)
     for part in (path.with_name(path.name + end) for end in ("-wal", "-shm")):
-        if os.path.lexists(part):  # SQLite makes and deletes them
-            private_files.require_own(part)
+        if os.path.lexists(part):
+            with suppress(FileNotFoundError):  # SQLite deletes them at any time
+                private_files.require_own(part)
 
 
 def _prune(connection: sqlite3.Connection) -> None:
