@@ -324,8 +324,8 @@ class _Draft:
             self._reason = "length"
         elif fill.is_finished:
             self._break_line(bool(added))
-        elif not added:
-            self._text, self._reason = self._text.rstrip(), "length"
+        elif not added:  # without a token although there was time: the model ends the text here
+            self._text, self._reason = self._text.rstrip(), "stop" if fill.steps and not fill.tokens else "length"
 
     def _break_line(self, has_text: bool) -> None:
         """Go on in the next line: where nothing follows the gap, a fill ends with its line."""

@@ -6,7 +6,7 @@ import httpx
 import openai
 import pytest
 from inceptionai import AsyncInception
-from mercury_engine.api import FillRequest
+from mercury_engine.api import Fill, FillRequest
 
 from mercury_lsp.http.service import Service, Writing
 from mercury_lsp.settings import Settings
@@ -48,6 +48,17 @@ async def test_without_a_suffix_it_writes_one_paragraph_unless_told_where_to_sto
     assert one["choices"][0]["text"] == "items[0]\n    return items"
     assert all_of_it["choices"][0]["text"] == "items[0]\n    return items\n\n"
     assert line["choices"][0]["text"] == "items[0]"
+
+
+@pytest.mark.parametrize(("steps", "reason"), [(1, "stop"), (0, "length")])
+async def test_a_text_ends_where_the_model_adds_nothing_but_not_where_time_is_up(steps: int, reason: str):
+    class Ending(Scripted):
+        def fill(self, request: FillRequest) -> Fill:
+            return Fill("", 1.0, steps, 0.0) if request.near.endswith("\n") else super().fill(request)
+
+    async with served(Ending({"= ": "1"})) as server:
+        [choice] = (await server.json("/v1/fim/completions", {"prompt": "x = ", "stop": ["END"]}))["choices"]
+    assert (choice["text"], choice["finish_reason"]) == ("1", reason)
 
 
 async def test_what_begins_a_stop_text_is_not_streamed():
