@@ -479,7 +479,7 @@ def test_tab_falls_through_to_the_mapping_it_had(desk: Desk, mapping: str) -> No
 def test_a_key_set_to_false_is_left_alone(desk: Desk) -> None:
     nvim = desk.start_attached(options="keys = { accept_word = false, accept = '<C-y>' }")
     assert nvim.lua("return vim.fn.maparg('<M-w>', 'i')") == ""
-    assert nvim.lua("return vim.fn.maparg('<C-y>', 'i', false, true).desc") == "Mercury: accept"
+    assert nvim.lua("return vim.fn.maparg('<C-y>', 'i', false, true).desc") == "Mercury: accept, next edit accept"
 
 
 def test_a_filetype_switched_off_gets_no_server(desk: Desk) -> None:

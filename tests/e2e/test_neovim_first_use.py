@@ -72,10 +72,10 @@ def test_a_buffer_without_a_name_gets_suggestions_and_so_does_the_next_one(desk:
     shows(nvim, "second")
     nvim.keys("<Esc>:buffer 2<CR>")
     until(nvim.attached)
-    closed = [each["params"]["textDocument"]["uri"] for each in desk.received("textDocument/didClose")]
-    assert closed == ["file://", "file://"], "the server never has two documents of one URI"
     nvim.keys("Aa")
     shows(nvim, "first")
+    closed = [each["params"]["textDocument"]["uri"] for each in desk.received("textDocument/didClose")]
+    assert closed == ["file://", "file://"], "the server never has two documents of one URI"
     assert desk.received("textDocument/didOpen")[-1]["params"]["textDocument"]["text"] == "a\n"
 
 

@@ -51,6 +51,7 @@ def test_the_statusline_tells_that_the_server_has_died(desk: Desk) -> None:
 def test_the_statusline_asks_nobody(desk: Desk) -> None:
     nvim = desk.start_attached()
     says(nvim, "loading")
+    until(lambda: desk.received("textDocument/didOpen"))  # the last of what is said at the start
     before = desk.log.read_text()
     for _ in range(5):
         nvim.lua(LINE)

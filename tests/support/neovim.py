@@ -9,6 +9,7 @@ import os
 import pty
 import re
 import shutil
+import socket
 import struct
 import subprocess
 import sys
@@ -25,6 +26,30 @@ PLUGIN = HERE.parents[1] / "editors" / "nvim"
 WAIT_S = 30.0
 POLL_S = 0.03
 MODEL_WAIT_S = 300.0
+
+LISTEN = r"""
+local pipe = vim.uv.new_pipe(false)
+assert(pipe:bind(%s))
+pipe:listen(8, function()
+  local caller, read = vim.uv.new_pipe(false), ""
+  pipe:accept(caller)
+  caller:read_start(function(_, data)
+    read = read .. (data or "")
+    local line, rest = read:match("^([^\n]*)\n(.*)$")
+    if not line then
+      return data or caller:close()
+    end
+    read = rest
+    vim.schedule(function()
+      local done, value = pcall(function()
+        return vim.json.encode({ assert(loadstring(vim.json.decode(line)))() })
+      end)
+      caller:write(vim.json.encode({ done, value }) .. "\n")
+    end)
+  end)
+end)
+"""
+"""Runs each line that a caller sends, a Lua chunk as JSON, once all keys before it are used up."""
 
 GHOST = """
 local namespace = vim.api.nvim_create_namespace("%s")
@@ -102,6 +127,7 @@ class Neovim:
         init.write_text(
             f"vim.opt.runtimepath:prepend({json.dumps(str(PLUGIN))})\n"
             "vim.o.swapfile = false\n"
+            f"{LISTEN % json.dumps(self.socket)}\n"
             f"{before}\n"
             f"require('mercury').setup({{ cmd = {{ {command} }}, debounce_ms = 10, {options} }})\n"
         )
@@ -111,7 +137,7 @@ class Neovim:
         terminal = screen(self.drawn) if has_screen else subprocess.DEVNULL
         how = [] if has_screen else ["--headless"]
         self.process = subprocess.Popen(
-            [binary, *how, "--clean", "-u", str(init), "--listen", self.socket],
+            [binary, *how, "--clean", "-u", str(init)],
             stdin=terminal,
             stdout=terminal,
             stderr=terminal,
@@ -119,21 +145,26 @@ class Neovim:
         )
         if has_screen:
             os.close(terminal)
-        until(lambda: Path(self.socket).exists())
-        self.binary = self.lua("return vim.v.progpath")  # past a wrapper script, which costs time at every call
+        self._connection = until(self._connected)
+        self._answers = self._connection.makefile(encoding="utf-8")
+
+    def _connected(self) -> socket.socket | None:
+        """A connection, once Neovim listens."""
+        made = socket.socket(socket.AF_UNIX)
+        try:
+            made.settimeout(WAIT_S)
+            made.connect(self.socket)
+        except (FileNotFoundError, ConnectionRefusedError):
+            made.close()
+            return None
+        return made
 
     def lua(self, code: str) -> Any:
         """What a Lua chunk returns."""
-        quoted = code.replace("'", "''")
-        expression = f"luaeval('vim.json.encode({{ assert(loadstring(_A))() }})', '{quoted}')"
-        run = subprocess.run(
-            [self.binary, "--headless", "--clean", "--server", self.socket, "--remote-expr", expression],
-            capture_output=True,
-            encoding="utf-8",
-            timeout=WAIT_S,
-        )
-        assert run.returncode == 0, run.stderr
-        values = json.loads(run.stdout or run.stderr)
+        self._connection.sendall(json.dumps(code).encode() + b"\n")
+        is_done, answer = json.loads(self._answers.readline())
+        assert is_done, answer
+        values = json.loads(answer)
         return values[0] if values else None
 
     def open(self, path: Path, text: str = "") -> None:
@@ -165,6 +196,8 @@ class Neovim:
     def close(self) -> None:
         self.process.terminate()
         self.process.wait(WAIT_S)
+        self._answers.close()
+        self._connection.close()
         self.sockets.cleanup()
 
 
