@@ -39,7 +39,7 @@ PREFIX_CHARS, SUFFIX_CHARS = 3000, 1000
 
 MAX_TOKENS = 24
 
-EDITOR_FILLS = 40
+EDITOR_FILLS = 20
 """Suggestions of the editor that are timed, alone and again under load."""
 
 SLOTS = 4

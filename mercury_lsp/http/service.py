@@ -37,7 +37,10 @@ MAX_AT_ONCE = 3
 """Most fills handed to the engine at a time; it answers four, so an editor's never waits for one of these to end."""
 
 MAX_BESIDE_EDITOR = 1
-"""The same while an editor asks: each makes the editor's passes a fifth longer."""
+"""The same while an editor asks; the fill gives way to the editor's next request."""
+
+MAX_STOPS = 8
+"""Times that a completion gives way to an editor's requests; then it runs beside them."""
 
 EDITOR_SECONDS = 2.0
 """For which an editor counts as asking after it did."""
@@ -69,6 +72,9 @@ class Writing:
 
     def __init__(self) -> None:
         self.control = Control()
+        """Of what the engine does for it now."""
+        self.is_ended = False
+        """Whether it is to end with the text that it has."""
         self.text = ""
         """As far as it is known; its beginning never changes."""
         self._grown = asyncio.Event()
@@ -79,6 +85,11 @@ class Writing:
         """Follow the task that writes it."""
         self._task = task
         task.add_done_callback(lambda _: self._tell())
+
+    def end(self) -> None:
+        """End with the text so far."""
+        self.is_ended = True
+        self.control.cancel.set()
 
     def grow(self, text: str) -> None:
         """The text has become this."""
@@ -163,7 +174,7 @@ class Service:
             task.add_done_callback(lambda _: self._forget(gap, slot, writing))
         older = self._slots.get(slot) if slot is not None else None
         if older is not None and older is not writing:
-            older.control.cancel.set()
+            older.end()
         if slot is not None:
             self._slots[slot] = writing
         return writing
@@ -213,7 +224,7 @@ class Service:
     def close(self) -> None:
         """Stop using the engines; returns at once."""
         for writing in self._writing.values():
-            writing.control.cancel.set()
+            writing.end()
         self._lease.close()
         self.edits.close()
 
@@ -225,11 +236,16 @@ class Service:
         if draft.context.on_secret:
             return Completion("", "content_filter")
         try:
+            stops = 0
             while (request := draft.request()) is not None:
-                draft.take(await self._filled(request, writing.control))
+                fill = await self._filled(request, writing, gives_way=stops < MAX_STOPS)
+                if fill is None:
+                    stops += 1
+                    continue
+                draft.take(fill)
                 writing.grow(draft.settled)
         except Cancelled:
-            if not writing.control.cancel.is_set():
+            if not writing.is_ended:
                 raise
         completion = draft.completion()
         self.note(completion)
@@ -259,12 +275,24 @@ class Service:
                 self._turns.notify_all()
 
     def _has_room(self) -> bool:
-        has_editor = self._lease.others_asked_within(EDITOR_SECONDS)
-        return self._running < (MAX_BESIDE_EDITOR if has_editor else MAX_AT_ONCE)
+        return self._running < (MAX_BESIDE_EDITOR if self._has_editor() else MAX_AT_ONCE)
 
-    async def _filled(self, request: FillRequest, control: Control) -> Fill:
+    def _has_editor(self) -> bool:
+        return self._lease.others_asked_within(EDITOR_SECONDS)
+
+    async def _filled(self, request: FillRequest, writing: Writing, gives_way: bool) -> Fill | None:
+        """The engine's fill; None if it has given way to an editor's request. What was read by then stays cached."""
+        writing.control = control = Control()
+        if writing.is_ended:
+            raise Cancelled("a newer request took its place")
         async with self._turn():
-            fill = await self._lease.fill(replace(request, effort=self.settings.effort), control)
+            ahead = gives_way and self._has_editor()
+            try:
+                fill = await self._lease.fill(replace(request, effort=self.settings.effort), control, ahead)
+            except Cancelled:
+                if ahead and not writing.is_ended:
+                    return None
+                raise
         if fill is None:
             raise no_model()
         return fill

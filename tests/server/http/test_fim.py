@@ -238,17 +238,35 @@ async def test_a_model_that_cannot_be_loaded_is_told_and_tried_again():
         assert found.status_code == 200
 
 
-async def test_beside_an_editor_that_asks_one_fill_runs_at_a_time():
+async def test_fills_wait_while_an_editor_is_answered():
     async with served() as server:
         server.engine.held = True
         typing = server.engines.lease()
         await typing.load(Settings())
         editing = asyncio.ensure_future(typing.fill(FillRequest(near="typed")))
         await begun(server.engine)
-        asking = [asyncio.ensure_future(server.json("/infill", {"prompt": f"x{number} = "})) for number in range(3)]
-        await begun(server.engine)
-        for _ in range(3):
-            await server.client.get("/health")
-        assert len(server.engine.asked) == 2
+        bodies = [{"prompt": f"x{number} = ", "input_suffix": ")"} for number in range(3)]
+        asking = [asyncio.ensure_future(server.json("/infill", body)) for body in bodies]
+        while "completions_under_way 3.0" not in (await server.client.get("/metrics")).text:
+            await asyncio.sleep(0)
+        assert server.engine.asked_near == ["typed"]
         server.engine.held = False
-        await asyncio.gather(editing, *asking)
+        await editing
+        assert [(await each)["content"] for each in asking] == ["suggested"] * 3
+
+
+async def test_a_fill_gives_way_to_an_editors_request_and_begins_again():
+    async with served() as server:
+        typing = server.engines.lease()
+        await typing.load(Settings())
+        await typing.fill(FillRequest(near="typed"))
+        server.engine.begun.clear()
+        server.engine.held = True
+        asking = asyncio.ensure_future(server.json("/infill", {"prompt": "x = ", "input_suffix": ")"}))
+        await begun(server.engine)
+        editing = asyncio.ensure_future(typing.fill(FillRequest(near="typed on")))
+        assert await asyncio.to_thread(server.engine.controls[1].cancel.wait, 30)
+        server.engine.held = False
+        await editing
+        assert (await asking)["content"] == "suggested"
+        assert server.engine.asked_near.count("x = ") == 2
