@@ -9,6 +9,7 @@ from mercury_engine.api import REGION_LINES_ABOVE, REGION_LINES_BELOW
 from mercury_lsp.completion.coalescing import Coalescer
 from mercury_lsp.completion.next_edits.diagnostics import Evidence
 from mercury_lsp.completion.next_edits.filters import MAX_EDIT_CHARS, objection, strays
+from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.next_edits import NextEdits
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.next_edits.region_edits import (
@@ -270,6 +271,16 @@ def test_an_edit_outside_the_text_or_of_a_thousand_lines_is_not_wanted():
 def test_a_models_edit_follows_from_the_users_changes(old, new, is_like):
     hunks = HistoryDesk(a=CODE).replace("load(path)", "load(path, count)").history.hunks()
     assert (strays(old, new, hunks) is None) is is_like
+
+
+@pytest.mark.parametrize(("word", "is_like"), [("buffers", True), ("windows", False)])
+def test_a_models_text_may_name_what_stands_in_its_own_line(word: str, is_like: bool):
+    def mapped(name: str, found: str) -> str:
+        return f'map("{name}", {{ noremap = true, desc = "Find {found}" }})\n'
+
+    files, buffers = 'map("Files", { noremap = true })\n', 'map("Buffers", { noremap = true })\n'
+    hunks = [Hunk("file:///a.lua", "a.lua", "lua", 0, files, mapped("Files", "files"))]
+    assert (strays(buffers, mapped("Buffers", word), hunks) is None) is is_like
 
 
 def test_lines_may_go_where_the_user_removed_the_same():
