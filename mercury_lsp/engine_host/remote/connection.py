@@ -30,6 +30,8 @@ RETRY_AFTER_SECONDS = 0.1
 
 BUSY = (429, 503)
 
+MAX_REPLY_BYTES = 4 * 2**20
+
 MAX_EXPLANATION_CHARS = 200
 
 logging.getLogger("httpx2").setLevel(logging.WARNING)  # it logs every request
@@ -76,11 +78,11 @@ class Connection:
                 async with self._client.stream(method, path, content=content, headers=headers) as reply:
                     if reply.status_code == 200:
                         is_last = True
-                        async for line in reply.aiter_lines():
+                        async for line in _lines_of(reply):
                             yield line
                         return
                     if is_last or reply.status_code not in BUSY:
-                        raise _refusal(reply.status_code, await reply.aread())
+                        raise _refusal(reply.status_code, " ".join([line async for line in _lines_of(reply)]))
             except httpx2.HTTPError as error:
                 if is_last:
                     raise RemoteError(f"{type(error).__name__}: {error}"[:MAX_EXPLANATION_CHARS]) from error
@@ -101,6 +103,19 @@ class Connection:
         await self._client.aclose()
 
 
+async def _lines_of(reply: httpx2.Response) -> AsyncGenerator[str]:
+    """A reply's lines. Raises RemoteError if it is too long."""
+    rest, room = b"", MAX_REPLY_BYTES
+    async for part in reply.aiter_bytes():
+        room -= len(part)
+        if room < 0:
+            raise RemoteError(f"its reply has more than {MAX_REPLY_BYTES:,} bytes")
+        *lines, rest = (rest + part).split(b"\n")
+        for line in lines:
+            yield line.decode("utf-8", "replace")
+    yield rest.decode("utf-8", "replace")
+
+
 def _encoded(body: Any) -> bytes:
     return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
@@ -113,8 +128,7 @@ def parsed(text: str) -> Any:
         raise RemoteError("its reply is not JSON") from None
 
 
-def _refusal(status: int, body: bytes) -> MercuryError:
-    said = body.decode("utf-8", "replace")
+def _refusal(status: int, said: str) -> MercuryError:
     with suppress(ValueError, KeyError, TypeError):
         said = str(json.loads(said)["error"]["message"])
     said = " ".join(said.split())[:MAX_EXPLANATION_CHARS]

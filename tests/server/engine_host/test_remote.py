@@ -3,6 +3,7 @@
 import asyncio
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from mercury_engine.api import (
@@ -16,12 +17,15 @@ from mercury_engine.api import (
     Scores,
     SlotView,
 )
+from mercury_engine.engine import Engine
 from mercury_engine.errors import Cancelled, RequestError
 from mercury_engine.utility import Utility
 
 from mercury_lsp.engine_host.remote import engine as remote_engine
 from mercury_lsp.engine_host.remote import wire
+from mercury_lsp.engine_host.remote.connection import MAX_REPLY_BYTES
 from mercury_lsp.engine_host.remote.engine import RemoteEngine
+from tests.support import tiny
 from tests.support.fake_engine import FakeEngine, begun
 from tests.support.fake_remote import FakeRemote, Reply, Route, Sent, says
 from tests.support.http_server import Scripted, served
@@ -93,6 +97,21 @@ async def test_whole_requests_arrive_and_whole_answers_come_back():
         assert isinstance(found, Rewrite) and found.text == REWRITE.text
         [rewrite] = server.engine.rewrites
         assert replace(rewrite, deadline_ms=900.0) == REWRITE and 450 <= rewrite.deadline_ms <= 900
+
+
+@tiny.needs_kernels
+async def test_a_fill_is_that_of_the_same_model_here_and_so_is_what_its_cache_holds(tmp_path: Path):
+    folder = str(tiny.folder(tmp_path, rank=0, **tiny.WIDE))
+    before = FillRequest("def area(width):\n    return ", far=("import shapes\n",), suffix=("\n", "print(area(2))\n"))
+    after = replace(before, near=before.near + "wi")
+    here = await asyncio.to_thread(Engine.load, folder)
+    async with served(await asyncio.to_thread(Engine.load, folder)) as server:
+        engine = await remote(server.url)
+        for request in (before, after):
+            there, found = await engine.answer(request), await here.answer(request)
+            assert isinstance(found, Fill) and there == replace(found, elapsed=there.elapsed)
+        assert found.tokens_read < found.prompt_tokens
+    here.close()
 
 
 def test_an_answer_keeps_its_candidates_and_where_tokens_come_from():
@@ -224,8 +243,10 @@ async def test_a_busy_server_is_asked_again_before_an_answer_has_begun(first: Re
         (says({"answer": {"text": 1}}), 1),
         (lambda _: (200, b"no json"), 1),
         (lambda _: None, 3),
+        (lambda _: (200, b" " * (MAX_REPLY_BYTES + 1)), 1),
+        (lambda _: (500, b" " * (MAX_REPLY_BYTES + 1)), 1),
     ],
-    ids=["busy", "fault", "cut off", "error", "wrong answer", "no json", "hung up"],
+    ids=["busy", "fault", "cut off", "error", "wrong answer", "no json", "hung up", "too long", "too long a fault"],
 )
 async def test_a_failed_request_is_answered_here_and_sent_no_more_than_this_often(route: Route, times: int):
     with answering(route) as server:

@@ -74,7 +74,7 @@ def test_the_engine_that_the_environment_names_answers_and_the_local_model_once_
 def test_no_secret_is_sent(model: Path, tmp_path: Path):
     (tmp_path / "other.py").write_text(f'def area(width):\n    return 1\n\nTOKEN = "{SECRET}"\n')
     (tmp_path / ".env").write_text(f"PASSWORD={SECRET}\n")
-    text = f'from other import area\n\nAWS_SECRET_ACCESS_KEY = "{SECRET}"\npassword = "hunter2secret"\n\nx = area('
+    text = f'from other import area\n\nAWS_SECRET_ACCESS_KEY = "{SECRET}"\npassword = "hunter2Zx9"\n\nx = area('
     with serving() as remote, opened(model, remote.url, tmp_path, waitForContext=True) as editor:
         uri = (tmp_path / "main.py").as_uri()
         editor.open(uri, text)
