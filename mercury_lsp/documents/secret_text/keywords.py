@@ -35,13 +35,13 @@ _OTHER_PASS = "".join(
 _GRANTS = ["api", "access", "auth", "admin", "deploy", "bot", "bearer", "fernet", "jwt"]
 _GRANTED = "(?:" + "|".join(rf"(?<={each})|(?<={each}[_-])" for each in _GRANTS) + ")"
 _STRONG = (
-    rf"(?:(?<!etc/)pass(?:words?|wd|wort|[ _-]?phrase|code)|pwd|secret|{_OTHER_PASS}pass(?![a-z])|pw(?![a-z\d])"
-    rf"|{_GRANTED}(?:key|token)(?![a-z])"
+    rf"(?:(?<!etc/)pass(?:words?|wd|wort|[ _-]?phrase|code)|pwd|secret|(?=pass){_OTHER_PASS}pass(?![a-z])|pw(?![a-z\d])"
+    rf"|(?=key|token){_GRANTED}(?:key|token)(?![a-z])"
     r"|(?<![a-z])(?:psk|pin_?code|assword|mnemonic|seed[ _-]?phrase)(?![a-z])|(?<=r[ow])community|(?<=option )key"
     r"|community(?=_string)|authtok(?!\w)|(?<=shared[_-])key|(?<=recovery[ _-])phrase"
     r"|(?<=signing[_-])key|(?<=encryption[_-])key|(?<![a-z])pepper(?![a-z])"
     r"|kennwort|contrase(?:n|\xf1)a|senha|wachtwoord|has\u0142o|l\xf6senord|\u5bc6\u7801"
-    rf"|(?-i:(?<=[a-z0-9])P(?:wd|w|sk)(?![a-z]))|{_OTHER_PASS}(?-i:(?<=[a-z0-9])Pass(?![a-z])))"
+    rf"|(?-i:(?<=[a-z0-9])P(?:wd|w|sk)(?![a-z]))|(?=pass){_OTHER_PASS}(?-i:(?<=[a-z0-9])Pass(?![a-z])))"
 )
 """Words after which almost any value is a secret."""
 
