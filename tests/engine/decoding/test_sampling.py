@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from mercury_engine.api import GenerateRequest, Sampling
-from mercury_engine.decoding.autoregressive.sampling import Sampler, likeliest, log_probability
+from mercury_engine.decoding.autoregressive.sampling import TokenSampler, likeliest, log_probability
 from mercury_engine.decoding.options import AutoregressiveOptions
 
 from tests.support.scripted_network import engine as scripted_engine
@@ -16,7 +16,7 @@ LOGP = np.log(PROBABILITIES)
 
 def drawn(sampling: Sampling, count: int = 4000, hidden=None) -> np.ndarray:
     """How often each token is drawn, as shares."""
-    sampler = Sampler(sampling, [])
+    sampler = TokenSampler(sampling, [])
     counts = Counter(sampler.choose(LOGP, hidden) for _ in range(count))
     return np.array([counts[token] / count for token in range(len(LOGP))])
 
@@ -58,26 +58,26 @@ def test_top_p_may_need_more_tokens_than_are_sorted_first(monkeypatch):
 def test_hidden_tokens_are_never_chosen():
     hidden = np.array([True, False, True, False, False])
     assert np.flatnonzero(drawn(Sampling(1.0, seed=1), 200, hidden)).tolist() == [1, 3, 4]
-    assert Sampler(Sampling(), []).choose(LOGP, hidden) == 1
+    assert TokenSampler(Sampling(), []).choose(LOGP, hidden) == 1
 
 
 def test_a_seed_makes_the_same_choices():
-    first, second = Sampler(Sampling(1.0, seed=7), []), Sampler(Sampling(1.0, seed=7), [])
+    first, second = TokenSampler(Sampling(1.0, seed=7), []), TokenSampler(Sampling(1.0, seed=7), [])
     assert [first.choose(LOGP) for _ in range(20)] == [second.choose(LOGP) for _ in range(20)]
-    assert len({tuple(Sampler(Sampling(1.0), []).choose(LOGP) for _ in range(40)) for _ in range(3)}) > 1
+    assert len({tuple(TokenSampler(Sampling(1.0), []).choose(LOGP) for _ in range(40)) for _ in range(3)}) > 1
 
 
 def test_penalties_count_the_text_and_repetition_the_prompt_too():
-    present = Sampler(Sampling(presence_penalty=0.5), [0])
+    present = TokenSampler(Sampling(presence_penalty=0.5), [0])
     assert present.choose(LOGP) == 0
     present.accept(0)
     assert present.choose(LOGP) == 1
-    frequent = Sampler(Sampling(frequency_penalty=0.2), [])
+    frequent = TokenSampler(Sampling(frequency_penalty=0.2), [])
     frequent.accept(0)
     assert frequent.choose(LOGP) == 0
     frequent.accept(0)
     assert frequent.choose(LOGP) == 1
-    assert Sampler(Sampling(repetition_penalty=1.5), [0]).choose(LOGP) == 1
+    assert TokenSampler(Sampling(repetition_penalty=1.5), [0]).choose(LOGP) == 1
     assert pytest.approx(PROBABILITIES) == np.exp(LOGP), "the model's own array stays as it is"
 
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from mercury_engine.api import Control, GenerateRequest, Generation, TokenLogProbability
 from mercury_engine.decoding.autoregressive.grammar import Grammar, Grammars
 from mercury_engine.decoding.autoregressive.ngram_lookup import LONGEST_MATCH, NgramLookup
-from mercury_engine.decoding.autoregressive.sampling import Sampler, log_probability
+from mercury_engine.decoding.autoregressive.sampling import TokenSampler, log_probability
 from mercury_engine.decoding.autoregressive.streamed_text import StreamedText
 from mercury_engine.decoding.autoregressive.verifier import Verifier
 from mercury_engine.decoding.context_reader import ContextReader
@@ -53,7 +53,9 @@ class Generator:
         room = longest - len(prompt)
         grammar = None if request.schema is None else self._grammars.of(request.schema)
         streamed = StreamedText(self._tokenizer, request.stop, control.on_text)
-        writing = Writing(request, Sampler(request.sampling, prompt), grammar, streamed, self._ends, self._texts)
+        writing = GeneratedText(
+            request, TokenSampler(request.sampling, prompt), grammar, streamed, self._ends, self._texts
+        )
         context = CachedContext([], [], 0)
         with suppress(DeadlineReached):
             yield from self._read(prompt, context)
@@ -79,7 +81,9 @@ class Generator:
             read = yield from self._cache.context([], (), [], AdaptedTokens(PROMPT, before[:end]))
             context.before, context.tokens_read = read.before, context.tokens_read + read.tokens_read
 
-    def _write(self, prompt: list[int], context: CachedContext, writing: "Writing", most: int) -> ForwardSteps[None]:
+    def _write(
+        self, prompt: list[int], context: CachedContext, writing: "GeneratedText", most: int
+    ) -> ForwardSteps[None]:
         """Write up to `most` tokens."""
         lookup = NgramLookup([prompt])
         verifier = Verifier(self._network, context.before, prompt[-1], len(prompt) - 1)
@@ -90,13 +94,13 @@ class Generator:
             verifier.push(writing.accept(draft, read_SV))
 
 
-class Writing:
+class GeneratedText:
     """One text while it is written."""
 
     def __init__(
         self,
         request: GenerateRequest,
-        sampler: Sampler,
+        sampler: TokenSampler,
         grammar: Grammar | None,
         streamed: StreamedText,
         ends: frozenset[int],

@@ -18,7 +18,7 @@ SORTED_FIRST = 1024
 """Tokens sorted before all others; they nearly always hold `top_p`. Sorting a vocabulary takes some 10 ms."""
 
 
-class Sampler:
+class TokenSampler:
     """Chooses the tokens of one text, from left to right."""
 
     def __init__(self, sampling: Sampling, prompt: Iterable[int]) -> None:
