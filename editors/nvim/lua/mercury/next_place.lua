@@ -120,7 +120,7 @@ end
 ---@param place mercury.NextPlace
 local function show(place)
   local bufnr, row = api.nvim_get_current_buf(), api.nvim_win_get_cursor(0)[1] - 1
-  local words = { drawing.where(place.bufnr, place.row), drawing.key() }
+  local words = { drawing.where(place.bufnr, place.row), drawing.key() } --[[@as string[] ]]
   api.nvim_buf_set_extmark(bufnr, namespace, row, 0, { virt_text = { drawing.hint(words) }, virt_text_pos = "eol" })
 end
 
