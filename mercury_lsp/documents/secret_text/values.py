@@ -53,6 +53,8 @@ MIN_SENTENCE_WORDS = 4
 MIN_MNEMONIC_WORDS, MAX_PASSPHRASE_WORDS = 12, 24
 
 _KEYWORD = re.compile(r"pass(?:word|wd|phrase|code)?|pwd|secret|token|credential|api_?key|auth", re.IGNORECASE)
+_DIGIT_INSIDE = re.compile(r"[a-z]{4}(?<!auth)\d[a-z]")
+"""A digit between words that no name has there, as in `hunter2secret`; `oauth2token` is a name."""
 _NAME = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|->|::|-|/|:)[A-Za-z_$][\w$]*)*\(?\)?")
 """An identifier, or several with dots, hyphens or slashes."""
 _PATH = re.compile(r"(?:[.~]{0,2}/|[A-Za-z]:\\|https?:|file:|#|\.[a-z]|\[|\(|@|--?\w|.*/\Z)")
@@ -96,7 +98,7 @@ def _is_password_name(name: str) -> bool:
         return digits > 0 and not _KEYWORD.search(name)
     if _KEYWORD.search(name):
         words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)
-        return len(words) == 1 or len(words) >= MIN_SENTENCE_WORDS or digits > 1
+        return len(words) == 1 or len(words) >= MIN_SENTENCE_WORDS or digits > 1 or bool(_DIGIT_INSIDE.search(name))
     return "_" not in name or not name.isupper()
 
 

@@ -16,6 +16,7 @@ KEY = 'token = "ghp_0123456789abcdefghijABCDEFGHIJ012345"\n'
     ("language", "line"),
     [
         ("python", 'password = "hunter2"'),
+        ("python", 'password = "hunter2secret"'),
         ("python", "AWS = 'AKIAIOSFODNN7EXAMPLE'"),
         ("python", KEY),
         ("python", 'url = "https://user:pa55word@host/path"'),
