@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mercury_kernels.installation import install_command
+
 from mercury_lsp import default_model
 from mercury_lsp.daemon import control, lock
 from mercury_lsp.daemon.address import Address, TcpAddress, UnixAddress, default_address
@@ -90,7 +92,7 @@ def http_listener(address: str, model: str | None) -> "HttpListener":
     try:
         from mercury_lsp.http.listener import HttpAddress, HttpListener
     except ModuleNotFoundError as error:
-        raise UsageError(f'{error.name} is not installed; run pip install "mercury-lsp[http]"') from None
+        raise UsageError(f"{error.name} is not installed: {install_command('http')}") from None
     section: dict[str, str | None] = {"engine": None}  # which may be this very server
     if model is not None:
         section["model"] = default_model.named(model)

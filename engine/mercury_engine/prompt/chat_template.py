@@ -12,6 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from mercury_kernels.installation import install_command
+
 from mercury_engine.api import Chat
 from mercury_engine.errors import ModelCorrupt, RequestError
 from mercury_engine.models import json_files
@@ -73,7 +75,7 @@ class ChatTemplate:
             from jinja2.ext import loopcontrols
             from jinja2.sandbox import ImmutableSandboxedEnvironment
         except ImportError as error:
-            raise RequestError("chat needs jinja2; install it with: pip install 'mercury-lsp[http]'") from error
+            raise RequestError(f"chat needs jinja2: {install_command('http')}") from error
         environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
         environment.filters["tojson"] = lambda value, **options: json.dumps(value, ensure_ascii=False, **options)
         environment.globals["raise_exception"] = _refuse

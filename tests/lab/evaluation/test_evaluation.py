@@ -183,7 +183,7 @@ def test_complete_prints_the_documented_keys(tmp_path, capsys):
     path.write_text("def mean(values):\n    return sum(values) / \n")
     assert cli.main(["complete", f"{path}:2:26", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
-    assert set(answer) == {"text", "confidence", "shown", "steps", "elapsed_ms", "device", "model"}
+    assert set(answer) == {"text", "confidence", "reason", "steps", "elapsed_ms", "device", "model"}
     assert answer["text"].startswith("len(")
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from mercury_kernels.installation import install_command
 
 from mercury_engine.errors import RequestError
 from mercury_engine.models.arrays import MaskArray
@@ -32,9 +33,7 @@ class Grammars:
         try:
             from llguidance import LLMatcher
         except ImportError as error:
-            raise RequestError(
-                "JSON schemas need llguidance; install it with: pip install 'mercury-lsp[http]'"
-            ) from error
+            raise RequestError(f"JSON schemas need llguidance: {install_command('http')}") from error
         try:
             grammar = LLMatcher.grammar_from_json_schema(schema, overrides=COMPACT)
         except ValueError as error:
