@@ -12,9 +12,8 @@ from mercury_engine.models import weights
 from mercury_engine.models.backend import Backend, Device, networks
 from mercury_engine.models.gguf.file import gguf_of
 from mercury_engine.models.network import ModelConfig, Network
-from mercury_engine.prompt.edit_formats.edit_format import EditFormat
-from mercury_engine.prompt.edit_formats.families import format_of
 from mercury_engine.prompt.gap_format import GapMarkers
+from mercury_engine.prompt.sweep_format import format_of
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.utility import Utility
 
@@ -42,7 +41,7 @@ class ModelParts:
     """When a fill is worth showing unasked."""
     markers: GapMarkers | None = None
     """Markers of the gap format in which the model reads; None for blocks without markers."""
-    edit_format: EditFormat | None = None
+    edit_format: str | None = None
     """The format in which the model was trained to rewrite regions; None for the project's own layout."""
     choice: str = ""
     """Why the device was chosen, for people to read."""

@@ -16,7 +16,7 @@ from mercury_engine.downloads.hub import RemoteFile, Repository
 from mercury_engine.downloads.origin import OnBytes
 from mercury_engine.errors import DownloadError, ModelError, ModelNotFound
 from mercury_engine.model_folders import is_path, path_of
-from mercury_engine.prompt.edit_formats.edit_format import TEMPLATE_FILE
+from mercury_engine.prompt.sweep_format import FORMAT_FILE
 
 from mercury_lsp.engine_host import memory
 from mercury_lsp.installed_models import measuring
@@ -157,7 +157,7 @@ class KnownAddition:
             for adapter in self.model.adapters:
                 shutil.copyfile(adapter, made / adapter.name)
             if self.model.edit_format is not None:
-                (made / TEMPLATE_FILE).write_text(json.dumps({"family": self.model.edit_format}) + "\n", "utf-8")
+                (made / FORMAT_FILE).write_text(json.dumps({"family": self.model.edit_format}) + "\n", "utf-8")
         record = _tried(
             made,
             self.model.origin.hub.repository,

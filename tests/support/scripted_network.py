@@ -7,7 +7,6 @@ import numpy as np
 from mercury_engine.engine import Engine
 from mercury_engine.loading import ModelParts
 from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, KeyValueSegment
-from mercury_engine.prompt.edit_formats.edit_format import EditFormat
 from mercury_engine.prompt.tokenizer import Tokenizer
 
 from tests.support import tiny
@@ -77,9 +76,7 @@ class ScriptedNetwork:
         return KeyValueSegment(keys, keys)
 
 
-def engine(
-    folder: Path, markers: Sequence[str] = (), edit_format: EditFormat | None = None
-) -> tuple[Engine, ScriptedNetwork]:
+def engine(folder: Path, markers: Sequence[str] = (), edit_format: str | None = None) -> tuple[Engine, ScriptedNetwork]:
     """An engine around a scripted network with the tokenizer of tiny models; the test sets its script."""
     folder.mkdir(parents=True, exist_ok=True)
     tiny.tokenizer(markers=markers).save(str(folder / "tokenizer.json"))

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.models.gguf.file import gguf_of, opened
-from mercury_engine.prompt import gguf_vocabulary, tokenizer_file
-from mercury_engine.prompt.edit_formats import families
+from mercury_engine.prompt import gguf_vocabulary, sweep_format, tokenizer_file
 from mercury_engine.prompt.gap_format import MARKER_TEXTS, find_markers
 from mercury_engine.text.common_prefix import common_text_prefix
 
@@ -241,7 +240,7 @@ class Tokenizer:
 def _with_special_markers(bpe: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
     """The tokenizer with all markers of gap and edit formats among its special tokens; some leave them out."""
     plain = {token.content for token in bpe.get_added_tokens_decoder().values() if not token.special}
-    markers = MARKER_TEXTS | families.TOKENS
+    markers = MARKER_TEXTS | sweep_format.MARKERS
     if plain.isdisjoint(markers):
         return bpe
     raw = json.loads(bpe.to_str())

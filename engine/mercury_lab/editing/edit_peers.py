@@ -14,8 +14,8 @@ from time import perf_counter
 from mercury_engine.api import EditHunk, RewriteRequest
 from mercury_engine.engine import Engine
 from mercury_engine.loading import load_model
-from mercury_engine.prompt.edit_formats.sweep import SWEEP
 from mercury_engine.prompt.layout import window
+from mercury_engine.prompt.sweep_format import SWEEP
 from mercury_engine.text.lines import lines_of
 
 from mercury_lab.editing.edit_desk import Answer

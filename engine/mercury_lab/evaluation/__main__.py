@@ -15,7 +15,6 @@ SUITE_MODULES = {
     "edits": "editing.edits",
     "commits": "commit_edits.run",
     "commit-list": "commit_edits.build",
-    "edit-formats": "commit_edits.edit_formats",
     "formats": "evaluation.formats",
     "calibration": "evaluation.calibration",
     "lengths": "evaluation.lengths",

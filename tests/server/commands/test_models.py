@@ -20,7 +20,7 @@ from mercury_engine.downloads.origin import FileOrigin, HubFile
 from mercury_engine.errors import DownloadError, ModelError
 from mercury_engine.loading import find_model, load_model
 from mercury_engine.models import adapters
-from mercury_engine.prompt.edit_formats.sweep import SWEEP
+from mercury_engine.prompt.sweep_format import SWEEP
 
 from mercury_lsp import default_model
 from mercury_lsp.cli import main

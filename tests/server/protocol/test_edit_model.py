@@ -32,7 +32,7 @@ def model(folder: Path, edit_format: str | None = None) -> Path:
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models")
     model(folder / "filler")
-    model(folder / "editor", "sweep-server")
+    model(folder / "editor", "sweep")
     return folder
 
 

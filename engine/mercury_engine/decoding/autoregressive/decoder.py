@@ -27,7 +27,6 @@ from mercury_engine.decoding.options import AutoregressiveOptions
 from mercury_engine.decoding.results import fill_of
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.network import Network
-from mercury_engine.prompt.edit_formats.edit_format import EditFormat
 
 
 class SpeculationOnGpu(Protocol):
@@ -54,7 +53,7 @@ class AutoregressiveDecoder:
         contexts: ContextReader,
         rules: GapRules,
         options: AutoregressiveOptions,
-        edit_format: EditFormat | None = None,
+        edit_format: str | None = None,
         on_gpu: SpeculationOnGpu | None = None,
     ) -> None:
         """`on_gpu`: None off a GPU, and where a GPU's kernels do not run the model."""

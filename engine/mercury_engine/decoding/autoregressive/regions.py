@@ -17,10 +17,9 @@ from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.stopping import StoppingCriteria
 from mercury_engine.models.arrays import IdArray
 from mercury_engine.models.batching import ForwardSteps
-from mercury_engine.prompt.edit_formats.edit_format import EditFormat
-from mercury_engine.prompt.edit_formats.rendering import Rendered, answer, render
 from mercury_engine.prompt.edit_layout import edit_blocks
 from mercury_engine.prompt.layout import path_block
+from mercury_engine.prompt.sweep_format import Rendered, answer, render
 from mercury_engine.text.common_prefix import common_prefix
 
 FOLLOWING_LETTERS = 12
@@ -78,24 +77,24 @@ class RegionReader:
         contexts: ContextReader,
         lookups: Lookups,
         stopping: StoppingCriteria,
-        edit_format: EditFormat | None = None,
+        edit_format: str | None = None,
     ) -> None:
         self._contexts, self._lookups, self._tokenizer = contexts, lookups, contexts.tokenizer
         self._stopping, self._format = stopping, edit_format
 
     @property
     def family(self) -> str | None:
-        """The family of the model's edit format, "mercury" for one with an adapter; None if it has neither."""
+        """The model's edit format, "mercury" for one with an adapter; None if it has neither."""
         if self._format is not None:
-            return self._format.family
+            return self._format
         return "mercury" if ADAPTER in self._contexts.cache.network.adapters else None
 
     def read(self, request: RewriteRequest) -> ForwardSteps[ReadRegion | None]:
-        """Read what is new of the prompt; None for a region that may not be sent, see `edit_formats.rendering`."""
+        """Read what is new of the prompt; None for a region that may not be sent, see `sweep_format`."""
         if self._format is None:
             return (yield from self._read_as_gap(request))
-        rendered = render(self._format, request)
-        return None if rendered is None else (yield from self._read_whole(request, self._format, rendered))
+        rendered = render(request)
+        return None if rendered is None else (yield from self._read_whole(rendered))
 
     def text(self, read: ReadRegion, request: RewriteRequest, present: PresentText) -> str | None:
         """The text in place of a changed region; None if it makes no sense, or the tokenizer would alter the region."""
@@ -103,9 +102,7 @@ class RegionReader:
             return None
         written = self._tokenizer.decode(present.written)
         text = written.removesuffix(read.region.follows) if present.has_all else written
-        if self._format is None or read.rendered is None:
-            return text
-        return answer(self._format, read.rendered, text)
+        return text if read.rendered is None else answer(read.rendered, text)
 
     def _read_as_gap(self, request: RewriteRequest) -> ForwardSteps[ReadRegion]:
         markers, encode = self._contexts.markers, self._tokenizer.encode
@@ -140,21 +137,19 @@ class RegionReader:
         )
         return ReadRegion(region, context, (yield from self._lookups.of(context.far, gap)))
 
-    def _read_whole(
-        self, request: RewriteRequest, edit_format: EditFormat, rendered: Rendered
-    ) -> ForwardSteps[ReadRegion]:
+    def _read_whole(self, rendered: Rendered) -> ForwardSteps[ReadRegion]:
         tokenizer, cache = self._tokenizer, self._contexts.cache
         pieces = (
             tokenizer.token(each.text) if each.is_token else tokenizer.block(each.text) for each in rendered.pieces
         )
         ids = tuple(token for piece in pieces for token in piece)
         cached = yield from cache.context([], ids[:-1], [])
-        present = tokenizer.encode(rendered.present + edit_format.end)
+        present = tokenizer.encode(rendered.present)
         special = np.array(sorted(tokenizer.special_ids | {cache.start_id}), np.int64)
         region = Region(
             present,
-            common_prefix(present, tokenizer.encode(rendered.present)),
-            edit_format.end,
+            len(present),
+            "",
             drafted=len(present),
             ends=special,
             late_ends=special,
