@@ -16,7 +16,7 @@ from mercury_engine.serving import resolve
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Snapshot
 
-Feature = Literal["inline", "popup", "edit", "panel", "action"]
+Feature = Literal["inline", "popup", "edit", "action"]
 """An editor feature; each shows only its own newest answer."""
 
 

@@ -8,7 +8,7 @@ from lsprotocol import types
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.server.convert import ACCEPTED_COMMAND
 from mercury_lsp.server.requests import did_change_diagnostics, did_change_highlights, explain, next_place, status
-from mercury_lsp.server.requests.copilot import account, get_completions, inline_edit, notices, panel
+from mercury_lsp.server.requests.copilot import account, get_completions, inline_edit, notices
 from mercury_lsp.server.requests.did_change import did_change
 from mercury_lsp.server.requests.did_change_configuration import did_change_configuration
 from mercury_lsp.server.requests.did_change_watched_files import did_change_watched_files
@@ -43,14 +43,12 @@ BEYOND_LSP: dict[str, Callable[..., Any]] = {
     did_change_diagnostics.DID_CHANGE_DIAGNOSTICS_METHOD: did_change_diagnostics.did_change_diagnostics,
     did_change_highlights.DID_CHANGE_HIGHLIGHTS_METHOD: did_change_highlights.did_change_highlights,
     "textDocument/copilotInlineEdit": inline_edit.inline_edit,
-    "textDocument/copilotPanelCompletion": panel.panel_completion,
     "textDocument/didFocus": notices.did_focus,
     "textDocument/didShowCompletion": notices.did_show,
     "textDocument/didShowInlineEdit": notices.did_show,
     "textDocument/didPartiallyAcceptCompletion": notices.did_partially_accept,
     "getCompletions": get_completions.get_completions,
     "getCompletionsCycling": get_completions.get_completions_cycling,
-    "getPanelCompletions": panel.get_panel_completions,
     "notifyShown": notices.notify_shown,
     "notifyAccepted": notices.notify_accepted,
     "notifyRejected": notices.notify_rejected,

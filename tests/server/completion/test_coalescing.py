@@ -14,7 +14,7 @@ from mercury_lsp.documents.document import Document
 from tests.support.completer_desk import CompleterDesk
 from tests.support.fake_engine import FakeEngine, begun
 
-EVERY_FEATURE: list[Feature] = ["inline", "popup", "edit", "panel", "action"]
+EVERY_FEATURE: list[Feature] = ["inline", "popup", "edit", "action"]
 
 
 @pytest.fixture
@@ -109,15 +109,15 @@ async def test_an_unsure_invoked_answer_is_not_shown_for_an_automatic_request(ed
     assert await answers(editor, invoked, automatic) == [["suggested"], []]
 
 
-async def test_a_request_invoked_for_another_window_survives_typing(editor: CompleterDesk):
-    panel, ghost = (
-        await start_request(editor, "panel", invoked=True),
+async def test_a_request_invoked_for_another_feature_survives_typing(editor: CompleterDesk):
+    action, ghost = (
+        await start_request(editor, "action", invoked=True),
         await start_request(editor, "inline", invoked=True),
     )
     editor.replace(0, 1, "y")
     newer = await start_request(editor, "inline")
     assert await is_cancelled(ghost)
-    assert await answers(editor, panel, newer) == [["suggested"], ["suggested"]]
+    assert await answers(editor, action, newer) == [["suggested"], ["suggested"]]
 
 
 async def test_an_invoked_request_supersedes_the_automatic_one_of_its_feature(editor: CompleterDesk):
@@ -129,7 +129,7 @@ async def test_an_invoked_request_supersedes_the_automatic_one_of_its_feature(ed
 
 
 async def test_closing_a_document_cancels_all_its_requests(editor: CompleterDesk):
-    asked = [await start_request(editor, "inline"), await start_request(editor, "panel", invoked=True)]
+    asked = [await start_request(editor, "inline"), await start_request(editor, "action", invoked=True)]
     editor.completer.forget("file:///sample.py")
     assert all([await is_cancelled(each) for each in asked])
 

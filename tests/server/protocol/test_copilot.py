@@ -220,15 +220,6 @@ def test_ghost_text_and_a_next_edit_asked_at_one_cursor_are_both_answered(editor
     assert found["command"] == item["command"]
 
 
-def test_automatic_requests_do_not_cancel_a_panel(editor: Editor):
-    uri = editor.opened(script(ms=300, text="value") + "x = ")
-    panel = editor.ask("getPanelCompletions", {"doc": doc(uri, 1, 4), "panelId": "p2"})
-    editor.change(uri, 2, {"range": span((0, 0), (1, 0)), "text": ""})
-    ghost = editor.inline(uri, 0, 4)
-    assert editor.result(panel) == {"solutionCountTarget": 1}
-    assert len(editor.result(ghost)["items"]) == 1
-
-
 def test_a_cancelled_edit_request_is_answered_as_cancelled(editor: Editor):
     uri = editor.opened(script(ms=60_000) + "x = ")
     asked = editor.ask(EDIT, place(uri, 1, 4))
@@ -287,29 +278,6 @@ def test_cycling_returns_every_suggestion(editor: Editor):
     assert len({each["uuid"] for each in found}) == 2
 
 
-# Panels
-
-
-def test_a_panel_gets_items_at_once_or_one_by_one(editor: Editor):
-    uri = editor.opened(script(text="a = 1\n    b = 2") + "def f():\n    ")
-    method = "textDocument/copilotPanelCompletion"
-    at_once = editor.request(method, place(uri, 2, 4))["items"]
-    assert len(at_once) == 2
-    assert editor.request(method, place(uri, 2, 4) | {"partialResultToken": "part"}) == {"items": []}
-    streamed = [progress["value"]["items"] for progress in editor.received("$/progress") if progress["token"] == "part"]
-    assert [[each["insertText"] for each in items] for items in streamed] == [[item["insertText"]] for item in at_once]
-
-
-def test_the_older_panel_gets_solutions_and_their_number(editor: Editor):
-    uri = editor.opened(script(text="value") + "  x = ")
-    answer = editor.request("getPanelCompletions", {"doc": doc(uri, 1, 6), "panelId": "p1", "_": True})
-    [solution] = editor.received("PanelSolution")
-    assert answer == {"solutionCountTarget": 1}
-    assert (solution["panelId"], solution["completionText"]) == ("p1", "value")
-    assert solution["range"] == span((1, 6), (1, 6)) and 0 <= solution["score"] <= 1
-    assert editor.received("PanelSolutionsDone") == [{"panelId": "p1", "status": "OK"}]
-
-
 # Messages of the wrong shape
 
 
@@ -320,10 +288,8 @@ def test_the_older_panel_gets_solutions_and_their_number(editor: Editor):
         (EDIT, {"textDocument": {"uri": "x", "version": "1"}, "position": {"line": 0, "character": 0}}),
         ("getCompletions", {}),
         ("getCompletions", {"doc": []}),
-        ("getPanelCompletions", {"doc": doc("x", 0, 0)}),
         ("notifyShown", {"uuid": None}),
         ("notifyRejected", {"uuids": 3}),
-        ("textDocument/copilotPanelCompletion", {"textDocument": {"uri": "x"}}),
         ("mercury/status", {"textDocument": 3}),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

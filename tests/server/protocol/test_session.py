@@ -145,10 +145,9 @@ def test_however_it_is_asked_for_an_item_has_a_one_line_range_and_no_answer_has_
         editor.change(uri, 2, {"range": span((2, 4), (2, 4)), "text": "a ="})
         items += editor.items(uri, 2, 7)
         here = place(uri, 2, 7)
-        items += editor.request("textDocument/copilotPanelCompletion", here)["items"]
         edits = editor.request("textDocument/copilotInlineEdit", here)["edits"]
         older = editor.request("getCompletions", {"doc": {"uri": uri, "position": here["position"]}})["completions"]
-        assert (len(items), len(edits), len(older)) == (6, 1, 1)
+        assert (len(items), len(edits), len(older)) == (5, 1, 1)
         assert all(each["range"]["start"]["line"] == each["range"]["end"]["line"] == 2 for each in items + older)
         assert "null" not in json.dumps([items, edits, older])
 
