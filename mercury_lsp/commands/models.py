@@ -25,7 +25,7 @@ from mercury_lsp.settings import BUNDLED, SAME
 LEGEND = (
     "+: installed; *: in use where an editor's settings name no model; e: the same for next edits; memory: of a server "
     "that has loaded it; pass, answer: milliseconds of a forward pass and of a suggestion on this machine, measured on "
-    "that day in a minute in which no editor asked for anything, or now by --measure; busy: while other programs ran; "
+    "that day; busy: while other programs ran, see --measure; "
     "~: estimated"
 )
 

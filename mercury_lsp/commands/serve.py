@@ -141,7 +141,6 @@ def serve(
     from functools import partial
 
     from mercury_lsp.daemon.server import Daemon
-    from mercury_lsp.engine_host.idle_measurement import IdleMeasurement
     from mercury_lsp.engine_host.worker import load_engine
     from mercury_lsp.server.logs import RedactingFormatter
 
@@ -157,8 +156,6 @@ def serve(
     async def main() -> None:
         has_address = partial(lock.is_current, taken, control.lock_path(address))
         daemon = Daemon(address, load or load_engine, idle_seconds, has_address)
-        if load is None:
-            IdleMeasurement(daemon.engines).postpone()
         async with http.serving(daemon.engines) if http is not None else nullcontext():
             await daemon.run(listening, key)
 

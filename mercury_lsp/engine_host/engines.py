@@ -1,7 +1,7 @@
 """The engines of a process; connections whose settings name the same engine share it."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, wait
 from typing import Any
 
@@ -31,8 +31,6 @@ class Engines:
         self._load = load
         self._workers: dict[EngineKey, Worker] = {}
         self._users: dict[EngineKey, set[Lease]] = {}
-        self.on_request: Callable[[], None] = lambda: None
-        """Called at every request, and when an engine is about to be loaded."""
 
     def lease(self) -> "Lease":
         """A lease for a new connection; it has no engine until it loads one."""
@@ -50,7 +48,6 @@ class Engines:
         Unused engines are kept for the next connection, until another engine needs their memory. `beside`: see
         `Lease.load`.
         """
-        self.on_request()
         self.leave(lease)
         key = settings.engine_key
         if key not in self._workers:
@@ -115,7 +112,6 @@ class Lease:
 
     def ask(self, request: Request, control: Control, on_outcome: OnOutcome, ahead: bool = False) -> None:
         """Have the engine answer, once it is loaded; see `Worker.ask`."""
-        self._engines.on_request()
         if self._worker is None:
             self._early = [asked for asked in self._early if not asked[1].cancel.is_set()]
             self._early.append((request, control, on_outcome, ahead))

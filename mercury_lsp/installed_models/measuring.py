@@ -1,31 +1,27 @@
 """Measures a model on this machine, in a process of its own: `python -m mercury_lsp.installed_models.measuring FOLDER`.
 
-A process of its own has only this model's memory, and a model that is too large ends it and nothing else. With
-`--missing` instead of a folder it keeps the measurement of one model that has none from an idle machine.
+A process of its own has only this model's memory, and a model that is too large ends it and nothing else.
 """
 
 import json
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 from statistics import median
 
 from mercury_engine.api import Fill, FillRequest, InferenceEngine
 from mercury_engine.errors import MercuryError, ModelError
-from mercury_engine.models.weights import weight_bytes
 
 from mercury_lsp.engine_host import memory
 from mercury_lsp.engine_host.blocking import filled
-from mercury_lsp.engine_host.idle_measurement import is_busy
 from mercury_lsp.engine_host.worker import load_engine
-from mercury_lsp.installed_models import listing
-from mercury_lsp.installed_models.record import Measurement, ModelRecord
-from mercury_lsp.installed_models.store import Store
-from mercury_lsp.settings import BUNDLED, Settings
+from mercury_lsp.installed_models.record import Measurement
+from mercury_lsp.settings import Settings
 
 TOO_LARGE = "close other programs, or choose a smaller model: mercury-lsp models list"
 """What to do if a model does not fit into memory."""
@@ -35,6 +31,9 @@ PLACES = 5
 
 KEYS = 6
 """Keys typed at each place."""
+
+BUSY_SHARE = 0.5
+"""Running programs per processor, in the minute before, from which on the machine counts as busy."""
 
 REST = ("\n\n\ndef main():\n    return 0\n",)
 """Code after the cursor."""
@@ -67,6 +66,14 @@ def measure(engine: InferenceEngine) -> Measurement:
     return Measurement(pass_ms, answer_ms, memory.resident_mb(), date.today().isoformat(), was_busy)
 
 
+def is_busy() -> bool:
+    """Whether other programs use the processors; False where the system does not say."""
+    try:
+        return os.getloadavg()[0] > BUSY_SHARE * (os.cpu_count() or 1)
+    except (AttributeError, OSError):  # Windows has no such figure
+        return False
+
+
 def _typed(engine: InferenceEngine, text: str, place: int) -> Sequence[Fill]:
     """The fill after each key, as an editor asks for it; the first one, which reads the text before, is left out."""
     ends = range(place, place + KEYS + 1)
@@ -74,30 +81,8 @@ def _typed(engine: InferenceEngine, text: str, place: int) -> Sequence[Fill]:
     return [filled(engine, request) for request in requests][1:]
 
 
-def measure_one_missing(store: Store) -> bool:
-    """Measure the first model that fits into memory and has no measurement from an idle machine; whether there was one.
-
-    Raises MercuryError and OSError.
-    """
-    for name in (BUNDLED, *store.names()):
-        folder, known = listing.folder_of(store, name), store.record(name)
-        if known is None and name == BUNDLED:
-            known = ModelRecord(str(folder))
-        if known is None or (known.measured is not None and not known.measured.was_busy):
-            continue  # without a record it is a folder that we did not add
-        if memory.shortage(None, memory.needed_mb(weight_bytes(folder))) is None:
-            found = measure(load_engine(Settings(model=str(folder))))
-            with store.changing():
-                if name == BUNDLED or name in store.names():
-                    store.write_record(name, replace(known, measured=found))
-            return True
-    return False
-
-
 def main(argv: Sequence[str]) -> int:
     """Print the measurement as JSON; 2 if the model does not run, with the reason as the last line of stderr."""
-    if argv == ["--missing"]:
-        return 0 if measure_one_missing(Store()) else 1
     try:
         found = measure(load_engine(Settings(model=argv[0] if argv else None)))
     except MercuryError as error:

@@ -6,11 +6,8 @@ from pathlib import Path
 import pytest
 from mercury_engine.errors import ModelError
 
-from mercury_lsp.engine_host import memory
 from mercury_lsp.installed_models import measuring
 from mercury_lsp.installed_models.measuring import KEYS, PLACES
-from mercury_lsp.installed_models.record import Measurement, ModelRecord
-from mercury_lsp.installed_models.store import Store
 from tests.support.fake_engine import FakeEngine
 
 
@@ -45,34 +42,8 @@ def test_a_folder_that_is_no_model_is_reported_by_the_process_that_tries_it(tmp_
         measuring.measured(tmp_path)
 
 
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
-    """An empty store on a machine where every model runs and fits; nothing is chosen."""
-    monkeypatch.setattr(measuring, "load_engine", lambda settings: FakeEngine())
-    monkeypatch.setattr(memory, "shortage", lambda limit_mb, more_mb: None)
-    monkeypatch.setattr(measuring, "is_busy", lambda: False)
-    return Store(tmp_path / "models")
-
-
-def test_the_bundled_model_is_measured_first_and_then_what_was_measured_while_busy(store: Store):
-    busy, idle, unknown = (store.folder / name for name in ("busy", "idle", "unknown"))
-    for folder in (busy, idle, unknown):
-        folder.mkdir(parents=True)
-    store.write_record("busy", ModelRecord("busy", measured=Measurement(9.0, 9.0, 9.0, was_busy=True)))
-    store.write_record("idle", ModelRecord("idle", measured=Measurement(9.0, 9.0, 9.0)))
-
-    def measured() -> dict[str, float]:
-        known = {name: store.record(name) for name in ("bundled", "busy", "idle", "unknown")}
-        return {name: each.measured.answer_ms for name, each in known.items() if each and each.measured}
-
-    assert measuring.measure_one_missing(store) and measured() == {"bundled": 2.0, "busy": 9.0, "idle": 9.0}
-    assert measuring.measure_one_missing(store) and measured() == {"bundled": 2.0, "busy": 2.0, "idle": 9.0}
-    assert not measuring.measure_one_missing(store)
-    kept = store.record("bundled")
-    assert kept is not None and kept.measured is not None and kept.measured.day is not None
-
-
-def test_a_model_that_does_not_fit_is_not_measured(store: Store, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(memory, "shortage", lambda limit_mb, more_mb: "no memory is left")
-    assert not measuring.measure_one_missing(store)
-    assert store.record("bundled") is None
+@pytest.mark.parametrize(("running", "busy"), [(0.0, False), (1.9, False), (2.1, True), (9.0, True)])
+def test_a_machine_counts_as_busy_from_half_a_program_per_processor_on(monkeypatch, running: float, busy: bool):
+    monkeypatch.setattr(measuring.os, "getloadavg", lambda: (running, 0.0, 0.0))
+    monkeypatch.setattr(measuring.os, "cpu_count", lambda: 4)
+    assert measuring.is_busy() is busy
