@@ -1,7 +1,8 @@
-"""Short passes of the reader on a GPU as CUDA graphs: its kernels take longer to launch one by one than to run.
+"""Passes of the reader on a GPU as CUDA graphs: its kernels take longer to launch one by one than to run.
 
 A graph has fixed shapes, so the context lies in one buffer at fixed addresses, its end hidden, and the rows are padded.
-On other devices the same code runs without graphs, for tests.
+There are graphs for short passes after a context, and for blocks of a context: several side by side after the start
+token, none of which sees another. On other devices the same code runs without graphs, for tests.
 
 Dimensions as in `network.py`.
 """
@@ -14,17 +15,23 @@ import torch
 from mercury_kernels.capture import Captures
 from torch import Tensor
 
+from mercury_engine.models.arrays import IdArray
 from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, Packing
 
 ROW_BUCKETS = (1, 2, 4, 8, 16)
-"""Rows of a pass: the unread end of a near prefix, accepted tokens and drafts."""
+"""Rows of a short pass: the unread end of a near prefix, accepted tokens and drafts."""
 
 PAST_BUCKETS = (512, 1024, 2048, 4096)
 """Tokens of context in front of them."""
 
+BLOCK_ROW_BUCKETS = (128, 512)
+"""Tokens of the blocks of a pass; the cache reads at most as many at once, unless a single block is longer."""
+
+SHAPES = (*((rows, tokens) for rows in ROW_BUCKETS for tokens in PAST_BUCKETS), *((n, 1) for n in BLOCK_ROW_BUCKETS))
+"""Rows and tokens of context of all graphs."""
+
 Shape = tuple[int, int]
-"""Rows and tokens of context of a graph."""
 
 
 class Past:
@@ -59,14 +66,15 @@ class Past:
 
 
 class GraphedReader:
-    """Reads a few tokens after a context, one request at a time."""
+    """Reads passes of these shapes, one request at a time."""
 
     def __init__(self, decoder: TorchDecoder) -> None:
         self._decoder = decoder
-        self._past = Past(decoder, PAST_BUCKETS[-1])
-        self._captures = Captures(decoder.device, len(ROW_BUCKETS) * len(PAST_BUCKETS))
-        self._inputs = torch.zeros(2 + ROW_BUCKETS[-1], dtype=torch.long, device=decoder.device)
-        """The first position, the tokens of context, and the ids of the rows."""
+        self._past, self._start = Past(decoder, PAST_BUCKETS[-1]), Past(decoder, 1)
+        self._captures = Captures(decoder.device, len(SHAPES))
+        self._seen = torch.zeros(1, dtype=torch.long, device=decoder.device)
+        self._inputs = torch.zeros(3, BLOCK_ROW_BUCKETS[-1], dtype=torch.long, device=decoder.device)
+        """Of every row its token, its block and its position."""
         self._outputs: dict[Shape, tuple[Tensor, KeyValueBlock]] = {}
 
     @property
@@ -76,38 +84,41 @@ class GraphedReader:
 
     def prepare(self) -> None:
         """Capture a graph of every shape, so that no request has to wait for it."""
-        for rows in ROW_BUCKETS:
-            for tokens in PAST_BUCKETS:
-                self._prepare((rows, tokens))
+        for shape in SHAPES:
+            self._captures.prepare(shape, partial(self._run, shape))
 
     def read(self, forward: ForwardRequest) -> tuple[Tensor, KeyValueBlock] | None:
         """Hidden states [T,C] and the block of the rows; None for a pass of another kind or beyond the buckets."""
         rows, seen = forward.rows, sum(segment.keys.shape[3] for segment in forward.past)
-        if forward.packing is not None or any(segment.bias is not None for segment in forward.past):
+        is_block = forward.packing is not None
+        fitting = [each for each in SHAPES if each[0] >= rows and each[1] >= seen and (each[1] == 1) == is_block]
+        if not fitting or not seen or any(segment.bias is not None for segment in forward.past):
             return None
-        if not 0 < seen <= PAST_BUCKETS[-1] or rows > ROW_BUCKETS[-1]:
+        if is_block and forward.start != 1:
             return None
-        shape = _covering(ROW_BUCKETS, rows), _covering(PAST_BUCKETS, seen)
-        self._prepare(shape)
-        self._past.hold(forward.past)
-        self._inputs[: 2 + rows].copy_(torch.from_numpy(np.array([forward.start, seen, *forward.ids_T])))
+        shape = fitting[0]
+        self._captures.prepare(shape, partial(self._run, shape))
+        (self._start if is_block else self._past).hold(forward.past)
+        self._seen.fill_(seen)
+        self._inputs[:, : shape[0]].copy_(torch.from_numpy(_rows(forward, shape[0])))
         self._captures.run(shape)
         hidden, block = self._outputs[shape]
         kept = (each[:, :, :, :rows].clone() for each in (block.keys, block.values))
         return hidden[0, :rows].clone(), KeyValueBlock(*kept)
 
-    def _prepare(self, shape: Shape) -> None:
-        self._captures.prepare(shape, partial(self._run, shape))
-
     def _run(self, shape: Shape) -> None:
         """The captured work: from the inputs and the buffer to the outputs, all at fixed addresses."""
         rows, tokens = shape
-        start, seen, ids = self._inputs[:1], self._inputs[1:2], self._inputs[2 : 2 + rows]
-        place = (start + torch.arange(rows, device=ids.device))[None]
-        packing = Packing(torch.zeros_like(place), place, place)
-        past = [self._past.first(tokens, seen)]
-        self._outputs[shape] = self._decoder.read(ids[None], past, packing=packing)
+        ids, block, place = self._inputs[:, None, :rows]
+        past = (self._start if tokens == 1 else self._past).first(tokens, self._seen)
+        self._outputs[shape] = self._decoder.read(ids, [past], packing=Packing(block, place, place))
 
 
-def _covering(buckets: Sequence[int], count: int) -> int:
-    return next(bucket for bucket in buckets if bucket >= count)
+def _rows(forward: ForwardRequest, padded: int) -> IdArray:
+    """Token, block and position of every row [3,padded]; each row of the padding is a block of its own."""
+    packing, rows = forward.packing, forward.rows
+    given = np.zeros((3, padded), np.int64)
+    given[1] = -1 - np.arange(padded)
+    block, place = (0, np.arange(rows)) if packing is None else (packing.canvas[0], packing.place[0])
+    given[0, :rows], given[1, :rows], given[2, :rows] = forward.ids_T, block, place + forward.start
+    return given

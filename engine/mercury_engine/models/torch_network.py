@@ -15,7 +15,6 @@ from torch import Tensor
 from mercury_engine.models import decoder_weights
 from mercury_engine.models.arrays import IdArray
 from mercury_engine.models.decoder import TorchDecoder
-from mercury_engine.models.graphed_blocks import GraphedBlocks
 from mercury_engine.models.graphed_reader import GraphedReader
 from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, KeyValueSegment, Packing
 from mercury_engine.models.paged_reader import PagedReader
@@ -33,15 +32,15 @@ class TorchNetwork:
     adapters: Collection[str] = ()
     """None are loaded: the requests run without."""
 
-    def __init__(self, decoder: TorchDecoder, graphed: Sequence[GraphedReader | GraphedBlocks] = ()) -> None:
-        """`graphed` read passes of fixed shapes; the first that can reads a pass."""
+    def __init__(self, decoder: TorchDecoder, graphed: GraphedReader | None = None) -> None:
+        """`graphed` reads the passes that it can."""
         self.decoder, self.config, self.device = decoder, decoder.config, str(decoder.device)
         self._graphed = graphed
 
     def prepare(self) -> None:
         """Capture the graphs, if there are to be any."""
-        for each in self._graphed:
-            each.prepare()
+        if self._graphed is not None:
+            self._graphed.prepare()
 
     def rest(self) -> None:
         """See `Network.rest`."""
@@ -60,9 +59,8 @@ class TorchNetwork:
         return self._read(forward)
 
     def _read(self, forward: ForwardRequest) -> tuple[Tensor, KeyValueBlock]:
-        for each in self._graphed if forward.block == 1 else ():
-            if (found := each.read(forward)) is not None:
-                return found
+        if self._graphed is not None and forward.block == 1 and (found := self._graphed.read(forward)) is not None:
+            return found
         packing = self._moved(forward.packing)
         ids = self._tensor(forward.ids_T)[None]
         hidden, block = self.decoder.read(ids, forward.past, forward.start, packing, block=forward.block)
@@ -147,7 +145,7 @@ def load(
     if device == "cpu":
         torch.set_num_threads(threads)
     decoder = decoder_weights.load(folder, dtype or element_type(torch_device), torch_device)
-    reader = TorchNetwork(decoder, (GraphedReader(decoder), GraphedBlocks(decoder)) if device == "cuda" else ())
+    reader = TorchNetwork(decoder, GraphedReader(decoder) if device == "cuda" else None)
     with torch.no_grad():
         reader.prepare()
     if not decoder.config.adapter_rank:

@@ -6,7 +6,7 @@ import torch
 from mercury_engine.kv_cache.cache import PACKED_TOKENS, BlockCache
 from mercury_engine.models import batching
 from mercury_engine.models.decoder import TorchDecoder
-from mercury_engine.models.graphed_blocks import ROW_BUCKETS, GraphedBlocks
+from mercury_engine.models.graphed_reader import BLOCK_ROW_BUCKETS, SHAPES, GraphedReader
 from mercury_engine.models.network import ForwardRequest, Packing
 from mercury_engine.models.torch_network import TorchNetwork
 
@@ -21,7 +21,7 @@ def made():
 @pytest.fixture
 def gpu(made):
     """A network that says that it runs on a GPU."""
-    network = TorchNetwork(made, [GraphedBlocks(made)])
+    network = TorchNetwork(made, GraphedReader(made))
     network.device = "cuda"
     return network
 
@@ -45,13 +45,13 @@ def test_blocks_are_read_as_they_are_read_alone(made, gpu):
 
 def test_a_context_takes_a_launch_for_every_512_tokens_and_no_plain_pass(gpu, monkeypatch):
     cache, runs = BlockCache(gpu, 0), []  # the start token has been read
-    original = gpu._graphed[0]._captures.run
-    monkeypatch.setattr(gpu._graphed[0]._captures, "run", lambda rows: (runs.append(rows), original(rows))[1])
+    original = gpu._graphed._captures.run
+    monkeypatch.setattr(gpu._graphed._captures, "run", lambda shape: (runs.append(shape[0]), original(shape))[1])
     inside = TorchDecoder.read
 
-    def read_by_graph(self, ids, *given):
-        assert ids.shape[1] in ROW_BUCKETS, "a plain pass"
-        return inside(self, ids, *given)
+    def read_by_graph(self, ids, *given, **more):
+        assert ids.shape[1] in BLOCK_ROW_BUCKETS, "a plain pass"
+        return inside(self, ids, *given, **more)
 
     monkeypatch.setattr(TorchDecoder, "read", read_by_graph)
     batching.finished(cache.context(FAR, (), []), gpu)
@@ -60,27 +60,26 @@ def test_a_context_takes_a_launch_for_every_512_tokens_and_no_plain_pass(gpu, mo
     runs.clear()
     batching.finished(cache.context([*FAR, tuple(range(60, 90))], (), []), gpu)
     assert runs == [128]
-    assert ROW_BUCKETS[-1] == PACKED_TOKENS
+    assert BLOCK_ROW_BUCKETS[-1] == PACKED_TOKENS
 
 
 def test_after_loading_no_request_waits_for_a_capture(gpu):
     gpu.prepare()
-    captures = gpu._graphed[0]._captures
-    assert captures.captured == len(captures) == len(ROW_BUCKETS)
+    captures = gpu._graphed._captures
+    assert captures.captured == len(captures) == len(SHAPES)
     read(gpu, FAR)
-    assert captures.captured == len(ROW_BUCKETS)
+    assert captures.captured == len(SHAPES)
 
 
 @torch.no_grad()
 def test_passes_of_other_kinds_are_left_to_the_plain_network(made):
-    graphed, network = GraphedBlocks(made), TorchNetwork(made)
+    graphed, network = GraphedReader(made), TorchNetwork(made)
     ids, place = np.arange(1, 5), np.arange(4)[None]
     packing = Packing(0 * place, place, place)
     [(_, block)] = network.read_together([ForwardRequest(np.array([0]))])
     start = network.rotated(block, 0)
     assert graphed.read(ForwardRequest(ids, [start], 1, packing)) is not None
-    assert graphed.read(ForwardRequest(ids, [start], 1)) is None
     assert graphed.read(ForwardRequest(ids, [start], 2, packing)) is None
     assert graphed.read(ForwardRequest(ids, [start, start], 1, packing)) is None
-    long, many = np.arange(ROW_BUCKETS[-1] + 1), np.arange(ROW_BUCKETS[-1] + 1)[None]
+    long, many = np.arange(BLOCK_ROW_BUCKETS[-1] + 1), np.arange(BLOCK_ROW_BUCKETS[-1] + 1)[None]
     assert graphed.read(ForwardRequest(long, [start], 1, Packing(0 * many, many, many))) is None

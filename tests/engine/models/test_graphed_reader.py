@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from mercury_engine.models.graphed_reader import PAST_BUCKETS, ROW_BUCKETS, GraphedReader
+from mercury_engine.models.graphed_reader import PAST_BUCKETS, ROW_BUCKETS, SHAPES, GraphedReader
 from mercury_engine.models.network import ForwardRequest, Packing
 from mercury_engine.models.torch_network import TorchNetwork
 
@@ -73,7 +73,7 @@ def test_passes_of_other_kinds_are_left_to_the_plain_network(plain, graphed):
 def test_after_loading_no_request_waits_for_a_capture(plain, graphed, monkeypatch):
     graphed.prepare()
     captured = graphed._captures.captured
-    assert captured == len(ROW_BUCKETS) * len(PAST_BUCKETS) == len(graphed._captures)
+    assert captured == len(SHAPES) == len(graphed._captures)
     graphed.read(ForwardRequest(np.arange(1, 6), [segment(plain, 600, 0)], 600))
     assert graphed._captures.captured == captured
 
@@ -83,7 +83,7 @@ def test_an_engine_fills_the_same_with_graphs_of_short_passes(tmp_path, monkeypa
     folder = tiny.folder(tmp_path / "model", rank=0, markers=markers)
     plain, graphed = tiny.load(folder), tiny.load(folder)
     assert isinstance(graphed.reader, TorchNetwork)
-    graphed.reader._graphed = (GraphedReader(graphed.reader.decoder),)
+    graphed.reader._graphed = GraphedReader(graphed.reader.decoder)
     read, used = GraphedReader.read, []
     monkeypatch.setattr(GraphedReader, "read", lambda self, forward: used.append(read(self, forward)) or used[-1])
     text, builder = tiny.SAMPLE * 3, ContextBuilder()
