@@ -16,8 +16,9 @@ from mercury_engine.serving import resolve
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Snapshot
 
-Feature = Literal["inline", "popup", "edit", "action"]
-"""An editor feature; each shows only its own newest answer."""
+Feature = Literal["inline", "popup", "edit", "action", "region"]
+"""An editor feature; each shows only its own newest answer. `region` is the rewrite at hand that ghost text and next
+edits share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +50,14 @@ class SuggestionRequest:
     def is_answered_by(self, other: "SuggestionRequest") -> bool:
         """Whether the answer to another request also answers this one."""
         is_same_cursor = self._has_same_text(other) and self.offset == other.offset
-        if self.is_next_edit != other.is_next_edit or self.is_watched:
+        is_same_sort = self._is_region == other._is_region and self.is_next_edit == other.is_next_edit
+        if not is_same_sort or self.is_watched:
             return False
         return is_same_cursor and (other.invoked or not self.invoked)
+
+    @property
+    def _is_region(self) -> bool:
+        return self.feature == "region"
 
     def _has_same_text(self, other: "SuggestionRequest") -> bool:
         # Versions are not compared: some clients send one twice, and an edit may change nothing.

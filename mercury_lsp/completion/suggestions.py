@@ -115,6 +115,25 @@ class Suggestion:
         unsure_from = None if self.unsure_from is None else self.unsure_from + len(before)
         return replace(self, text=before + self.text, start=start, unsure_from=unsure_from)
 
+    def as_ghost_text(self, snapshot: Snapshot, cursor: int) -> "Suggestion | None":
+        """An edit that only inserts text at the cursor of its document, at the cursor; None if it does anything else.
+
+        Lines inserted below the cursor's line, with the cursor at its end, count, too.
+        """
+        start, end = snapshot.offset_at(*self.start), snapshot.offset_at(*self.end)
+        text, line_end = self.text, snapshot.source.line_bounds(cursor)[1]
+        is_at_end = not snapshot.slice(cursor, line_end).strip()
+        if cursor == line_end < start == snapshot.source.offset_at(snapshot.source.line_of(cursor) + 1, 0):
+            start, text = cursor, snapshot.slice(cursor, start) + text
+        before, after = snapshot.slice(start, cursor), snapshot.slice(cursor, max(cursor, end))
+        inserted = text[len(before) : len(text) - len(after)]
+        if self.elsewhere is not None or not start <= cursor <= end or before + inserted + after != text:
+            return None
+        if not inserted.strip() or ("\n" in inserted and not is_at_end):
+            return None
+        at = snapshot.position_at(cursor)
+        return replace(self, text=inserted, start=at, end=at)
+
     def first_line(self) -> "Suggestion | None":
         """A shorter alternative that ends with the first line that is not blank; None if there are no more lines."""
         found = _TO_FIRST_LINE_END.match(self.text)

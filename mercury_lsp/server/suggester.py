@@ -19,6 +19,7 @@ from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.next_place import broken_places, next_place, place_by_key
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.suggestions import Suggestion
+from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.server.editor import Editor
 from mercury_lsp.server.session import Session, is_secret_document
@@ -32,6 +33,8 @@ class Suggester:
 
     def __init__(self, session: Session, editor: Editor, status: StatusBoard):
         self._session, self._editor, self._status = session, editor, status
+        self._claim: tuple[ChunkedText, int, Feature] | None = None
+        """Text and cursor where ghost text or an edit shows what is only inserted there, and which one does."""
 
     async def suggest(
         self, uri: str, at: types.Position, feature: Feature, automatic: bool, on_step: OnStep | None = None
@@ -50,7 +53,10 @@ class Suggester:
         if automatic and (begun := self._begun_again(snapshot, context.offset)) is not None:
             observer.answered(request, [begun])
             return [begun], snapshot
+        is_ghost = automatic and feature == "inline" and self._claims(feature, snapshot, context.offset)
         found = await self._answer(self._session.completer.complete(context, snapshot, automatic, on_step, feature))
+        if is_ghost and found == []:
+            found = await self._insertion(snapshot, context.offset)
         if found is None:
             return [], snapshot
         if not automatic:
@@ -67,6 +73,27 @@ class Suggester:
             return None
         surroundings = self._session.surroundings(snapshot.uri, snapshot.source.line_of(cursor))
         return self._session.completer.next_edits.at_cursor(snapshot, cursor, surroundings)
+
+    async def _insertion(self, snapshot: Snapshot, cursor: int) -> list[Suggestion]:
+        """The next edit as ghost text, if it only inserts at the cursor."""
+        found = None
+        if self._session.documents.is_current(snapshot) and self._allows_next_edits(snapshot):
+            uri, next_edits = snapshot.uri, self._session.completer.next_edits
+            around = self._session.surroundings(uri, snapshot.source.line_of(cursor))
+            path = self._session.documents.path(uri)
+            asking = next_edits.insertion(
+                self._session.documents.parsed(uri), path, cursor, around, self._shown_with(uri)
+            )
+            found = await self._answer(asking)
+        if not found and self._claims("inline", snapshot, cursor):
+            self._claim = None
+        return found or []
+
+    def _claims(self, feature: Feature, snapshot: Snapshot, cursor: int) -> bool:
+        """Whether a feature may show what is only inserted at a cursor: of ghost text and edits the one first asked."""
+        if self._claim is None or self._claim[0] is not snapshot.source or self._claim[1] != cursor:
+            self._claim = snapshot.source, cursor, feature
+        return self._claim[2] == feature
 
     async def next_edit(
         self, uri: str, feature: Feature, at: types.Position | None = None
@@ -88,10 +115,11 @@ class Suggester:
         path, cursor = documents.path(uri), None if at is None else snapshot.offset_at(at.line, at.character)
         line = snapshot.source.line_of(cursor) if cursor is not None else None
         surroundings = partial(self._session.surroundings, uri, line)
-        is_shown_elsewhere = at is None or self._editor.capabilities.takes_edits_elsewhere
-        others = partial(self._others, uri) if is_shown_elsewhere else tuple
+        others = partial(self._others if at is None else self._shown_with, uri)
         asking = self._session.completer.next_edits.find(snapshot, path, feature, cursor, surroundings, others)
         found = await self._answer(asking) or []
+        if found and cursor is not None and found[0].as_ghost_text(snapshot, cursor) is not None:
+            found = found if self._claims(feature, snapshot, cursor) else []
         edited = found[0].elsewhere or snapshot if found else snapshot
         return (found, edited) if all(map(documents.is_current, (snapshot, edited))) else ([], snapshot)
 
@@ -110,7 +138,7 @@ class Suggester:
         line, start = snapshot.line_at(cursor := snapshot.offset_at(at.line, at.character))
         if surroundings.hunks and any(each.isalnum() for each in line[cursor - start :]):
             return False
-        others = self._others(uri) if self._editor.capabilities.takes_edits_elsewhere else ()
+        others = self._shown_with(uri)
         return not self._session.completer.next_edits.goes_on(snapshot, documents.path(uri), others, surroundings)
 
     async def next_place(self, uri: str, at: types.Position | None = None) -> Place | None:
@@ -219,6 +247,10 @@ class Suggester:
         documents, workspace = self._session.documents, self._session.other_files
         others = [documents.parsed(other) for other in documents.uris if other != uri and workspace.may_use(other)]
         return [(each, documents.path(each.uri)) for each in others if self._allows_next_edits(each)]
+
+    def _shown_with(self, uri: str) -> list[tuple[Snapshot, str]]:
+        """The other documents in which the editor shows edits unasked."""
+        return self._others(uri) if self._editor.capabilities.takes_edits_elsewhere else []
 
     def _allows_next_edits(self, snapshot: Snapshot) -> bool:
         settings = self._session.settings

@@ -311,3 +311,15 @@ def test_every_key_of_next_edits_can_be_another(desk: Desk) -> None:
     until(lambda: "total" in drawn(nvim))
     nvim.keys("<F5>")
     until(lambda: nvim.lines()[3] == "    return total")
+
+
+def test_an_insertion_at_the_cursor_is_ghost_text_and_not_drawn_as_an_edit(desk: Desk) -> None:
+    text = script(confidence=0.1) + "a = call(value)\nb = call(value)\nc = call(value)\n"
+    nvim = desk.start_attached(text, cmd=COMMAND)
+    nvim.lua("vim.api.nvim_win_set_cursor(0, { 4, 14 })")
+    nvim.keys("i")
+    until(lambda: nvim.lua("return vim.fn.mode()") == "i")
+    nvim.lua("for row = 1, 2 do vim.api.nvim_buf_set_text(0, row, 14, row, 14, { ', timeout' }) end")
+    until(lambda: ", timeout" in nvim.ghost())
+    nvim.read_all_replies()
+    assert "timeout" not in drawn(nvim)

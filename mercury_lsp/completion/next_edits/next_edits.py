@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from threading import Event
 
 from mercury_lsp.completion.coalescing import Coalescer, Feature, SharedAnswer, SuggestionRequest
@@ -113,6 +113,24 @@ class NextEdits:
             return None
         return Suggestion.replacing(snapshot, cursor, cursor, site.new, 1.0, 0.0)
 
+    async def insertion(
+        self, snapshot: Snapshot, path: str, cursor: int, around: Surroundings, others: Others
+    ) -> list[Suggestion]:
+        """The next edit by rules or at hand, if it only inserts at the cursor, as ghost text. Raises as `find`."""
+        if not around.hunks or not snapshot.is_parsed:
+            return []
+        asked = _Question(snapshot, path, cursor, others, around)
+        if (found := first_shown(self._ordered(asked), asked.silence)) is not None:
+            proposal, suggestion = found
+            ghost = _in_document(suggestion, proposal.snapshot, asked).as_ghost_text(snapshot, cursor)
+            if ghost is None:
+                return []
+            self._ledger.offer(ghost.id, snapshot.uri, proposal.sites)
+            return [ghost]
+        at_hand = await self._at_hand(asked, regions_at_hand(snapshot, path, asked.cursor_line, around.hunks))
+        ghosts = (each.as_ghost_text(snapshot, cursor) for each in at_hand)
+        return [each for each in ghosts if each is not None]
+
     def remaining(self, snapshot: Snapshot) -> Renaming | None:
         """The renaming that the last change began, if places are left."""
         if (repeatable := self._documents.get(snapshot.uri)) is None:
@@ -155,7 +173,7 @@ class NextEdits:
         if not asked.snapshot.is_parsed:
             silence.append("the file is still being read")
         at_hand = regions_at_hand(asked.snapshot, asked.path, asked.cursor_line, asked.around.hunks)
-        if found := await self._by_model(asked, at_hand, "region"):
+        if found := await self._at_hand(asked, at_hand):
             return found
         if found := await self._by_model(asked, self._places(asked, at_hand, asked.around.rank()), "place"):
             return found
@@ -164,14 +182,24 @@ class NextEdits:
         logger.info("no next edit: %s", "; ".join(silence))
         return []
 
+    def _ordered(self, asked: _Question) -> list[Proposal]:
+        """The rules' proposals, those for lines with new errors first."""
+        return by_evidence(self._proposals(asked), cache(asked.around.evidence))
+
     def _by_rules(self, asked: _Question) -> list[Suggestion]:
-        """The first of the rules' proposals that may be shown; those for lines with new errors come first."""
-        proposals = by_evidence(self._proposals(asked), cache(asked.around.evidence))
-        if (found := first_shown(proposals, asked.silence)) is None:
+        """The first of the rules' proposals that may be shown."""
+        if (found := first_shown(self._ordered(asked), asked.silence)) is None:
             return []
         proposal, suggestion = found
         self._ledger.offer(suggestion.id, proposal.snapshot.uri, proposal.sites)
         return [_in_document(suggestion, proposal.snapshot, asked)]
+
+    async def _at_hand(self, asked: _Question, regions: Sequence[Place]) -> list[Suggestion]:
+        """The edit of the regions at hand, worked out once for ghost text and next edits asked at one cursor."""
+        is_invoked = asked.cursor is None
+        request = SuggestionRequest("region", asked.snapshot, asked.cursor or 0, is_invoked, is_next_edit=True)
+        search = partial(self._by_model, asked, regions, "region")
+        return await self._coalescer.answer(request, lambda: SharedAnswer.of(search(), asked.cancel))
 
     async def _by_model(self, asked: _Question, regions: Sequence[Place], source: Source) -> list[Suggestion]:
         """The first edit of the regions' rewrites that may be shown."""

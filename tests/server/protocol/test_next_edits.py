@@ -420,6 +420,78 @@ def test_a_region_that_the_model_is_not_sure_of_stays(rewriting: Editor):
     assert "its probability is 0.20" in explained(rewriting)
 
 
+# An edit that only inserts at the cursor
+
+
+def asked_alone(editor: Editor, uri: str, version: int, line: int, column: int) -> list[dict[str, Any]]:
+    """The edits shown to a client that asks for ghost text, too."""
+    where = place(uri, line, column) | {"textDocument": {"uri": uri, "version": version}}
+    return editor.request(EDIT, where | {"mercury": {"fills": False}})["edits"]
+
+
+def begun_in_one_line(editor: Editor, new: str = "y = a + 1") -> str:
+    """Open a document in which the first of two lines has just got ` + 1`, and a model makes `new` of the second."""
+    uri = editor.quiet().opened(script(**SILENT, rewrites=[("y = a", new)]) + "x = a\ny = a\n\nz = 1\n")
+    editor.change(uri, 2, {"range": span((1, 5), (1, 5)), "text": " + 1"})
+    return uri
+
+
+def test_what_the_model_only_inserts_at_the_cursor_is_ghost_text_and_no_edit(rewriting: Editor):
+    uri = begun_in_one_line(rewriting)
+    [item] = rewriting.items(uri, 2, 5)
+    assert (item["insertText"], item["range"]) == (" + 1", span((2, 5), (2, 5)))
+    assert asked_alone(rewriting, uri, 2, 2, 5) == []
+
+
+def test_ghost_text_and_edit_asked_together_show_an_insertion_once(rewriting: Editor):
+    uri = begun_in_one_line(rewriting)
+    ghost, edit = rewriting.inline(uri, 2, 5), ask(rewriting, uri, 2, 2, 5)
+    assert [each["insertText"] for each in rewriting.result(ghost)["items"]] == [" + 1"]
+    assert rewriting.result(edit)["edits"] == []
+
+
+def test_an_insertion_that_is_shown_as_an_edit_is_not_shown_as_ghost_text_again(rewriting: Editor):
+    uri = begun_in_one_line(rewriting)
+    [edit] = asked_alone(rewriting, uri, 2, 2, 5)
+    assert edit["text"].strip() == "y = a + 1" and rewriting.items(uri, 2, 5) == []
+
+
+def test_lines_inserted_below_the_line_at_whose_end_the_cursor_is_are_ghost_text(rewriting: Editor):
+    rewrites = [("y = a", "y = a\nlog(1)")]
+    uri = rewriting.quiet().opened(script(**SILENT, rewrites=rewrites) + "x = a\ny = a\n\nz = 1\n")
+    rewriting.change(uri, 2, {"range": span((2, 0), (2, 0)), "text": "log(1)\n"})
+    [item] = rewriting.items(uri, 3, 5)
+    assert (item["insertText"], item["range"]) == ("\nlog(1)", span((3, 5), (3, 5)))
+    assert rewriting.items(uri, 3, 4) == []
+
+
+@pytest.mark.parametrize("column", [0, 3])
+def test_an_insertion_elsewhere_stays_an_edit(rewriting: Editor, column: int):
+    uri = begun_in_one_line(rewriting)
+    assert rewriting.items(uri, 2, column) == []
+    [edit] = asked_alone(rewriting, uri, 2, 2, column)
+    assert edit["text"].strip() == "y = a + 1"
+
+
+def test_what_replaces_text_at_the_cursor_stays_an_edit(rewriting: Editor):
+    uri = rewriting.quiet().opened(script(**SILENT, rewrites=[("y = a", "y = b")]) + "x = a\ny = a\n\nz = 1\n")
+    rewriting.change(uri, 2, {"range": span((1, 4), (1, 5)), "text": "b"})
+    assert rewriting.items(uri, 2, 5) == []
+    [edit] = asked_alone(rewriting, uri, 2, 2, 5)
+    assert edit["text"].strip() == "y = b"
+
+
+def test_what_a_rule_inserts_at_the_cursor_is_ghost_text_in_the_dialect_too(editor: Editor):
+    uri = editor.opened(script(**SILENT) + "a = call(value)\nb = call(value)\nc = call(value)\n")
+    for version, line in enumerate((1, 2), 2):
+        editor.change(uri, version, {"range": span((line, 14), (line, 14)), "text": ", timeout"})
+    [item] = editor.items(uri, 3, 14)
+    assert item["insertText"] == ", timeout" and asked_alone(editor, uri, 3, 3, 14) == []
+    asked = {"doc": {"uri": uri, "position": {"line": 3, "character": 14}, "version": 3}}
+    [older] = editor.request("getCompletions", asked)["completions"]
+    assert (older["displayText"], older["text"]) == (", timeout", "c = call(value, timeout")
+
+
 # As an action
 
 
