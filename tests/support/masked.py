@@ -14,15 +14,16 @@ TYPES = {
     "A2D-qwen2": "a2d-qwen2",
     "A2D-qwen3": "a2d-qwen3",
     "A2D-llama": "a2d-llama",
+    "A2D-bd3lm": "a2d-qwen2",
     "Dream": "Dream",
     "DreamOn": "Dream",
     "SDAR": "sdar",
     "Fast-dLLM v2": "Fast_dLLM_Qwen",
     "Stable-DiffCoder": "llama",
 }
-"""`model_type` by family."""
+"""`model_type` by family; a folder of A2D-bd3lm is known by its name, which has to contain "bd3lm"."""
 
-BLOCKS = {"SDAR": 4, "Fast-dLLM v2": 32, "Stable-DiffCoder": 4}
+BLOCKS = {"A2D-bd3lm": 32, "SDAR": 4, "Fast-dLLM v2": 32, "Stable-DiffCoder": 4}
 """Tokens of a block, of the families that decode in blocks."""
 
 FULL_ATTENTION = [family for family in TYPES if family not in BLOCKS]

@@ -66,14 +66,14 @@ class DeviceDenoising:
     def takes(self, request: FillRequest, control: Control, hypotheses: Sequence[Hypothesis]) -> bool:
         """Whether the fill may stay on the device.
 
-        It may not if its steps are watched, if the threshold decides, or with several canvases or one longer than the
-        largest bucket. Steps cannot be limited while a word is spelled, because a chunk's steps after a part of it are
-        wasted.
+        It may not if its steps are watched, if the threshold decides, if its length is given, or with several canvases
+        or one longer than the largest bucket. Steps cannot be limited while a word is spelled, because a chunk's steps
+        after a part of it are wasted.
         """
         alone = len(hypotheses) == 1 and control.on_step is None
         counted = request.max_steps is not None and bool(hypotheses[0].spell)
         fits = hypotheses[0].capacity <= SLOT_BUCKETS[-1] and not counted
-        return alone and fits and self._options.threshold is None
+        return alone and fits and self._options.threshold is None and self._options.searches_length
 
     def write(
         self, request: FillRequest, control: Control, hypotheses: Sequence[Hypothesis], near: list[int]

@@ -39,7 +39,7 @@ class DiffusionOptions:
     length_bias: tuple[float, float, float, float, float] | None = None
     """A fit of `length.LengthBias`: height and rate of two exponentials, and the floor; None for the published one."""
     searches_length: bool = True
-    """Whether the number of slots is searched for; otherwise it is the most that a request allows."""
+    """Whether the model or a search finds the number of slots; otherwise it is the most that a request allows."""
     exact: bool = False
     """Whether a model with full attention reads its whole context in every step, not only in the first."""
 

@@ -133,6 +133,9 @@ KNOWN_REPOSITORIES = {
     for each in (
         KnownRepository("open-dcoder-0.5b", "fredzzp/open-dcoder-0.5B", 1_000, DIFFUSION),
         KnownRepository("tiny-a2d-0.5b", "dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-mdlm-v0.1", 1_000, DIFFUSION),
+        KnownRepository(
+            "tiny-a2d-bd3lm-0.5b", "dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-bd3lm-v0.1", 1_000, IN_BLOCKS
+        ),
         KnownRepository("dreamon-7b", "Dream-org/DreamOn-v0-7B", 9_000, f"{DIFFUSION} and finds its length; for a GPU"),
         KnownRepository("dream-coder-7b", "Dream-org/Dream-Coder-v0-Instruct-7B", 9_000, f"{DIFFUSION}; for a GPU"),
         KnownRepository("diffucoder-7b", "apple/DiffuCoder-7B-cpGRPO", 9_000, f"{DIFFUSION}; for a GPU"),

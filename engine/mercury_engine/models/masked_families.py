@@ -32,6 +32,8 @@ class MaskedFamily:
     """The text of the token that turns a slot into two, if the vocabulary has it."""
     architecture: str | None = None
     """What `architectures` names, where `model_type` is that of a plain decoder."""
+    named: str | None = None
+    """What the folder's name contains, where the configuration need not say that the model decodes in blocks."""
     block: int | None = None
     """Tokens of a block where the configuration does not say; None: all rows see each other."""
     block_field: str = "block_size"
@@ -41,11 +43,14 @@ class MaskedFamily:
     """See `MaskedAttention.threshold`."""
 
 
+A2D_TYPES = {"a2d-qwen2": "qwen2", "a2d-qwen3": "qwen3", "a2d-llama": "llama"}
+
 FAMILIES = (
     MaskedFamily("Open-dCoder", {"qwen2": "qwen2"}, ("<M>",), shifted=True),
-    MaskedFamily(
-        "A2D", {"a2d-qwen2": "qwen2", "a2d-qwen3": "qwen3", "a2d-llama": "llama"}, ("<|mask|>",), shifted=False
+    MaskedFamily(  # one token a step, as its published sampler does with as many steps as tokens
+        "A2D in blocks", A2D_TYPES, ("<|mask|>",), shifted=False, named="bd3lm", block=32, threshold=1.0
     ),
+    MaskedFamily("A2D", A2D_TYPES, ("<|mask|>",), shifted=False),
     MaskedFamily("Dream", {"Dream": "qwen2"}, ("<|mask|>",), shifted=True),
     MaskedFamily("Mercury", {"mercury": "mercury"}, (), shifted=True),  # as `mercury_lab.training export` writes it
     MaskedFamily("SDAR", {"sdar": "qwen3"}, ("<|MASK|>",), shifted=False, block=4, threshold=0.85),
@@ -75,6 +80,8 @@ REFUSED = {
     "sdar_moe": "it is a mixture of experts",
     "llada": "LLaDA's checkpoints are not supported; take a GGUF file",
     "llada2_moe": "it is a mixture of experts",
+    "diffusion_gemma": "it is a mixture of experts",
+    "nemotron_labs_diffusion": "its layers, Ministral's with scaled queries, are not built",
 }
 """Why models of other kinds do not load, by `model_type`."""
 
@@ -87,9 +94,7 @@ def read(raw: Mapping[str, Any], folder: Path) -> tuple[str, MaskedAttention] | 
     kind = raw["model_type"]
     if kind in REFUSED:
         raise ModelError(f"{folder / 'config.json'}: a model of type {kind!r} is not run: {REFUSED[kind]}")
-    named_so = [None, *(raw.get("architectures") or ())]
-    families = (each for each in FAMILIES if kind in each.model_types and each.architecture in named_so)
-    if (family := next(families, None)) is None:
+    if (family := next((each for each in FAMILIES if _is_of(each, raw, folder)), None)) is None:
         return None
     named = _added_tokens(folder, family, kind) if family.masks else {}
     mask = raw.get("mask_token_id", next((named[text] for text in family.masks if text in named), None))
@@ -107,6 +112,14 @@ def read(raw: Mapping[str, Any], folder: Path) -> tuple[str, MaskedAttention] | 
         raise ModelCorrupt(f"{folder / 'config.json'}: {family.block_field} is {block!r}; fetch the model again")
     found = family.name, mask, family.shifted, expand, delete, block, family.part, family.threshold
     return family.model_types[kind], MaskedAttention(*found)
+
+
+def _is_of(family: MaskedFamily, raw: Mapping[str, Any], folder: Path) -> bool:
+    """Whether a model is of a family, by its type, by its architecture where that counts, and by its name or block."""
+    names = " ".join((folder.name, folder.resolve().name)).lower()
+    is_named = family.named is None or family.named in names or family.block_field in raw
+    architectures = [None, *(raw.get("architectures") or ())]
+    return raw["model_type"] in family.model_types and family.architecture in architectures and is_named
 
 
 def _added_tokens(folder: Path, family: MaskedFamily, kind: str) -> dict[str, int]:

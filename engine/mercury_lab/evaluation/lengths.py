@@ -1,20 +1,26 @@
 """Lengths of gaps: `python -m mercury_lab.evaluation lengths --model NAME [--json]`.
 
-Refits the constants of `decoding.diffusion.length` for a masked diffusion model, and measures what each rule for a
-gap's length finds: the search with the published constants and with those refitted, the length at which the masks are
-surest whatever is usual, and the model's own end where it has one. The constants are fitted on every second file, the
-others are measured. `settings.json` takes them as `{"decoding": {"length_bias": [...]}}`.
+Measures what each rule for a gap's length brings to a masked diffusion model: how often the length is right, and how
+often the text of that length is the author's. The rules: the length of the author's text, which nobody knows; the
+search of `decoding.diffusion.length` with the published constants and with constants refitted here; the length at
+which the masks are surest; several lengths written, of which the likeliest text counts; and what the model does by
+itself, end its text or search. Constants are fitted on every second file, and all rules are measured on either half.
+`settings.json` takes the constants as `{"decoding": {"length_bias": [...]}}`.
 
 Dimensions: S slots, V vocabulary.
 """
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from itertools import product
 
 import numpy as np
+from mercury_engine.api import Fill
 from mercury_engine.decoding.diffusion.full_attention import FullAttentionDecoder
 from mercury_engine.decoding.diffusion.length import CalibratedLength, LengthBias
+from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.engine import Engine
 from mercury_engine.errors import RequestError
 from mercury_engine.models import batching
@@ -24,6 +30,8 @@ from rich.table import Table
 
 from mercury_lab.evaluation import suite
 from mercury_lab.evaluation.gaps import Gap, gaps
+from mercury_lab.evaluation.intervals import wilson
+from mercury_lab.evaluation.judge import exact, fitted
 
 KINDS = ("rest_of_line", "whole_line")
 
@@ -36,26 +44,61 @@ NEAR = 4
 RATES = 0.01 * 1.35 ** np.arange(20)
 """Rates of decay that the fit tries, per slot."""
 
+RANKED = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+"""Lengths whose texts are compared by the mean log-probability of their tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A text of the model for a gap."""
+
+    tokens: int
+    nats: float
+    """Mean log-probability of its tokens."""
+    steps: int
+    right: bool
+
 
 @dataclass(frozen=True, slots=True)
 class MeasuredGap:
-    """A gap's length, how sure its masks are at each length, and the length that the model writes by itself."""
+    """A gap's length, how sure its masks are at each length, and what the model writes."""
 
     length: int
     sure: tuple[float, ...]
     """Mean of the masks' highest probabilities, of one slot first."""
-    own: int | None
+    at: Callable[[int], Written]
+    """What it writes in so many slots."""
+    own: Written
+    """What it writes by its own rule."""
 
 
-def measured(engine: Engine, gap: Gap) -> MeasuredGap | None:
-    """The gap with one pass for each length; None for one that is too long."""
-    length = len(engine.tokenizer.encode(gap.truth))
+Outcome = tuple[int, Written, int]
+"""A length, what is written there, and the passes of finding and writing it."""
+
+Rule = Callable[[MeasuredGap], Outcome]
+
+
+def measured(engine: Engine, fixed: Engine, gap: Gap) -> MeasuredGap | None:
+    """The gap with one pass for each length; None for one that is too long. `fixed` writes texts of a given length."""
+    decoder = engine.decoder
+    is_full = isinstance(decoder, FullAttentionDecoder)
+    begun = "" if is_full else decoder.contexts.cut(gap.request).spell
+    length = len(engine.tokenizer.encode(begun + gap.truth))
     if not 0 < length <= LONGEST:
         return None
     masks = _masks(engine, gap)
     sure = tuple(float(np.exp(masks(slots).max(-1)).mean()) for slots in range(1, LONGEST + 1))
-    is_full = isinstance(engine.decoder, FullAttentionDecoder)
-    return MeasuredGap(length, sure, None if is_full else len(engine.tokenizer.encode(engine.fill(gap.request).text)))
+
+    @cache
+    def at(slots: int) -> Written:
+        return _written(fixed.fill(replace(gap.request, max_slots=slots)), gap)
+
+    return MeasuredGap(length, sure, at, _written(engine.fill(replace(gap.request, max_slots=LONGEST)), gap))
+
+
+def _written(fill: Fill, gap: Gap) -> Written:
+    nats = math.log(max(fill.confidence, 1e-300)) / max(1, fill.tokens)
+    return Written(fill.tokens, nats, fill.steps, exact(fitted(fill.text, gap.request), gap.truth))
 
 
 def _masks(engine: Engine, gap: Gap) -> Callable[[int], FloatArray]:
@@ -64,20 +107,22 @@ def _masks(engine: Engine, gap: Gap) -> Callable[[int], FloatArray]:
     hidden_V = np.zeros(engine.reader.config.vocab_size, np.bool_)
     hidden_V[decoder.rules.stopping.ends_text] = True
     if isinstance(decoder, FullAttentionDecoder):
-        sides, cache = decoder.sides(gap.request), decoder.cache
+        sides, kept = decoder.sides(gap.request), decoder.cache
 
         def full(slots: int) -> FloatArray:
-            return batching.finished(cache.reread(sides, [mask] * slots, cache.overlap(sides)), engine.reader)
+            return batching.finished(kept.reread(sides, [mask] * slots, kept.overlap(sides)), engine.reader)
 
         return lambda slots: _without(full(slots), hidden_V)
     denoiser = engine.parts.denoiser
     assert denoiser is not None
-    context = engine.surroundings(gap.request, decoder.contexts.cut(gap.request).read)
+    cut = decoder.contexts.cut(gap.request)
+    context = engine.surroundings(gap.request, cut.read)
 
     def canvas(slots: int) -> FloatArray:
-        ids_R = np.array([context.last, *[mask] * slots], np.int64)
-        sides = context.cached.before, context.cached.after, context.ends
-        return on_host(batching.run(denoiser, [CanvasForward(denoiser, ids_R, *sides, wanted=range(slots))])[0])
+        ids_R = np.array([context.last, *cut.known, *[mask] * slots], np.int64)
+        sides, wanted = (context.cached.before, context.cached.after, context.ends), range(len(ids_R) - 1)
+        forward = CanvasForward(denoiser, ids_R, *sides, wanted=wanted[-slots:])
+        return on_host(batching.run(denoiser, [forward])[0])
 
     return lambda slots: _without(canvas(slots), hidden_V)
 
@@ -88,7 +133,7 @@ def _without(logp_SV: FloatArray, hidden_V: MaskArray) -> FloatArray:
     return kept_SV - np.logaddexp.reduce(kept_SV, -1, keepdims=True)
 
 
-def fitted(found: Sequence[MeasuredGap]) -> LengthBias:
+def fitted_bias(found: Sequence[MeasuredGap]) -> LengthBias:
     """The constants of least squares: heights and floor for each pair of rates, then the best pair."""
     of = [(n, sure) for each in found for n, sure in enumerate(each.sure, 1) if abs(n - each.length) > NEAR]
     n_N, sure_N = np.array(of).T
@@ -114,58 +159,77 @@ def searched(each: MeasuredGap, bias: LengthBias) -> tuple[int, int]:
         tried += 1
 
 
-def rules(bias: LengthBias) -> dict[str, Callable[[MeasuredGap], tuple[int | None, int]]]:
-    """By name: the length that a rule finds and the passes that it takes; None where the model has no such rule."""
+def rules(bias: LengthBias) -> dict[str, Rule]:
+    """The rules by name; `bias` has the refitted constants."""
+
+    def at(each: MeasuredGap, slots: int, passes: int) -> Outcome:
+        return slots, each.at(slots), passes + each.at(slots).steps
+
+    def surest(each: MeasuredGap, usual: Callable[[int], float]) -> int:
+        return 1 + int(np.argmax([sure / usual(n) for n, sure in enumerate(each.sure, 1)]))
+
+    def likeliest(each: MeasuredGap) -> Outcome:
+        slots = max(RANKED, key=lambda slots: each.at(slots).nats)
+        return slots, each.at(slots), sum(each.at(slots).steps for slots in RANKED)
+
     return {
-        "published constants": lambda each: searched(each, LengthBias()),
-        "refitted constants": lambda each: searched(each, bias),
-        "surest": lambda each: (int(np.argmax(each.sure)) + 1, LONGEST),
-        "likelier than usual, all lengths": lambda each: (
-            1 + int(np.argmax([sure / bias.at(n) for n, sure in enumerate(each.sure, 1)])),
-            LONGEST,
-        ),
-        "the model's own end": lambda each: (each.own, 0),
+        "known length": lambda each: at(each, each.length, 0),
+        "published constants": lambda each: at(each, *searched(each, LengthBias())),
+        "refitted constants": lambda each: at(each, *searched(each, bias)),
+        "surest": lambda each: at(each, surest(each, lambda _: 1.0), LONGEST),
+        "surer than usual, all lengths": lambda each: at(each, surest(each, bias.at), LONGEST),
+        "likeliest of ten lengths": likeliest,
+        "the model's own": lambda each: (each.own.tokens, each.own, each.own.steps),
     }
 
 
-def figures(found: Sequence[MeasuredGap], bias: LengthBias) -> dict[str, dict[str, float]]:
-    """By rule: the share of gaps whose length it finds, or misses by two slots at most, and its passes."""
-    made = dict[str, dict[str, float]]()
+def figures(found: Sequence[MeasuredGap], bias: LengthBias) -> dict[str, dict[str, object]]:
+    """By rule: the share of right texts, with its interval, and of right lengths; and its passes.
+
+    `won` and `lost` count the gaps that only this rule, or only the model's own, gets right.
+    """
+    made = dict[str, dict[str, object]]()
     for name, rule in rules(bias).items():
-        pairs = [(each.length, *rule(each)) for each in found]
-        off = [abs(length - chosen) for length, chosen, _ in pairs if chosen is not None]
-        if off:
-            made[name] = {
-                "right": float(np.mean(np.array(off) == 0)),
-                "within_two": float(np.mean(np.array(off) <= 2)),
-                "mean_error": float(np.mean(off)),
-                "passes": float(np.mean([passes for _, _, passes in pairs])),
-            }
+        chosen = [(each, *rule(each)) for each in found]
+        off = np.array([abs(each.length - length) for each, length, _, _ in chosen])
+        right = [written.right for _, _, written, _ in chosen]
+        own = [each.own.right for each in found]
+        made[name] = {
+            "exact": float(np.mean(right)),
+            "interval": wilson(sum(right), len(right)),
+            "won": sum(mine and not theirs for mine, theirs in zip(right, own, strict=True)),
+            "lost": sum(theirs and not mine for mine, theirs in zip(right, own, strict=True)),
+            "length_right": float(np.mean(off == 0)),
+            "within_two": float(np.mean(off <= 2)),
+            "passes": float(np.mean([passes for _, _, _, passes in chosen])),
+        }
     return made
 
 
 def main(argv: list[str]) -> int:
     options = suite.parser("lengths", __doc__, 40, "gaps of each kind").parse_args(argv)
     engine = suite.load_engine(options)
-    attention = engine.reader.config.masked_attention
-    if engine.reader.config.kind != "masked" or (attention is not None and attention.block is not None):
+    attention, decoding = engine.reader.config.masked_attention, engine.parts.options
+    if not isinstance(decoding, DiffusionOptions) or (attention is not None and attention.block is not None):
         raise RequestError(
             f"{engine.name} needs no length before it writes; name a masked diffusion model with --model"
         )
+    fixed = engine.varied(replace(decoding, searches_length=False))
     cases = list(gaps(options.corpus, options.limit, options.seed, KINDS))
     paths = sorted({gap.path for gap in cases})
     taught, held_out = list[MeasuredGap](), list[MeasuredGap]()
     for gap in suite.progress(cases, "lengths"):
-        if (each := measured(engine, gap)) is not None:
+        if (each := measured(engine, fixed, gap)) is not None:
             (held_out if paths.index(gap.path) % 2 else taught).append(each)
     if not taught or not held_out:
         raise RequestError("too few gaps; raise --limit, or name a larger --corpus")
-    bias = fitted(taught)
+    bias = fitted_bias(taught)
     record = {
         "length_bias": [*bias.fast, *bias.slow, bias.floor],
         "fitted_on": len(taught),
         "measured_on": len(held_out),
         "rules": figures(held_out, bias),
+        "rules_where_fitted": figures(taught, bias),
         **suite.circumstances(engine, options),
     }
     suite.deliver(record, _table(record), options, lambda *_: None)
@@ -173,8 +237,9 @@ def main(argv: list[str]) -> int:
 
 
 def _table(record: suite.SuiteRecord) -> Table:
-    table = Table("rule", "right", "within two slots", "mean error", "passes")
+    table = Table("rule", "exact", "95 %", "won, lost", "length right", "within two", "passes")
     for name, row in record["rules"].items():
-        cells = f"{row['right']:.1%}", f"{row['within_two']:.1%}", f"{row['mean_error']:.1f}", f"{row['passes']:.1f}"
-        table.add_row(name, *cells)
+        low, high = row["interval"]
+        shares = f"{row['length_right']:.1%}", f"{row['within_two']:.1%}", f"{row['passes']:.1f}"
+        table.add_row(name, f"{row['exact']:.1%}", f"{low:.1%} to {high:.1%}", f"{row['won']}, {row['lost']}", *shares)
     return table

@@ -86,6 +86,15 @@ def test_every_slot_behind_an_end_marker_is_an_end_marker(engine):
     assert (canvas.written.ended, canvas.written.ids) == (True, [a])
 
 
+def test_a_fill_of_a_given_length_does_not_end_before(engine):
+    fixed = engine.varied(replace(engine.parts.options, searches_length=False))
+    options, end = fixed.parts.options, engine.decoder.rules.vocabulary.end_id
+    canvas = canvas_of(engine, 3)
+    DenoiseStep(engine.decoder.rules.masks, options).unmask(canvas, opinion(engine, [end, end, end]), is_last=True)
+    assert end not in canvas.ids
+    assert fixed.fill(FillRequest("x = ", multiline=True, max_slots=3)).tokens <= 3
+
+
 def test_another_candidate_first_unmasks_only_its_own_first_token(engine):
     first, second = tokens_of(engine, "a", "b")
     logp_SV = opinion(engine, [first] * 3)

@@ -38,6 +38,8 @@ def test_a_checkpoint_loads_and_its_denoising_is_streamed(family: str, tmp_path:
         ("sdar_moe", "experts"),
         ("llada", "GGUF"),
         ("llada2_moe", "experts"),
+        ("diffusion_gemma", "experts"),
+        ("nemotron_labs_diffusion", "not built"),
     ],
 )
 def test_other_diffusion_models_are_refused_with_the_reason(model_type: str, reason: str, tmp_path: Path):

@@ -49,6 +49,8 @@ class DenoiseStep:
         seen_SV, limits = on_host(logp_SV), SlotLimits("", canvas.written.multiline)
         permitted_SV = self._masks.apply(limits, seen_SV)
         permitted_SV[0] = self._masks.apply(next_limits(canvas.written), seen_SV[0])
+        if not self._options.searches_length:
+            permitted_SV[:, canvas.written.vocabulary.end_id] = -np.inf
         return log_softmax(permitted_SV)
 
     def _chosen(self, logp_SV: FloatArray, masked_S: MaskArray) -> MaskArray:

@@ -56,8 +56,8 @@ class MaskedModel:
 
     @property
     def finds_length(self) -> bool:
-        """Whether it adds and removes slots itself."""
-        return self.tokens.expand is not None
+        """Whether it adds and removes slots itself, unless their number is given."""
+        return self.tokens.expand is not None and self.options.searches_length
 
     def sampler(self, effort: Effort, most: int) -> Sampler:
         """The sampler of a fill of at most so many slots."""

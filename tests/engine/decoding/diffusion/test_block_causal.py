@@ -21,7 +21,7 @@ REQUEST = FillRequest("def add(a, b):\n    return ", suffix=("\n\n\nprint(add(1,
 
 @pytest.fixture(scope="module", params=masked.BLOCKS)
 def checkpoint(request, tmp_path_factory):
-    return *masked.folder(tmp_path_factory.mktemp("blocks") / "model", request.param), masked.BLOCKS[request.param]
+    return *masked.folder(tmp_path_factory.mktemp("blocks") / request.param, request.param), masked.BLOCKS[request.param]
 
 
 @pytest.fixture(scope="module")
@@ -227,13 +227,24 @@ def test_fast_dllm_takes_a_blocks_first_token_from_the_row_before_and_fills_its_
     ]
 
 
-def test_stable_diffcoder_reveals_one_slot_a_step(tmp_path):
-    folder, _ = masked.folder(tmp_path, "Stable-DiffCoder")
+@pytest.mark.parametrize(("family", "masks"), [("Stable-DiffCoder", [4, 3, 2, 1]), ("A2D-bd3lm", [28, 27, 26, 25])])
+def test_a_family_without_a_threshold_reveals_one_slot_a_step(family, masks, tmp_path):
+    folder, _ = masked.folder(tmp_path / family, family)
     engine = Engine.load(folder, device="cpu", dtype=torch.float32)
     near, _ = tokens(engine, 4)
-    table = Table(engine, TEXT, {4: 0.9, 5: 0.95, 6: 0.97, 7: 0.93})
+    table = Table(engine, TEXT, {4: 0.98, 5: 0.97, 6: 0.96, 7: 0.95}, default=0.9)
     written(engine, table, near, 4)
-    assert [masks for _, _, masks in table.asked] == [4, 3, 2, 1]
+    assert [asked[2] for asked in table.asked] == masks
+
+
+@pytest.mark.parametrize(("name", "more", "block"), [("a-BD3LM", {}, 32), ("b", {"block_size": 8}, 8), ("b", {}, None)])
+def test_a_model_in_blocks_is_known_by_its_folders_name_or_its_block(name, more, block, tmp_path):
+    folder, _ = masked.folder(tmp_path / name, "A2D-qwen3")
+    config = folder / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | more))
+    (tmp_path / "link").symlink_to(folder)
+    for path in (folder, tmp_path / "link"):
+        assert weights.read_config(path).masked_attention.block == block
 
 
 def test_a_fill_ends_with_a_token_that_continues_after_the_gap(engine, checkpoint):

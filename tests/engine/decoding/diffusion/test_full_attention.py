@@ -139,6 +139,15 @@ def test_samplers_with_a_schedule_finish(checkpoint, engine, schedule):
     assert varied.fill(REQUEST).steps <= 16
 
 
+def test_a_model_that_finds_lengths_keeps_one_that_is_given(tmp_path):
+    folder, _ = masked.folder(tmp_path, "DreamOn")
+    engine = Engine.load(folder, device="cpu", dtype=torch.float32)
+    fixed = engine.varied(replace(engine.parts.options, searches_length=False))
+    seen = []
+    fixed.fill(replace(REQUEST, max_slots=5), Control(on_step=seen.append))
+    assert {len(slots) for slots in seen} == {5}
+
+
 def test_exact_steps_read_the_whole_text_each_time(engine, monkeypatch):
     varied, rows = engine.varied(DiffusionOptions(exact=True)), list[int]()
     run = varied.reader.read_together
