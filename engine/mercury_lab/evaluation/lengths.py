@@ -35,7 +35,7 @@ from mercury_lab.evaluation.judge import exact, fitted
 
 KINDS = ("rest_of_line", "whole_line")
 
-LONGEST = 32
+LONGEST = 24
 """Lengths that are tried, in slots; longer gaps are left out."""
 
 NEAR = 4
@@ -44,7 +44,7 @@ NEAR = 4
 RATES = 0.01 * 1.35 ** np.arange(20)
 """Rates of decay that the fit tries, per slot."""
 
-RANKED = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+RANKED = (1, 2, 3, 4, 6, 8, 12, 16)
 """Lengths whose texts are compared by the mean log-probability of their tokens."""
 
 
@@ -178,7 +178,7 @@ def rules(bias: LengthBias) -> dict[str, Rule]:
         "refitted constants": lambda each: at(each, *searched(each, bias)),
         "surest": lambda each: at(each, surest(each, lambda _: 1.0), LONGEST),
         "surer than usual, all lengths": lambda each: at(each, surest(each, bias.at), LONGEST),
-        "likeliest of ten lengths": likeliest,
+        "likeliest of eight lengths": likeliest,
         "the model's own": lambda each: (each.own.tokens, each.own, each.own.steps),
     }
 
@@ -214,7 +214,8 @@ def main(argv: list[str]) -> int:
         raise RequestError(
             f"{engine.name} needs no length before it writes; name a masked diffusion model with --model"
         )
-    fixed = engine.varied(replace(decoding, searches_length=False))
+    parts = replace(engine.parts, options=replace(decoding, searches_length=False))
+    fixed = Engine(parts, engine.decoder.contexts)  # shares what was read
     cases = list(gaps(options.corpus, options.limit, options.seed, KINDS))
     paths = sorted({gap.path for gap in cases})
     taught, held_out = list[MeasuredGap](), list[MeasuredGap]()

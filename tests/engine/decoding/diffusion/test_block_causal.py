@@ -21,7 +21,9 @@ REQUEST = FillRequest("def add(a, b):\n    return ", suffix=("\n\n\nprint(add(1,
 
 @pytest.fixture(scope="module", params=masked.BLOCKS)
 def checkpoint(request, tmp_path_factory):
-    return *masked.folder(tmp_path_factory.mktemp("blocks") / request.param, request.param), masked.BLOCKS[request.param]
+    return *masked.folder(tmp_path_factory.mktemp("blocks") / request.param, request.param), masked.BLOCKS[
+        request.param
+    ]
 
 
 @pytest.fixture(scope="module")
