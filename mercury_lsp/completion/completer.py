@@ -16,14 +16,12 @@ from mercury_lsp.completion.coalescing import Coalescer, Feature, SharedAnswer, 
 from mercury_lsp.completion.next_edits import NextEdits
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.next_edits.rewriting import DEADLINE_MS, RewrittenLines, rewrite_region
-from mercury_lsp.completion.old_suggestion import old_suggestion
 from mercury_lsp.completion.postprocessing import postprocess
 from mercury_lsp.completion.silence import gate, why_silent
 from mercury_lsp.completion.suggestions import Suggestion, differs
 from mercury_lsp.completion.typing_through import SuggestionAnchor, TypingThrough
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.documents.document import Edit, Snapshot
-from mercury_lsp.documents.redaction import shows_secret
 from mercury_lsp.documents.syntax import first_error
 from mercury_lsp.engine_host.edit_engine import EditEngine
 from mercury_lsp.engine_host.engines import Engines
@@ -144,19 +142,11 @@ class Completer:
         self._lease.close()
         self.edit_engine.close()
 
-    def _draft(self, context: CompletionContext, snapshot: Snapshot) -> str:
-        """The draft that the canvas starts from; empty if there is none or a line of it looks like a secret."""
-        if not (draft := old_suggestion(self._typing_through(context.uri).shown_anchor, snapshot, context.offset)):
-            return ""
-        above = context.near.removesuffix(context.line_prefix)
-        return "" if shows_secret(context.line_prefix + draft, context.language_id, above) else draft
-
     def _start(
         self, context: CompletionContext, snapshot: Snapshot, automatic: bool, on_step: OnStep | None
     ) -> SharedAnswer:
         """Hand a fill to the engine; edits from now on count as typed after the request."""
         cancel = Event()
-        draft = self._draft(context, snapshot)
         anchor = self._typing_through(context.uri).anchor_at(snapshot, context.offset)
         request = replace(
             context.request(),
@@ -167,7 +157,6 @@ class Completer:
             utility=self._utility() if automatic else None,
             give_up_below=0.0 if automatic else MIN_INVOKED_CONFIDENCE,
             candidates=1 if automatic else INVOKED_CANDIDATES,
-            draft=draft,
         )
         watch = None if on_step is None else _on_loop(on_step, cancel)
         control = Control(cancel, watch, check=partial(first_error, snapshot, context.offset))
