@@ -139,7 +139,9 @@ class Suggester:
         if surroundings.hunks and any(each.isalnum() for each in line[cursor - start :]):
             return False
         others = self._shown_with(uri)
-        return not self._session.completer.next_edits.goes_on(snapshot, documents.path(uri), others, surroundings)
+        return not self._session.completer.next_edits.goes_on(
+            snapshot, documents.path(uri), cursor, others, surroundings
+        )
 
     async def next_place(self, uri: str, at: types.Position | None = None) -> Place | None:
         """Where the user probably edits next: far from the cursor `at`, or anywhere without it, because they asked.

@@ -99,9 +99,9 @@ class NextEdits:
             return True
         return next(self._proposals(_Question(snapshot, path, None, others, around)), None) is not None
 
-    def goes_on(self, snapshot: Snapshot, path: str, others: Others, around: Surroundings) -> bool:
+    def goes_on(self, snapshot: Snapshot, path: str, cursor: int, others: Others, around: Surroundings) -> bool:
         """Whether the user has just made a change for the second time that goes on elsewhere; asks no model."""
-        return next(self._paired(_Question(snapshot, path, None, others, around)), None) is not None
+        return next(self._paired(_Question(snapshot, path, cursor, others, around)), None) is not None
 
     def at_cursor(self, snapshot: Snapshot, cursor: int, around: Surroundings) -> Suggestion | None:
         """What the user has inserted twice and now begins again, from the cursor on; asks no model."""
@@ -253,7 +253,7 @@ class NextEdits:
         if origin is None:
             return
         for snapshot, _ in asked.documents:
-            for hunk, site in paired_sites(hunks, snapshot, origin):
+            for hunk, site in paired_sites(hunks, snapshot, origin, asked.cursor is None):
                 is_declined = self._ledger.is_declined(snapshot.uri, site)
                 why_not = OFFERED if is_declined else objection(snapshot, site.start, site.end, site.new, hunks)
                 if why_not is None and shown([hunk], snapshot.uri):

@@ -50,21 +50,26 @@ _NUMBER = re.compile(r"(?<![\w.'\"-])\d+(?![\w'\"-])")
 _BLANKS = r"[ \t]*"
 
 
-def paired_sites(hunks: Sequence[Hunk], snapshot: Snapshot, origin: Snapshot) -> Iterator[tuple[Hunk, EditSite]]:
+def paired_sites(
+    hunks: Sequence[Hunk], snapshot: Snapshot, origin: Snapshot, invoked: bool = False
+) -> Iterator[tuple[Hunk, EditSite]]:
     """Where in a document a change goes on that the user has made twice, with the later example; nearest below first.
 
     Hunks come oldest first; `origin` is the latest one's document. Places of another kind than the example's (code,
     comment, string) are left out, and strings of programs: the same word in another one mostly means something else.
+    Unless the user asks (`invoked`), so are places that they have passed on the way from one example to the other.
     """
     latest = _latest(hunks) if snapshot.is_parsed and origin.is_parsed else []
     if (rest := rest_of_lines(hunks, snapshot)) is not None:
         yield hunks[-1], rest
     own, known = [each for each in hunks if each.uri == snapshot.uri], set[int]()
-    for last, found in _found(latest, own, snapshot, origin):
+    for first, last, found in _found(latest, own, snapshot, origin):
         kind = quoted_as(origin, origin.source.offset_at(last.line, 0) + (last.column or 0))
         if kind == "string" and language(origin.language_id).definitions:
             continue
         sites = below_first(found, last.hunk.offset_in(snapshot))
+        if not invoked and first.hunk.uri == last.hunk.uri == snapshot.uri:
+            sites = _ahead(sites, first, last, snapshot)
         left = (each for each in sites if not _is_made(each, own, snapshot) and quoted_as(snapshot, each.start) == kind)
         for site in islice(left, MAX_SITES):
             if snapshot.source.line_of(site.start) not in known:
@@ -74,8 +79,8 @@ def paired_sites(hunks: Sequence[Hunk], snapshot: Snapshot, origin: Snapshot) ->
 
 def _found(
     latest: Sequence[Example], own: Sequence[Hunk], snapshot: Snapshot, origin: Snapshot
-) -> Iterator[tuple[Example, Sequence[EditSite]]]:
-    """The later of two examples of the last change, and its sites: of equal texts, then of lines changed alike."""
+) -> Iterator[tuple[Example, Example, Sequence[EditSite]]]:
+    """Two examples of the last change, and its sites: of equal texts, then of lines changed alike."""
     seen: set[object] = set()
     for number, last in reversed([*enumerate(latest)]):
         twin = next((each for each in reversed(latest[:number]) if each.key == last.key), None)
@@ -83,15 +88,20 @@ def _found(
             continue
         seen.add(last.key)
         is_lines = last.column is None
-        yield (
-            last,
-            [*(_lines_like(twin, last, snapshot) if is_lines else _like_in_place(twin, last, own, snapshot, origin))],
-        )
+        found = _lines_like(twin, last, snapshot) if is_lines else _like_in_place(twin, last, own, snapshot, origin)
+        yield twin, last, [*found]
     for number, last in reversed([*enumerate(latest)]):
         if last.hunk == latest[-1].hunk and last.hunk.uri == snapshot.uri and last.column is not None:
             twins = (each for each in reversed(latest[:number]) if each.hunk.uri == snapshot.uri)
-            if sites := next(filter(None, ([*template_sites(each, last, snapshot)] for each in twins)), None):
-                yield last, sites
+            alike = ((each, [*template_sites(each, last, snapshot)]) for each in twins)
+            if (pair := next((each for each in alike if each[1]), None)) is not None:
+                yield pair[0], last, pair[1]
+
+
+def _ahead(sites: Sequence[EditSite], first: Example, last: Example, snapshot: Snapshot) -> list[EditSite]:
+    """The sites below the last example if it is below the first one, or else those above it."""
+    is_down = last.line >= first.line
+    return [each for each in sites if (snapshot.source.line_of(each.start) >= last.line) == is_down]
 
 
 def _latest(hunks: Sequence[Hunk]) -> list[Example]:

@@ -37,10 +37,10 @@ class ExampleDesk:
             self.history.record(snapshot.uri, self.documents.change(snapshot.uri, 2, [change]))
         return self
 
-    def offered(self, number: int = 0) -> list[tuple[int, str, str]]:
+    def offered(self, number: int = 0, invoked: bool = False) -> list[tuple[int, str, str]]:
         """Line, old and new text of what would follow in a document."""
         snapshot = self.parsed(number)
-        found = [site for _, site in paired_sites(self.history.hunks(), snapshot, self.parsed())]
+        found = [site for _, site in paired_sites(self.history.hunks(), snapshot, self.parsed(), invoked)]
         return [(snapshot.source.line_of(site.start), site.old, site.new) for site in found]
 
 
@@ -65,10 +65,15 @@ def test_a_short_text_elsewhere_is_left_alone(third):
     assert desk.offered() == []
 
 
-def test_a_long_text_is_replaced_wherever_it_stands_those_below_first():
+def test_a_long_text_is_replaced_wherever_it_stands_by_key_and_unasked_in_the_direction_of_the_user():
     text = "first(old_name)\nsecond(old_name)\n\nthird(old_name)\n\n\nlast = old_name\n"
     desk = ExampleDesk(a__py=text).replace(("second(old_name", "second(new_name"), ("third(old_name", "third(new_name"))
-    assert desk.offered() == [(6, "old_name", "new_name"), (0, "old_name", "new_name")]
+    below, above = (6, "old_name", "new_name"), (0, "old_name", "new_name")
+    assert desk.offered(invoked=True) == [below, above] and desk.offered() == [below]
+    upwards = ExampleDesk(a__py=text).replace(
+        ("third(old_name", "third(new_name"), ("second(old_name", "second(new_name")
+    )
+    assert upwards.offered() == [above]
 
 
 def test_what_stands_around_both_examples_makes_a_short_text_long_enough():
