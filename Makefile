@@ -5,7 +5,7 @@ CORPUS ?= tests/data/held_out
 WORKERS ?= auto
 BIN := .venv/bin
 
-.PHONY: help try try-http test ignored interpreted chaos fuzz soak check check-python check-typescript check-lua format docs bench eval lock sbom
+.PHONY: help try try-http playground test ignored interpreted chaos fuzz soak check check-python check-typescript check-lua format docs bench eval lock sbom
 
 help:  ## list the targets
 	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -13,8 +13,13 @@ help:  ## list the targets
 try: .venv/.light  ## complete the examples through the server, with what users install and no more
 	$(BIN)/mercury-lsp try
 
-try-http: .venv/.http  ## serve HTTP with the bundled model: a request of each dialect and its reply
+try-http: .venv/.http  ## serve HTTP with the bundled model: a request of each dialect and its reply, and the playground's address
+	@command -v npm > /dev/null && $(MAKE) --no-print-directory playground || echo "the playground is left out; it needs Node 20 or newer" >&2
 	$(BIN)/python docs/try_http.py
+
+playground:  ## build the page that `serve --http` shows at /; needs Node 20 or newer
+	cd editors/playground && { test node_modules -nt package-lock.json || \
+		{ npm ci --no-fund --no-audit --silent && touch node_modules; }; } && npm run --silent build
 
 test: .venv/.ready  ## run all tests that need no accelerator; WORKERS=N processes (a processor each, at most 8)
 	$(BIN)/python -m pytest -m "not gpu" -n $(WORKERS) --maxprocesses 8 --dist worksteal
@@ -56,6 +61,8 @@ NODE_OR_SKIP = @command -v npm > /dev/null || { echo "NOT CHECKED: $(1); install
 check-typescript:  ## the TypeScript part of check
 	$(call NODE_OR_SKIP,TypeScript) cd editors/vscode && { test node_modules -nt package-lock.json || \
 		{ npm ci --no-fund --no-audit && touch node_modules; }; } && npm run check
+	$(MAKE) --no-print-directory playground
+	cd editors/playground && npm run check
 
 check-lua: .venv/.ready  ## the Lua part of check
 	$(call NODE_OR_SKIP,the format of Lua) cd editors/lint && { test node_modules -nt package-lock.json || \

@@ -1,6 +1,8 @@
 """Compiles the C kernels while the package is being installed or made into a wheel, and writes its description."""
 
 import re
+import shutil
+import subprocess
 import sys
 from functools import cached_property
 from importlib import import_module
@@ -14,6 +16,10 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 from packaging.tags import sys_tags
 
 KERNELS = "mercury_kernels/cpu"
+
+PAGE = "mercury_lsp/http/page"
+
+NPM_SECONDS = 300
 
 ZIG = "ziglang==0.17.1"
 """Brought for the build only, 400 MB, where there is no C compiler."""
@@ -60,6 +66,19 @@ class CompileKernels(BuildHookInterface):  # type: ignore[type-arg]
             build_data["pure_python"] = False
             build_data["tag"] = f"py3-none-{platform_tag()}"
             build_data["force_include"].update({str(file): f"{KERNELS}/{file.name}" for file in built})
+            build_data["force_include"].update({str(file): f"{PAGE}/{file.name}" for file in self._playground()})
+
+    def _playground(self) -> list[Path]:
+        """The files of the page at `/`, built if npm is there; without them every other route works."""
+        page, source = Path(self.root, PAGE), Path(self.root, "editors", "playground")
+        npm = shutil.which("npm")
+        if not page.is_dir() and npm is not None and source.is_dir():
+            try:
+                for command in (["ci", "--no-fund", "--no-audit"], ["run", "build"]):
+                    subprocess.run([npm, *command], cwd=source, check=True, capture_output=True, timeout=NPM_SECONDS)
+            except (OSError, subprocess.SubprocessError) as error:
+                self.app.display_warning(f"mercury-lsp: the playground is left out, npm failed: {error}")
+        return sorted(page.glob("*"))
 
     @cached_property
     def _kernels(self) -> ModuleType:

@@ -74,6 +74,7 @@ REQUESTS: tuple[tuple[str, str, Any], ...] = (
     ),
     ("Mercury's decisions", "/v1/decisions", {"state": "the server is down", "questions": URGENT}),
     ("models", "/v1/models", None),
+    ("steps of a fill, for the playground", "/mercury/v1/steps", LINE),
     ("health", "/health", None),
     ("Prometheus", "/metrics", None),
 )
@@ -86,7 +87,7 @@ def main() -> int:
             sent = json.dumps(body, ensure_ascii=False) if body is not None else ""
             method = "POST" if sent else "GET"
             show(f"\n{name}: {method} {url}{path}\n  {shortened(sent)}\n  -> {shortened(answer(url + path, sent))}")
-        show(f"\nclients and their setup: docs/http.md; the server: {url}")
+        show(f"\nclients and their setup: docs/http.md; the playground, in a browser: {url}/")
         if sys.stdin.isatty():
             input("it serves on; Enter ends it ")
     return 0

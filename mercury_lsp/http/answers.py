@@ -44,18 +44,23 @@ def routes(service: Service) -> list[Route]:
 
     async def answer(request: Request) -> Response:
         asked = await fields.read(request, Asked)
-        lines = _lines(service, asked.request(), asked.steps)
-        first = await replies.while_connected(request, _first(lines))
-
-        async def body() -> AsyncIterator[bytes]:
-            async with aclosing(lines):
-                yield first
-                async for line in lines:
-                    yield line
-
-        return StreamingResponse(body(), media_type="application/x-ndjson")
+        return await streamed(request, service, asked.request(), asked.steps)
 
     return [Route(wire.PATH, about), Route(wire.PATH, answer, methods=["POST"])]
+
+
+async def streamed(request: Request, service: Service, asked: EngineRequest, steps: bool) -> Response:
+    """The engine's answer as lines of JSON, after its steps if they are wanted. Raises ApiError."""
+    lines = _lines(service, asked, steps)
+    first = await replies.while_connected(request, _first(lines))
+
+    async def body() -> AsyncIterator[bytes]:
+        async with aclosing(lines):
+            yield first
+            async for line in lines:
+                yield line
+
+    return StreamingResponse(body(), media_type="application/x-ndjson")
 
 
 async def _first(lines: AsyncGenerator[bytes]) -> bytes:

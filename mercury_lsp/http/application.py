@@ -5,13 +5,26 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from mercury_lsp.http import answers, apply, chat, completions, decisions, edits, fim, llama, models, ollama, sweep
+from mercury_lsp.http import (
+    answers,
+    apply,
+    chat,
+    completions,
+    decisions,
+    edits,
+    fim,
+    llama,
+    models,
+    ollama,
+    playground,
+    sweep,
+)
 from mercury_lsp.http.errors import on_error
 from mercury_lsp.http.guard import Guard
 from mercury_lsp.http.metrics import Metrics
 from mercury_lsp.http.service import Service
 
-DIALECTS = (chat, fim, completions, llama, ollama, edits, apply, sweep, decisions, models, answers)
+DIALECTS = (chat, fim, completions, llama, ollama, edits, apply, sweep, decisions, models, answers, playground)
 
 
 def application(service: Service, token: str | None) -> ASGIApp:

@@ -21,8 +21,8 @@ BODY_SECONDS = 20.0
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 
-OPEN_ROUTES = ("/health", "/v1/health")
-"""They need no token, so that a load balancer can ask."""
+OPEN_ROUTES = ("/health", "/v1/health", "/", "/playground.js", "/playground.css")
+"""They need no token: a load balancer asks the first two, and the playground's page asks its user for the token."""
 
 
 class Guard:
