@@ -7,6 +7,7 @@ import os
 import random
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
+from secrets import token_hex
 from typing import Any
 
 import httpx2
@@ -16,6 +17,9 @@ from mercury_lsp.settings import is_loopback
 
 KEY_VARIABLE = "MERCURY_API_KEY"
 """Read from the environment only; no setting, no file and no log has it."""
+
+SESSION_HEADER = "x-session-id"
+"""A random one for each connection: a cluster keeps it with the replica that has its context (docs/scale.md)."""
 
 CONNECT_SECONDS = 2.0
 
@@ -53,7 +57,7 @@ class Connection:
         key = os.environ.get(KEY_VARIABLE)
         self._client = httpx2.AsyncClient(
             base_url=base,
-            headers={"Authorization": f"Bearer {key}"} if key else {},
+            headers={SESSION_HEADER: token_hex(8)} | ({"Authorization": f"Bearer {key}"} if key else {}),
             timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
             trust_env=not is_loopback(base),  # a proxy would see what stays on this machine
         )
