@@ -55,7 +55,7 @@ DEFAULTS = {"model": "bundled", "min_replicas": "1", "max_replicas": "4", "front
 class Replica:
     """One engine and the API over it."""
 
-    async def __init__(self, model: str, token: str | None, threads: int):
+    async def __init__(self, model: str, token: str | None, threads: int):  # type: ignore[misc]  # Ray awaits it
         """Loads the model; a replica gets no requests before."""
         self._service = Service(Engines(load_engine), Settings(model=default_model.named(model), threads=threads))
         self._app = application(self._service, token)
