@@ -19,7 +19,7 @@ from mercury_lsp.transport import standard_streams
 class InstantEngine:
     """An engine that takes no time, so that only the server is measured."""
 
-    name, device, utility = "instant", "cpu", Utility(0.0, 0.0)
+    name, device, utility = "instant", "cpu", Utility(0.0, 0.0, 0.0)
     edit_format = chat_format = None
 
     def rest(self) -> None:

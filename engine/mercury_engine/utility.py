@@ -15,29 +15,39 @@ class Utility:
     """Probability times length, less what reading a wrong text costs; all in characters to type.
 
     `python -m mercury_lab.evaluation calibration` fits the values for a model; the bundled one's are the default.
-    Raises ValueError unless both are finite numbers.
+    Raises ValueError unless these two are finite numbers and the third is a probability.
     """
 
     wrong_cost: float = 12.0
     """What reading a wrong text costs."""
     least: float = 4.0
     """Least utility of a text that is shown."""
+    min_probability: float = 0.7
+    """Least probability of a text that is shown, however much it would save; fitted on cursors in code of others."""
 
     def __post_init__(self) -> None:
         if not (isfinite(self.wrong_cost) and isfinite(self.least)):
             raise ValueError(f"wrong_cost is {self.wrong_cost} and least {self.least}; both must be finite")
+        if not 0 <= self.min_probability < 1:
+            raise ValueError(f"min_probability is {self.min_probability}; it must be at least 0 and below 1")
 
     def of(self, probability: float, text: str, is_finished: bool) -> float:
         """The expected utility of a text that is right with this probability; finished texts end where the gap does."""
         return probability * _gain(typed_characters(text), is_finished) - (1 - probability) * self.wrong_cost
 
+    def is_enough(self, probability: float, text: str, is_finished: bool) -> bool:
+        """Whether a text that is right with this probability is shown."""
+        return probability >= self.min_probability and self.of(probability, text, is_finished) >= self.least
+
     def least_probability(self, length: int) -> float:
         """The probability below which no text of so many typed characters is shown; above 1 if it is too short."""
-        return (self.least + self.wrong_cost) / max(1.0, _gain(length, is_finished=True) + self.wrong_cost)
+        worth = (self.least + self.wrong_cost) / max(1.0, _gain(length, is_finished=True) + self.wrong_cost)
+        return max(self.min_probability, worth)
 
     def times(self, factor: float) -> "Utility":
-        """The same with a higher or lower cost and bound, for users who want to see less or more."""
-        return Utility(self.wrong_cost * factor, self.least * factor)
+        """The same with higher or lower costs and bounds, for users who want to see less or more."""
+        odds = factor * self.min_probability / (1 - self.min_probability)
+        return Utility(self.wrong_cost * factor, self.least * factor, odds / (1 + odds))
 
 
 def _gain(length: int, is_finished: bool) -> int:

@@ -26,7 +26,7 @@ def why_silent(
         return "there is nothing to show"
     if confidence < MIN_STOCK_COMMENT_CONFIDENCE and is_stock_comment(text, context):
         return f"it is a stock comment, of which the model is only {confidence:.0%} sure"
-    if utility.of(confidence, text, is_finished) >= utility.least:
+    if utility.is_enough(confidence, text, is_finished):
         return why_distracting(text, context)
     if utility.of(1.0, text, is_finished) < utility.least:
         return "the text is too short to save you anything"

@@ -30,7 +30,7 @@ def test_a_long_word_is_worth_showing_where_the_model_is_sure():
 
 @pytest.mark.parametrize("length", [3, 12, 40])
 def test_below_the_least_probability_no_text_of_that_length_is_worth_showing(length):
-    utility = Utility()
+    utility = Utility(min_probability=0.0)
     probability = utility.least_probability(length)
     assert utility.of(probability, "x" * length, is_finished=True) == pytest.approx(utility.least)
     assert utility.of(probability - 0.01, "x" * length, is_finished=True) < utility.least
@@ -39,6 +39,20 @@ def test_below_the_least_probability_no_text_of_that_length_is_worth_showing(len
 def test_the_longer_the_text_the_less_sure_it_has_to_be():
     probabilities = [Utility().least_probability(length) for length in range(60)]
     assert probabilities == sorted(probabilities, reverse=True)
+
+
+def test_however_much_a_text_would_save_it_has_to_be_likely():
+    text = "self.total += sum(value for value in values)"
+    assert [Utility().is_enough(probability, text, is_finished=True) for probability in (0.69, 0.71)] == [False, True]
+    assert Utility().least_probability(len(text)) == Utility().min_probability
+    eager, quiet = (Utility().times(factor).min_probability for factor in (0.5, 2))
+    assert eager < Utility().min_probability < quiet < 1
+
+
+@pytest.mark.parametrize("values", [(float("nan"), 1.0, 0.5), (1.0, 1.0, 1.0), (1.0, 1.0, -0.1)])
+def test_values_that_mean_nothing_are_refused(values):
+    with pytest.raises(ValueError, match="must be"):
+        Utility(*values)
 
 
 def test_a_user_for_whom_errors_cost_more_sees_less():

@@ -88,7 +88,7 @@ def most_useful(hypothesis: Hypothesis, request: FillRequest, rules: GapRules) -
     for tokens in range(len(hypothesis.probabilities), hypothesis.known, -1):
         probability = rules.calibration.kept(hypothesis.probability(tokens))
         gain, loss = len(rules.text(hypothesis, tokens)) + CLOSING_CHARS, (1 - probability) * utility.wrong_cost
-        if probability * gain - loss <= most:
+        if probability < utility.min_probability or probability * gain - loss <= most:
             continue  # finding out what of it may be shown takes much longer
         cut = cut_after(hypothesis, request, tokens, rules)
         if (value := utility.of(probability, cut.text, cut.is_finished)) > most and cut.text:

@@ -37,6 +37,9 @@ WRONG_COSTS = (2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 15.0, 20.0, 30.0)
 LEASTS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 """Costs and least worths that are tried, in characters."""
 
+MIN_PROBABILITIES = (0.0, 0.5, 0.6, 0.7, 0.8)
+"""Least probabilities that are tried with each of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class JudgedCut:
@@ -58,7 +61,9 @@ class JudgedGap:
 
     def shown(self, utility: Utility, curve: Calibration) -> JudgedCut | None:
         """The beginning that is worth most, if that is enough."""
-        valued = [(utility.of(curve.kept(c.cut.confidence), c.cut.text, c.cut.is_finished), c) for c in self.cuts]
+        sure = [(curve.kept(c.cut.confidence), c) for c in self.cuts]
+        enough = [(p, c) for p, c in sure if p >= utility.min_probability]
+        valued = [(utility.of(p, c.cut.text, c.cut.is_finished), c) for p, c in enough]
         most, best = max(valued, key=lambda pair: pair[0], default=(0.0, None))
         return best if most >= utility.least else None
 
@@ -123,11 +128,11 @@ def figures_at(found: Sequence[JudgedGap], utility: Utility, curve: Calibration)
 
 
 def fit_utility(found: Sequence[JudgedGap], curve: Calibration, wrong: float, stubs: float) -> Utility:
-    """The cost and bound that save most within the limits; if none keeps them, the ones with the best precision.
+    """The cost and bounds that save most within the limits; if none keeps them, the ones with the best precision.
 
     Where nothing is worth showing with any of them, the default. Raises RequestError if there was nothing to judge.
     """
-    tried = [Utility(cost, least) for cost, least in product(WRONG_COSTS, LEASTS)]
+    tried = [Utility(*values) for values in product(WRONG_COSTS, LEASTS, MIN_PROBABILITIES)]
     rows = [(figures_at(found, utility, curve), utility) for utility in tried]
     some = [(row, utility) for row, utility in rows if row["precision"] is not None]
     if not any(gap.cuts for gap in found):

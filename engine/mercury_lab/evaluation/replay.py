@@ -82,7 +82,7 @@ def _suggest(line: ReplayedLine, at: int, fill: GapFiller, utility: Utility, tal
     tally.seconds.append(answer.elapsed)
     tally.requests += 1
     text = fitted(answer.text, gap.request).rstrip()
-    if not text or utility.of(answer.confidence, text, answer.is_finished) < utility.least:
+    if not text or not utility.is_enough(answer.confidence, text, answer.is_finished):
         return ""
     right = keeps(text, gap.truth)
     tally.shown += 1

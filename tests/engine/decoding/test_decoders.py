@@ -212,7 +212,7 @@ def test_a_fill_stops_when_nothing_longer_can_be_worth_showing(engine):
 
 def test_a_fill_whose_errors_cost_nothing_goes_on_to_its_end(engine):
     request = FillRequest(near=NEAR, suffix=SUFFIX, max_slots=16)
-    assert engine.fill(replace(request, utility=Utility(0.0, 0.0))).steps == engine.fill(request).steps
+    assert engine.fill(replace(request, utility=Utility(0.0, 0.0, 0.0))).steps == engine.fill(request).steps
 
 
 def test_several_lines_end_with_their_block_unless_they_were_asked_for(engine):

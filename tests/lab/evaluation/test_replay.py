@@ -32,7 +32,7 @@ def line(text: str = TEXT, truth: str = TRUTH) -> ReplayedLine:
     return ReplayedLine(document, text.index(truth), text.index(truth) + len(truth))
 
 
-ANYTHING = Utility(0.0, 0.0)
+ANYTHING = Utility(0.0, 0.0, 0.0)
 """Shows every text."""
 
 
@@ -71,7 +71,7 @@ def test_a_suggestion_typed_along_needs_no_further_request():
 
 
 def test_a_suggestion_that_is_not_worth_showing_is_not_shown():
-    unsure, strict, eager = Scripted({TRUTH: TRUTH}, confidence=0.4), Utility(10.0, 4.0), Utility(5.0, 4.0)
+    unsure, strict, eager = Scripted({TRUTH: TRUTH}, confidence=0.4), Utility(10.0, 4.0, 0.3), Utility(5.0, 4.0, 0.3)
     assert typed(unsure, strict).shown == 0
     assert typed(unsure, eager).written == len(TRUTH)
     assert {gap.request.utility for gap in unsure.asked} == {strict, eager}

@@ -185,7 +185,7 @@ def test_a_file_of_secrets_is_not_shown_to_the_model(tmp_path, monkeypatch, caps
 
 def test_watch_says_which_part_an_editor_shows(sample: Path, capsys, monkeypatch):
     sample.write_text("x =  + 1\n")
-    monkeypatch.setattr(FakeEngine, "utility", Utility(0.0, 0.0))
+    monkeypatch.setattr(FakeEngine, "utility", Utility(0.0, 0.0, 0.0))
     assert main(["watch", f"{sample}:1:5", "--delay", "0"]) == 0
     assert "an editor shows 1" in capsys.readouterr().out.splitlines()
 

@@ -122,7 +122,7 @@ async def test_an_eager_user_sees_what_others_do_not(editor: CompleterDesk):
 
 
 async def test_a_longer_text_may_be_less_sure(editor: CompleterDesk):
-    editor.engine.confidence = 0.55
+    editor.engine.confidence, editor.engine.text = 0.72, "added"
     assert await editor.ask(4) == []
     editor.engine.text = "suggested(everything, at_once)"
     editor.replace(0, 1, "y")

@@ -143,7 +143,7 @@ def test_work_is_not_left_to_the_reader():
     ],
 )
 def test_a_stock_comment_is_shown_only_if_the_model_is_sure(marked, text, language_id):
-    found, eager = context(marked, language_id), Utility(0.0, 0.0)
+    found, eager = context(marked, language_id), Utility(0.0, 0.0, 0.0)
     assert "stock comment" in str(why_silent(text, 0.24, True, found, eager))
     assert why_silent(text, 0.26, True, found, eager) is None
 
