@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from mercury_engine.api import FillRequest
 from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS, path_line
 
-from mercury_lsp.context.scope import headers, is_prose, wants_lines
+from mercury_lsp.context.scope import classify, headers, is_prose, wants_lines
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language
 from mercury_lsp.documents.redaction import around_cursor, chunk_without_secrets, is_secret_line, without_secrets
@@ -96,6 +96,7 @@ class ContextBuilder:
         line_start, line_end = source.line_bounds(offset)
         around = around_cursor(snapshot.chunks, index, offset - source.starts[index], snapshot.language_id)
         line_prefix = source.slice(max(line_start, offset - MAX_LINE_PREFIX_CHARS), offset)
+        found = classify(snapshot, offset)
         return CompletionContext(
             uri=snapshot.uri,
             version=snapshot.version,
@@ -105,8 +106,8 @@ class ContextBuilder:
             near=around.before,
             far=(*filter(None, preface), *_blocks(snapshot, range(start, index))),
             suffix=tuple(filter(None, (around.after, *_blocks(snapshot, range(index + 1, end))))),
-            multiline=wants_lines(snapshot, offset),
-            prose=is_prose(snapshot, offset),
+            multiline=wants_lines(snapshot, offset, found),
+            prose=is_prose(snapshot, offset, found),
             line_prefix=line_prefix,
             line_suffix=source.slice(offset, min(line_end, offset + MAX_LINE_SUFFIX_CHARS)),
             window=(start, end),

@@ -62,19 +62,25 @@ def is_blank_before(snapshot: Snapshot, offset: int) -> bool:
     return not snapshot.slice(line_start, offset).strip()
 
 
-def wants_lines(snapshot: Snapshot, offset: int) -> bool:
-    """Whether several lines may be suggested: on an empty line of a body, and at a line's end that opens a block."""
+def wants_lines(snapshot: Snapshot, offset: int, found: CursorClass) -> bool:
+    """Whether several lines may be suggested: on an empty line of a body, and at a line's end that opens a block.
+
+    `found` is the cursor's class.
+    """
     if is_blank_before(snapshot, offset):
-        return classify(snapshot, offset).multiline
+        return found.multiline
+    if found not in (CursorClass.EXPRESSION, CursorClass.NEW_LINE_IN_BODY):
+        return False
     start, end = snapshot.source.line_bounds(offset)
     opens_block = _OPENS_INDENTED_BLOCK if language(snapshot.language_id).by_indent else _OPENS_BLOCK
-    opens = not snapshot.slice(offset, end).strip() and opens_block.search(snapshot.slice(start, offset))
-    return bool(opens) and classify(snapshot, offset) in (CursorClass.EXPRESSION, CursorClass.NEW_LINE_IN_BODY)
+    return not snapshot.slice(offset, end).strip() and bool(opens_block.search(snapshot.slice(start, offset)))
 
 
-def is_prose(snapshot: Snapshot, offset: int) -> bool:
-    """Whether a text at offset is a comment's, a longer string's, or that of a document without syntax."""
-    found = classify(snapshot, offset)
+def is_prose(snapshot: Snapshot, offset: int, found: CursorClass) -> bool:
+    """Whether a text at offset is a comment's, a longer string's, or that of a document without syntax.
+
+    `found` is the cursor's class.
+    """
     if found is CursorClass.STRING:
         line_start, _ = snapshot.source.line_bounds(offset)
         return string_starts(snapshot.slice(line_start, offset))[-1] is None

@@ -107,7 +107,10 @@ class ChunkedText:
         """Offset of a UTF-16 position, clamped to its line; the end of the text if there is no such line."""
         if line > self._breaks[-1]:
             return self.length
-        start, end = self._line_start(line), self._line_end(line)
+        start = self._line_start(line)
+        if not column:
+            return start
+        end = self._line_end(line)
         return min(self._offset_of_unit(self._units_before(start) + column), end)
 
     def position_at(self, offset: int) -> tuple[int, int]:

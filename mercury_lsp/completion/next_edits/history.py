@@ -16,6 +16,7 @@ from mercury_engine.text.lines import equal_ends, lines_of
 from mercury_lsp.completion.next_edits.change import Change, differing
 from mercury_lsp.completion.next_edits.history_edits import of_user
 from mercury_lsp.context.open_documents import OpenDocuments
+from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.redaction import around_lines, change_without_secrets
 from mercury_lsp.documents.uris import path_of
@@ -99,6 +100,8 @@ class History:
         self._tracked: list[_Tracked] = []
         self._closed: dict[str, list[Hunk]] = {}
         """The hunks of closed documents, as they were then; their changes stay in `_tracked`."""
+        self._cut: dict[str, tuple[ChunkedText, str, list[_Tracked], list[tuple[int, Hunk]]]] = {}
+        """By uri: a document's hunks, and the text, path and changes that they were cut from."""
         self._reports: deque[tuple[float, frozenset[Path]]] = deque(maxlen=MAX_REPORTS)
         """Files that changed on disk, and when, not looked at yet."""
         self._reloaded: dict[str, float] = {}
@@ -128,6 +131,7 @@ class History:
         self._saved.pop(uri, None)
         if uri in kept:
             self._closed[uri] = [hunk for _, hunk in self._numbered(uri)]
+        self._cut.pop(uri, None)
 
     def opened(self, uri: str) -> None:
         """A document was opened, perhaps again; what was replaced meanwhile is forgotten."""
@@ -176,20 +180,21 @@ class History:
 
     def _numbered(self, uri: str) -> list[tuple[int, Hunk]]:
         """A document's hunks, each with the number of its newest change."""
-        numbers = {id(each): number for number, each in enumerate(self._tracked)}
+        numbers = [number for number, each in enumerate(self._tracked) if each.uri == uri]
         if uri in self._closed:
-            last = max(numbers[id(each)] for each in self._tracked if each.uri == uri)
-            return [(last, hunk) for hunk in self._closed[uri]]
-        snapshot, path = self._documents.snapshot(uri), self._documents.path(uri)
-        found: list[tuple[int, Hunk]] = []
-        for number, change in _joined(self._own(uri), numbers, snapshot):
-            hunk = _hunk(change, snapshot, path)
-            if len(hunk.before) + len(hunk.after) <= MAX_HUNK_CHARS and hunk.before.split() != hunk.after.split():
-                found.append((number, hunk))
-        return found
+            return [(numbers[-1], hunk) for hunk in self._closed[uri]]
+        return [(numbers[index], hunk) for index, hunk in self._cut_hunks(uri)]
 
-    def _own(self, uri: str) -> list[_Tracked]:
-        return [each for each in self._tracked if each.uri == uri]
+    def _cut_hunks(self, uri: str) -> list[tuple[int, Hunk]]:
+        """An open document's hunks, each with the index of its newest change among the document's own."""
+        snapshot, path = self._documents.snapshot(uri), self._documents.path(uri)
+        tracked = [each for each in self._tracked if each.uri == uri]
+        known = self._cut.get(uri)
+        if known is None or known[:3] != (snapshot.source, path, tracked):
+            joined = ((index, _hunk(change, snapshot, path)) for index, change in _joined(tracked, snapshot))
+            known = snapshot.source, path, tracked, [(index, hunk) for index, hunk in joined if _is_kept(hunk)]
+            self._cut[uri] = known
+        return known[3]
 
     def _record(self, uri: str, edit: Edit, is_users: bool, is_typed: bool) -> None:
         made = differing(Change(edit.start, edit.removed, edit.inserted))
@@ -254,11 +259,11 @@ def _composed(changes: Sequence[Change], edit: Edit) -> Change:
     return merged or Change(edit.start, edit.removed, edit.inserted)
 
 
-def _joined(tracked: Sequence[_Tracked], numbers: dict[int, int], snapshot: Snapshot) -> list[tuple[int, Change]]:
-    """The changes of one document, those in the same or neighbouring lines joined; each with its newest number."""
+def _joined(tracked: Sequence[_Tracked], snapshot: Snapshot) -> list[tuple[int, Change]]:
+    """The changes of one document, those in the same or neighbouring lines joined; each with its newest one's index."""
     found: list[tuple[int, Change]] = []
-    for each in sorted(tracked, key=lambda one: one.change.start):
-        number, change = numbers[id(each)], each.change
+    for number, each in sorted(enumerate(tracked), key=lambda pair: pair[1].change.start):
+        change = each.change
         if found:
             last_number, last = found[-1]
             between = snapshot.slice(last.end, min(change.start, last.end + MAX_HUNK_CHARS))
@@ -268,6 +273,11 @@ def _joined(tracked: Sequence[_Tracked], numbers: dict[int, int], snapshot: Snap
                 change = Change(last.start, last.old + between + change.old, last.new + between + change.new)
         found.append((number, change))
     return found
+
+
+def _is_kept(hunk: Hunk) -> bool:
+    """Whether a hunk is short enough, and changes more than white space."""
+    return len(hunk.before) + len(hunk.after) <= MAX_HUNK_CHARS and hunk.before.split() != hunk.after.split()
 
 
 def _hunk(change: Change, snapshot: Snapshot, path: str) -> Hunk:

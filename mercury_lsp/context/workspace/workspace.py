@@ -48,7 +48,7 @@ class Workspace:
         self._visited: OrderedDict[str, None] = OrderedDict()
         self._rules: dict[str, IgnoreRules] = {}
         self._usable: dict[str, bool] = {}
-        """By URI, whether the ignore files allow the document; read when first asked."""
+        """By URI, whether the document may be shown with others; decided when first asked."""
         self._edit_offsets: dict[str, int] = {}
         """By URI, the offset of the last edit."""
         self._cursors: dict[str, int] = {}
@@ -111,13 +111,18 @@ class Workspace:
 
         Not if its file is secret or ignored, or if the use of other files is disabled.
         """
-        path = self._path(uri) if self._is_enabled else None
-        if path is None or is_secret(Path(path)):
+        if not self._is_enabled:
             return False
         if uri not in self._usable:
-            root = max((root.as_posix() for root in self._roots if path.startswith(f"{root.as_posix()}/")), key=len)
-            self._usable[uri] = self._rules.setdefault(root, IgnoreRules(root)).allows(path)
+            self._usable[uri] = self._allows(uri)
         return self._usable[uri]
+
+    def _allows(self, uri: str) -> bool:
+        path = self._path(uri)
+        if path is None or is_secret(Path(path)):
+            return False
+        root = max((root.as_posix() for root in self._roots if path.startswith(f"{root.as_posix()}/")), key=len)
+        return self._rules.setdefault(root, IgnoreRules(root)).allows(path)
 
     def prepare(self, uri: str) -> None:
         """Have a document's imports read in the background, unless it is outside the workspace folders."""

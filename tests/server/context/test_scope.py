@@ -91,7 +91,8 @@ def test_the_cursor_is_classified(language_id, marked, expected):
     ],
 )
 def test_lines_are_wanted_behind_an_opened_block_and_on_an_empty_line(language_id: str, marked: str, wanted: bool):
-    assert wants_lines(*at_cursor(language_id, marked)) is wanted
+    place = at_cursor(language_id, marked)
+    assert wants_lines(*place, classify(*place)) is wanted
 
 
 def test_only_a_new_line_in_a_body_is_multiline():
