@@ -48,11 +48,9 @@ def run(arguments: argparse.Namespace) -> int:
         _list(console, steps, shown)
     if shown.reason is not None:
         console.print(Text(shown.complaint().rstrip()), soft_wrap=True)
-    console.print(
-        f"{fill.steps} steps, {fill.elapsed * 1000:.1f} ms, confidence {fill.confidence:.2f}, "
-        f"{engine.name} on {engine.device}",
-        style="dim",
-    )
+    steps_taken = f"{fill.steps} step{'s' * (fill.steps != 1)}, {fill.elapsed * 1000:.1f} ms"
+    confidence = f", confidence {fill.confidence:.2f}" if fill.text else ""  # no text has none
+    console.print(f"{steps_taken}{confidence}, {engine.name} on {engine.device}", style="dim")
     return 0
 
 

@@ -198,6 +198,14 @@ def test_watch_says_when_an_editor_would_not_show_it_as_complete_does(sample: Pa
     assert said in capsys.readouterr().out.splitlines()
 
 
+@pytest.mark.parametrize(("text", "said"), [("1 + 1", True), ("", False)])
+def test_watch_names_a_confidence_only_where_there_is_a_text(sample: Path, capsys, monkeypatch, text, said):
+    monkeypatch.setattr(loading, "load_engine", lambda settings: FakeEngine(text, confidence=1.0))
+    main(["watch", f"{sample}:1:5", "--delay", "0"])
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("2 steps") and ("confidence" in last) is said
+
+
 @pytest.mark.parametrize(("terminal", "lines"), [(True, 1), (False, 0)])
 def test_the_server_started_at_a_terminal_says_that_it_waits_for_an_editor(monkeypatch, capsys, terminal, lines):
     monkeypatch.setattr(sys.stdin, "isatty", lambda: terminal)
