@@ -27,6 +27,9 @@ from mercury_lsp.server.status import StatusBoard
 
 logger = logging.getLogger(__name__)
 
+LOOK_AHEAD_SECONDS = 0.001
+"""Time that a fill has to begin before other work is done beside it."""
+
 
 class Suggester:
     """Answers every request for suggestions; if the engine fails there are none, and the user is notified once."""
@@ -54,7 +57,11 @@ class Suggester:
             observer.answered(request, [begun])
             return [begun], snapshot
         is_ghost = automatic and feature == "inline" and self._claims(feature, snapshot, context.offset)
-        found = await self._answer(self._session.completer.complete(context, snapshot, automatic, on_step, feature))
+        looking = asyncio.get_running_loop().call_later(LOOK_AHEAD_SECONDS, self._look_ahead, snapshot, context.offset)
+        try:
+            found = await self._answer(self._session.completer.complete(context, snapshot, automatic, on_step, feature))
+        finally:
+            looking.cancel()
         if is_ghost and found == []:
             found = await self._insertion(snapshot, context.offset)
         if found is None:
@@ -74,20 +81,31 @@ class Suggester:
         surroundings = self._session.surroundings(snapshot.uri, snapshot.source.line_of(cursor))
         return self._session.completer.next_edits.at_cursor(snapshot, cursor, surroundings)
 
+    def _look_ahead(self, snapshot: Snapshot, cursor: int) -> None:
+        """While the engine denoises, look for the next edit that is ghost text if the fill is not worth showing."""
+        if self._may_insert(snapshot):
+            self._session.completer.next_edits.look_ahead(*self._insertion_question(snapshot, cursor))
+
     async def _insertion(self, snapshot: Snapshot, cursor: int) -> list[Suggestion]:
         """The next edit as ghost text, if it only inserts at the cursor."""
         found = None
-        if self._session.documents.is_current(snapshot) and self._allows_next_edits(snapshot):
-            uri, next_edits = snapshot.uri, self._session.completer.next_edits
-            around = self._session.surroundings(uri, snapshot.source.line_of(cursor))
-            path = self._session.documents.path(uri)
-            asking = next_edits.insertion(
-                self._session.documents.parsed(uri), path, cursor, around, self._shown_with(uri)
-            )
-            found = await self._answer(asking)
+        if self._may_insert(snapshot):
+            asked = self._insertion_question(snapshot, cursor)
+            found = await self._answer(self._session.completer.next_edits.insertion(*asked))
         if not found and self._claims("inline", snapshot, cursor):
             self._claim = None
         return found or []
+
+    def _may_insert(self, snapshot: Snapshot) -> bool:
+        return self._session.documents.is_current(snapshot) and self._allows_next_edits(snapshot)
+
+    def _insertion_question(
+        self, snapshot: Snapshot, cursor: int
+    ) -> tuple[Snapshot, str, int, Surroundings, list[tuple[Snapshot, str]]]:
+        """The parsed document, its path, the cursor, what is around it, and the documents that may be edited, too."""
+        uri, documents = snapshot.uri, self._session.documents
+        around = self._session.surroundings(uri, snapshot.source.line_of(cursor))
+        return documents.parsed(uri), documents.path(uri), cursor, around, self._shown_with(uri)
 
     def _claims(self, feature: Feature, snapshot: Snapshot, cursor: int) -> bool:
         """Whether a feature may show what is only inserted at a cursor: of ghost text and edits the one first asked."""
