@@ -27,7 +27,7 @@ from mercury_lsp.server.status import StatusBoard
 
 logger = logging.getLogger(__name__)
 
-LOOK_AHEAD_SECONDS = 0.001
+PREPARE_SECONDS = 0.001
 """Time that a fill has to begin before other work is done beside it."""
 
 
@@ -57,11 +57,15 @@ class Suggester:
             observer.answered(request, [begun])
             return [begun], snapshot
         is_ghost = automatic and feature == "inline" and self._claims(feature, snapshot, context.offset)
-        looking = asyncio.get_running_loop().call_later(LOOK_AHEAD_SECONDS, self._look_ahead, snapshot, context.offset)
+        completing = self._session.completer.complete(context, snapshot, automatic, on_step, feature)
+        preparing = (
+            asyncio.get_running_loop().call_later(PREPARE_SECONDS, self._prepare, snapshot) if is_ghost else None
+        )
         try:
-            found = await self._answer(self._session.completer.complete(context, snapshot, automatic, on_step, feature))
+            found = await self._answer(completing)
         finally:
-            looking.cancel()
+            if preparing is not None:
+                preparing.cancel()
         if is_ghost and found == []:
             found = await self._insertion(snapshot, context.offset)
         if found is None:
@@ -81,31 +85,29 @@ class Suggester:
         surroundings = self._session.surroundings(snapshot.uri, snapshot.source.line_of(cursor))
         return self._session.completer.next_edits.at_cursor(snapshot, cursor, surroundings)
 
-    def _look_ahead(self, snapshot: Snapshot, cursor: int) -> None:
-        """While the engine denoises, look for the next edit that is ghost text if the fill is not worth showing."""
+    def _prepare(self, snapshot: Snapshot) -> None:
+        """While the engine denoises, parse the document and cut its hunks, for a next edit if the fill is silent."""
         if self._may_insert(snapshot):
-            self._session.completer.next_edits.look_ahead(*self._insertion_question(snapshot, cursor))
+            self._session.documents.parsed(snapshot.uri)
+            self._session.surroundings(snapshot.uri, None)
 
     async def _insertion(self, snapshot: Snapshot, cursor: int) -> list[Suggestion]:
         """The next edit as ghost text, if it only inserts at the cursor."""
         found = None
         if self._may_insert(snapshot):
-            asked = self._insertion_question(snapshot, cursor)
-            found = await self._answer(self._session.completer.next_edits.insertion(*asked))
+            uri, next_edits = snapshot.uri, self._session.completer.next_edits
+            around = self._session.surroundings(uri, snapshot.source.line_of(cursor))
+            path = self._session.documents.path(uri)
+            asking = next_edits.insertion(
+                self._session.documents.parsed(uri), path, cursor, around, self._shown_with(uri)
+            )
+            found = await self._answer(asking)
         if not found and self._claims("inline", snapshot, cursor):
             self._claim = None
         return found or []
 
     def _may_insert(self, snapshot: Snapshot) -> bool:
         return self._session.documents.is_current(snapshot) and self._allows_next_edits(snapshot)
-
-    def _insertion_question(
-        self, snapshot: Snapshot, cursor: int
-    ) -> tuple[Snapshot, str, int, Surroundings, list[tuple[Snapshot, str]]]:
-        """The parsed document, its path, the cursor, what is around it, and the documents that may be edited, too."""
-        uri, documents = snapshot.uri, self._session.documents
-        around = self._session.surroundings(uri, snapshot.source.line_of(cursor))
-        return documents.parsed(uri), documents.path(uri), cursor, around, self._shown_with(uri)
 
     def _claims(self, feature: Feature, snapshot: Snapshot, cursor: int) -> bool:
         """Whether a feature may show what is only inserted at a cursor: of ghost text and edits the one first asked."""

@@ -57,11 +57,6 @@ class _Question:
     def documents(self) -> Others:
         return [(self.snapshot, self.path), *self.others]
 
-    def is_same(self, other: "_Question") -> bool:
-        """Whether the rules find the same for both."""
-        ours, theirs = ((each.path, each.cursor, each.others, each.around.hunks) for each in (self, other))
-        return self.snapshot is other.snapshot and ours == theirs
-
 
 class NextEdits:
     """Next edits for all open documents of one connection; to be used from the event loop's thread."""
@@ -71,8 +66,6 @@ class NextEdits:
         self._documents: dict[str, RepeatableEdits] = {}
         self._ledger = Ledger()
         self.regions = RegionEdits(self._ledger)
-        self._ahead: tuple[_Question, list[Proposal]] | None = None
-        """A question that was looked at ahead, and what the rules propose."""
         self.silence: list[str] = []
         """Why the last question had no answer, or why others than the answer were not shown."""
 
@@ -92,7 +85,6 @@ class NextEdits:
 
     def dismissed(self, suggestion_id: str) -> None:
         """The user dismissed an offered edit."""
-        self._ahead = None
         self._ledger.dismiss(suggestion_id)
 
     def has_candidates(
@@ -127,8 +119,8 @@ class NextEdits:
         """The next edit by rules or at hand, if it only inserts at the cursor, as ghost text. Raises as `find`."""
         if not around.hunks or not snapshot.is_parsed:
             return []
-        asked, proposals = self._looked_ahead(_Question(snapshot, path, cursor, others, around))
-        if (found := first_shown(proposals, asked.silence)) is not None:
+        asked = _Question(snapshot, path, cursor, others, around)
+        if (found := first_shown(self._ordered(asked), asked.silence)) is not None:
             proposal, suggestion = found
             ghost = _in_document(suggestion, proposal.snapshot, asked).as_ghost_text(snapshot, cursor)
             if ghost is None:
@@ -138,17 +130,6 @@ class NextEdits:
         at_hand = await self._at_hand(asked, regions_at_hand(snapshot, path, asked.cursor_line, around.hunks))
         ghosts = (each.as_ghost_text(snapshot, cursor) for each in at_hand)
         return [each for each in ghosts if each is not None]
-
-    def look_ahead(self, snapshot: Snapshot, path: str, cursor: int, around: Surroundings, others: Others) -> None:
-        """Find what the rules propose before `insertion` asks for it."""
-        if around.hunks and snapshot.is_parsed:
-            asked = _Question(snapshot, path, cursor, others, around)
-            self._ahead = asked, self._ordered(asked)
-
-    def _looked_ahead(self, asked: _Question) -> tuple[_Question, list[Proposal]]:
-        """The rules' proposals, found already for the same question or now."""
-        known, self._ahead = self._ahead, None
-        return known if known is not None and known[0].is_same(asked) else (asked, self._ordered(asked))
 
     def remaining(self, snapshot: Snapshot) -> Renaming | None:
         """The renaming that the last change began, if places are left."""
