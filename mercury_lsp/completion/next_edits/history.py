@@ -100,8 +100,8 @@ class History:
         self._tracked: list[_Tracked] = []
         self._closed: dict[str, list[Hunk]] = {}
         """The hunks of closed documents, as they were then; their changes stay in `_tracked`."""
-        self._cut: dict[str, tuple[ChunkedText, str, list[_Tracked], list[tuple[int, Hunk]]]] = {}
-        """By uri: a document's hunks, and the text, path and changes that they were cut from."""
+        self._cut: dict[str, tuple[tuple[ChunkedText, str, list[_Tracked]], list[tuple[int, Hunk]]]] = {}
+        """By uri: the text, path and changes that a document's hunks were last cut from, and the hunks."""
         self._reports: deque[tuple[float, frozenset[Path]]] = deque(maxlen=MAX_REPORTS)
         """Files that changed on disk, and when, not looked at yet."""
         self._reloaded: dict[str, float] = {}
@@ -183,18 +183,16 @@ class History:
         numbers = [number for number, each in enumerate(self._tracked) if each.uri == uri]
         if uri in self._closed:
             return [(numbers[-1], hunk) for hunk in self._closed[uri]]
-        return [(numbers[index], hunk) for index, hunk in self._cut_hunks(uri)]
+        return [(numbers[index], hunk) for index, hunk in self._cut_hunks(uri, [self._tracked[at] for at in numbers])]
 
-    def _cut_hunks(self, uri: str) -> list[tuple[int, Hunk]]:
-        """An open document's hunks, each with the index of its newest change among the document's own."""
+    def _cut_hunks(self, uri: str, tracked: list[_Tracked]) -> list[tuple[int, Hunk]]:
+        """The hunks of an open document's changes, each with the index of its newest change; cut once for each text."""
         snapshot, path = self._documents.snapshot(uri), self._documents.path(uri)
-        tracked = [each for each in self._tracked if each.uri == uri]
-        known = self._cut.get(uri)
-        if known is None or known[:3] != (snapshot.source, path, tracked):
-            joined = ((index, _hunk(change, snapshot, path)) for index, change in _joined(tracked, snapshot))
-            known = snapshot.source, path, tracked, [(index, hunk) for index, hunk in joined if _is_kept(hunk)]
-            self._cut[uri] = known
-        return known[3]
+        cut_from = snapshot.source, path, tracked
+        if uri not in self._cut or self._cut[uri][0] != cut_from:
+            hunks = ((index, _hunk(change, snapshot, path)) for index, change in _joined(tracked, snapshot))
+            self._cut[uri] = cut_from, [(index, hunk) for index, hunk in hunks if _is_kept(hunk)]
+        return self._cut[uri][1]
 
     def _record(self, uri: str, edit: Edit, is_users: bool, is_typed: bool) -> None:
         made = differing(Change(edit.start, edit.removed, edit.inserted))

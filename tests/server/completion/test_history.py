@@ -83,6 +83,14 @@ def test_keys_of_one_word_are_one_hunk_of_whole_lines():
     assert desk.hunks() == [("a.py", 0, "def f(count):\n", "def f(account):\n")]
 
 
+def test_hunks_are_cut_once_for_each_text():
+    desk = HistoryDesk().put((10, "", "s")).put((10, "", "s"), uri=B)
+    first, other = desk.history.hunks()
+    assert all(ours is theirs for ours, theirs in zip(desk.history.hunks(), (first, other), strict=True))
+    again = {hunk.uri: hunk for hunk in desk.put((0, "", "# ")).history.hunks()}
+    assert again[other.uri] is other and again[first.uri] is not first
+
+
 def test_hunks_of_several_files_stand_in_the_order_in_which_they_were_made():
     desk = HistoryDesk().replace("x = ", "xs = ").replace("return count", "return 1", uri=B).replace("z = ", "zs = ")
     assert [(path, line) for path, line, *_ in desk.hunks()] == [("a.py", 1), ("b.py", 4), ("a.py", 3)]
