@@ -96,7 +96,7 @@ class ContextBuilder:
         line_start, line_end = source.line_bounds(offset)
         around = around_cursor(snapshot.chunks, index, offset - source.starts[index], snapshot.language_id)
         line_prefix = source.slice(max(line_start, offset - MAX_LINE_PREFIX_CHARS), offset)
-        found = classify(snapshot, offset)
+        cursor_class = classify(snapshot, offset)
         return CompletionContext(
             uri=snapshot.uri,
             version=snapshot.version,
@@ -106,8 +106,8 @@ class ContextBuilder:
             near=around.before,
             far=(*filter(None, preface), *_blocks(snapshot, range(start, index))),
             suffix=tuple(filter(None, (around.after, *_blocks(snapshot, range(index + 1, end))))),
-            multiline=wants_lines(snapshot, offset, found),
-            prose=is_prose(snapshot, offset, found),
+            multiline=wants_lines(snapshot, offset, cursor_class),
+            prose=is_prose(snapshot, offset, cursor_class),
             line_prefix=line_prefix,
             line_suffix=source.slice(offset, min(line_end, offset + MAX_LINE_SUFFIX_CHARS)),
             window=(start, end),

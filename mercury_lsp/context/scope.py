@@ -62,29 +62,23 @@ def is_blank_before(snapshot: Snapshot, offset: int) -> bool:
     return not snapshot.slice(line_start, offset).strip()
 
 
-def wants_lines(snapshot: Snapshot, offset: int, found: CursorClass) -> bool:
-    """Whether several lines may be suggested: on an empty line of a body, and at a line's end that opens a block.
-
-    `found` is the cursor's class.
-    """
+def wants_lines(snapshot: Snapshot, offset: int, cursor_class: CursorClass) -> bool:
+    """Whether several lines may be suggested: on an empty line of a body, and at a line's end that opens a block."""
     if is_blank_before(snapshot, offset):
-        return found.multiline
-    if found not in (CursorClass.EXPRESSION, CursorClass.NEW_LINE_IN_BODY):
+        return cursor_class.multiline
+    if cursor_class not in (CursorClass.EXPRESSION, CursorClass.NEW_LINE_IN_BODY):
         return False
     start, end = snapshot.source.line_bounds(offset)
     opens_block = _OPENS_INDENTED_BLOCK if language(snapshot.language_id).by_indent else _OPENS_BLOCK
     return not snapshot.slice(offset, end).strip() and bool(opens_block.search(snapshot.slice(start, offset)))
 
 
-def is_prose(snapshot: Snapshot, offset: int, found: CursorClass) -> bool:
-    """Whether a text at offset is a comment's, a longer string's, or that of a document without syntax.
-
-    `found` is the cursor's class.
-    """
-    if found is CursorClass.STRING:
+def is_prose(snapshot: Snapshot, offset: int, cursor_class: CursorClass) -> bool:
+    """Whether a text at offset is a comment's, a longer string's, or that of a document without syntax."""
+    if cursor_class is CursorClass.STRING:
         line_start, _ = snapshot.source.line_bounds(offset)
         return string_starts(snapshot.slice(line_start, offset))[-1] is None
-    return found in (CursorClass.COMMENT, CursorClass.OTHER)
+    return cursor_class in (CursorClass.COMMENT, CursorClass.OTHER)
 
 
 def classify(snapshot: Snapshot, offset: int) -> CursorClass:
