@@ -64,6 +64,7 @@ REQUESTS: tuple[tuple[str, str, Any], ...] = (
         {"prompt": LINE["prompt"], "input_suffix": LINE["suffix"], "response_fields": ["content"]},
     ),
     ("llama.cpp, with a template", "/completion", {"prompt": QWEN, "n_predict": 32}),
+    ("llama.cpp's tokens", "/tokenize", {"content": LINE["prompt"], "with_pieces": True}),
     ("Ollama", "/api/generate", LINE | {"stream": False}),
     ("Mercury's edits", "/v1/edit/completions", {"messages": [{"role": "user", "content": EDIT}]}),
     ("Mercury's apply", "/v1/apply/completions", {"messages": [{"role": "user", "content": APPLY}]}),

@@ -20,7 +20,7 @@ class InstantEngine:
     """An engine that takes no time, so that only the server is measured."""
 
     name, device, utility = "instant", "cpu", Utility(0.0, 0.0, 0.0)
-    edit_format = chat_format = None
+    edit_format = chat_format = words = None
 
     def rest(self) -> None:
         """Nothing to release."""

@@ -3,7 +3,7 @@
 Whatever cannot be sent to another process, a cancel flag and callbacks, travels beside a request in its `Control`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Event
 from typing import Any, Literal, Protocol
@@ -355,6 +355,25 @@ TellOutcome = Callable[[Request, Answer | Exception], None]
 """Called once for each request, with its answer or the error that answering it raises."""
 
 
+class Words(Protocol):
+    """A model's tokens as texts; may be asked from any thread."""
+
+    def tokens(self, text: str, marked: bool = True, begun: bool = False) -> list[int]:
+        """A text's tokens.
+
+        `marked`: names of special tokens are these tokens. `begun`: after the tokens that begin every text.
+        """
+
+    def text(self, tokens: Sequence[int]) -> str:
+        """The text of tokens. Raises RequestError for a token that the model does not have."""
+
+    def piece(self, token: int) -> bytes:
+        """The bytes of one token, which may be a part of a character. Raises RequestError."""
+
+    def prompt(self, chat: Chat) -> str:
+        """A conversation by the model's own template. Raises RequestError if it has none or refuses the messages."""
+
+
 class InferenceEngine(Protocol):
     """Answers requests with one model. `engine.Engine` does it in the process; others may send requests elsewhere."""
 
@@ -382,6 +401,11 @@ class InferenceEngine(Protocol):
     @property
     def chat_format(self) -> ChatFormat | None:
         """How the model was trained to chat; None if its files have no chat template."""
+        ...
+
+    @property
+    def words(self) -> Words | None:
+        """The model's tokens as texts; None if the model is elsewhere."""
         ...
 
     @property

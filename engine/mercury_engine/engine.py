@@ -39,6 +39,7 @@ from mercury_engine.models.backend import Backend, Device
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.memory import collect_and_return_memory, is_out_of_memory
 from mercury_engine.prompt.chat_template import ChatTemplate, chat_template_of
+from mercury_engine.prompt.words import ModelWords, required
 from mercury_engine.scheduler import Scheduler
 from mercury_engine.serving import Serving
 
@@ -104,6 +105,11 @@ class Engine:
         if self._chat_template is None:
             return None
         return "tool_call" if self._chat_template.has_tool_calls else "plain"
+
+    @property
+    def words(self) -> ModelWords:
+        """See `InferenceEngine.words`."""
+        return ModelWords(self.name, self.tokenizer, self._chat_template)
 
     @cached_property
     def _chat_template(self) -> ChatTemplate | None:
@@ -204,10 +210,8 @@ class Engine:
         if request.chat is None:
             encode = self.tokenizer.encode_marked if request.marked else self.tokenizer.encode
             ids = encode(request.prompt)
-        elif self._chat_template is None:
-            raise RequestError(f"{self.name} has no chat template; choose a model that was trained to chat")
         else:
-            ids = self._chat_template.encode(request.chat)
+            ids = required(self._chat_template, self.name).encode(request.chat)
         return ids[1:] if ids[:1] == [self.tokenizer.start_id] else ids
 
 

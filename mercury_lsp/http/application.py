@@ -18,13 +18,14 @@ from mercury_lsp.http import (
     ollama,
     playground,
     sweep,
+    tokens,
 )
 from mercury_lsp.http.errors import on_error
 from mercury_lsp.http.guard import Guard
 from mercury_lsp.http.metrics import Metrics
 from mercury_lsp.http.service import Service
 
-DIALECTS = (chat, fim, completions, llama, ollama, edits, apply, sweep, decisions, models, answers, playground)
+DIALECTS = (chat, fim, completions, llama, ollama, edits, apply, sweep, decisions, models, tokens, answers, playground)
 
 
 def application(service: Service, token: str | None) -> ASGIApp:

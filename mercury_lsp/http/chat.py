@@ -70,15 +70,18 @@ class ChatRequest:
         """What the engine is asked. Raises ApiError."""
         asked = (self.max_completion_tokens, self.max_tokens, self.n_predict)
         most = next((each for each in asked if each is not None and each >= 0), None)
-        thinks = self.reasoning_effort not in ("instant", "low")
         return GenerateRequest(
-            chat=Chat(self._checked(), use.tools, use.reply, thinks),
+            chat=self.conversation(use),
             max_tokens=most,
             stop=self.stop,
             sampling=self.sampling(),
             schema=use.schema or self._schema(),
             alternatives=max(0, min(self.top_logprobs, MAX_ALTERNATIVES)) if self.logprobs else None,
         )
+
+    def conversation(self, use: ToolUse) -> Chat:
+        """What the model reads. Raises ApiError."""
+        return Chat(self._checked(), use.tools, use.reply, self.reasoning_effort not in ("instant", "low"))
 
     def sampling(self) -> Sampling:
         """How tokens are chosen. Raises ApiError."""

@@ -17,6 +17,7 @@ from mercury_engine.api import (
     ScoreRequest,
     Scores,
     SlotView,
+    Words,
 )
 from mercury_engine.errors import Cancelled
 from mercury_engine.utility import Utility
@@ -29,6 +30,7 @@ class FakeEngine:
     choice = ""
     edit_format: str | None = None
     chat_format: ChatFormat | None = None
+    words: Words | None = None
 
     def __init__(self, text: str = "suggested", confidence: float = 0.9):
         self.text, self.confidence = text, confidence

@@ -51,6 +51,15 @@ class ChatTemplate:
 
         Raises RequestError for messages that the template refuses, and where jinja2 is missing.
         """
+        return self._tokenizer.encode_marked(*self._guarded_text(chat))
+
+    def text(self, chat: Chat) -> str:
+        """The same as text, in which a special token's name in a message looks like the token. Raises as `encode`."""
+        text, guard = self._guarded_text(chat)
+        return text.replace(guard, "")
+
+    def _guarded_text(self, chat: Chat) -> tuple[str, str]:
+        """The text with a guard in names of special tokens in messages, and the guard."""
         guard = _unused(chat)
         messages = [_guarded(_message(each), self._tokenizer.special_names, guard) for each in chat.messages]
         tools = [_guarded(each, self._tokenizer.special_names, guard) for each in chat.tools]
@@ -66,7 +75,7 @@ class ChatTemplate:
             raise
         except Exception as error:  # a template may fail in any way
             raise RequestError(f"the model's chat template cannot write these messages: {error}") from error
-        return self._tokenizer.encode_marked(text + chat.reply, guard)
+        return text + chat.reply, guard
 
     @cached_property
     def _template(self) -> "Template":

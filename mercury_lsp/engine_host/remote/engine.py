@@ -47,7 +47,7 @@ class RemoteEngine:
     """
 
     choice = "mercury.engine names it"
-    chat_format = None
+    chat_format = words = None
 
     def __init__(self, url: str, load_local: Callable[[], InferenceEngine], clock: Callable[[], float] = monotonic):
         """Asks what is at the URL; takes seconds if nothing is there, for then the local engine is loaded."""

@@ -3,7 +3,6 @@
 Dimensions: V vocabulary.
 """
 
-from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from mercury_kernels.installation import install_command
 
 from mercury_engine.errors import RequestError
 from mercury_engine.models.arrays import MaskArray
+from mercury_engine.prompt.token_bytes import token_bytes
 from mercury_engine.prompt.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -86,32 +86,10 @@ class _Bytes:
         names = [tokenizer.bpe.id_to_token(number) or "" for number in range(size)]
         texts, special = tokenizer.texts + [""] * (size - tokenizer.size), tokenizer.special_ids
         self.tokens = [
-            texts[number].encode() if number in special else _bytes(name, texts[number])
+            texts[number].encode() if number in special else token_bytes(name, texts[number])
             for number, name in enumerate(names)
         ]
         self._encode = tokenizer.encode
 
     def __call__(self, text: Any) -> list[int]:
         return self._encode(text.decode("utf-8", "replace") if isinstance(text, bytes) else text)
-
-
-def _bytes(name: str, text: str) -> bytes:
-    """A token's bytes from its name in a byte-level vocabulary; from its text for a name of another kind."""
-    try:
-        return bytes(_BYTES[character] for character in name)
-    except KeyError:
-        return text.encode()
-
-
-def _byte_names() -> Iterator[tuple[str, int]]:
-    """The character that stands for each byte in byte-level BPE: printable ones for themselves, others beyond 255."""
-    others = 256
-    for byte in range(256):
-        if 33 <= byte <= 126 or 161 <= byte <= 172 or byte >= 174:
-            yield chr(byte), byte
-        else:
-            yield chr(others), byte
-            others += 1
-
-
-_BYTES = dict(_byte_names())

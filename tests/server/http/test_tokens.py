@@ -1,0 +1,84 @@
+"""`/tokenize`, `/detokenize` and `/apply-template` as clients of llama.cpp's server call them."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from mercury_lsp.http import tokens
+from tests.support import tiny
+from tests.support.http_server import Served, served
+
+TURN, TURN_END = "<|im_start|>", "<|im_end|>"
+
+TEMPLATE = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if tools %}{{ tools | length }} tools{% endif %}{{ '<|im_start|>assistant\\n' }}"
+)
+
+
+@pytest.fixture
+async def server(tmp_path) -> AsyncIterator[Served]:
+    folder = tiny.folder(tmp_path, rank=0, markers=(TURN, TURN_END))
+    (folder / "chat_template.jinja").write_text(TEMPLATE)
+    async with served(tiny.load(folder)) as made:
+        yield made
+
+
+@pytest.mark.parametrize("text", ["", "def f(a):\n    return a\n", "é and 中", f"{TURN}user\nx{TURN_END}"])
+async def test_a_text_becomes_tokens_and_the_tokens_the_text(server: Served, text: str):
+    found = (await server.json("/tokenize", {"content": text}))["tokens"]
+    assert (await server.json("/detokenize", {"tokens": found}))["content"] == text
+
+
+async def test_names_of_special_tokens_are_tokens_unless_the_client_says_otherwise(server: Served):
+    body = {"content": TURN_END}
+    assert (await server.json("/tokenize", body))["tokens"] == [501]
+    spelled = (await server.json("/tokenize", body | {"parse_special": False}))["tokens"]
+    assert 501 not in spelled and len(spelled) > 1
+    mixed = {"content": [TURN, 501, "x"], "add_special": True}
+    assert (await server.json("/tokenize", mixed))["tokens"][:2] == [500, 501]
+
+
+async def test_a_piece_that_is_a_part_of_a_character_comes_as_bytes(server: Served):
+    found = (await server.json("/tokenize", {"content": f"a中{TURN}", "with_pieces": True}))["tokens"]
+    pieces = [token["piece"] for token in found]
+    assert pieces == ["a", *([byte] for byte in "中".encode()), TURN]
+    assert [token["id"] for token in found] == (await server.json("/tokenize", {"content": f"a中{TURN}"}))["tokens"]
+
+
+async def test_messages_become_the_prompt_that_the_model_reads(server: Served):
+    body: dict[str, Any] = {"messages": [{"role": "user", "content": f"say {TURN}"}]}
+    prompt = (await server.json("/apply-template", body))["prompt"]
+    assert prompt == f"{TURN}user\nsay {TURN}{TURN_END}\n{TURN}assistant\n"
+    tools = [{"type": "function", "function": {"name": "time"}}]
+    assert "1 tools" in (await server.json("/apply-template", body | {"tools": tools}))["prompt"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "param"),
+    [
+        ("/tokenize", {"content": {}}, "content"),
+        ("/tokenize", {"content": [True]}, "content"),
+        ("/tokenize", {"content": [10**20], "with_pieces": True}, None),
+        ("/tokenize", {"content": "x" * (tokens.MAX_CHARS + 1)}, "content"),
+        ("/detokenize", {"tokens": [-1]}, None),
+        ("/detokenize", {"tokens": [502]}, None),
+        ("/detokenize", {"tokens": 3}, "tokens"),
+        ("/apply-template", {"messages": []}, "messages"),
+    ],
+)
+async def test_what_cannot_be_read_is_one_clear_error(server: Served, path: str, body: Any, param: str | None):
+    reply = await server.post(path, body)
+    assert (reply.status_code, reply.json()["error"]["param"]) == (400, param)
+
+
+async def test_without_a_template_or_with_the_model_elsewhere_the_error_says_so(tmp_path):
+    body = {"messages": [{"role": "user", "content": "x"}]}
+    async with served(tiny.load(tiny.folder(tmp_path, rank=0))) as server:
+        refused = await server.post("/apply-template", body)
+        assert refused.status_code == 400 and "no chat template" in refused.json()["error"]["message"]
+    async with served() as server:
+        for path in ("/tokenize", "/detokenize", "/apply-template"):
+            elsewhere = await server.post(path, body)
+            assert elsewhere.status_code == 501 and "another server" in elsewhere.json()["error"]["message"]
