@@ -92,7 +92,7 @@ def _next_edit_texts(snapshot: Snapshot, start: int, end: int) -> Iterator[tuple
 
 def _of_fill(request: FillRequest) -> str:
     blocks = (*request.far, request.near, *request.suffix)
-    return "".join(blocks) + "\n" + "".join(request.lookup_text) + request.draft
+    return "".join(blocks) + "\n" + "".join(request.lookup_text)
 
 
 def _of_rewrite(request: RewriteRequest) -> str:

@@ -12,8 +12,8 @@ from mercury_engine.utility import Utility
 
 Effort = Literal["instant", "low", "medium", "high"]
 
-Source = Literal["pass", "request", "repeat"]
-"""Where an accepted token comes from: the pass itself, or the source of its draft."""
+Source = Literal["pass", "repeat"]
+"""Where an accepted token comes from: the pass itself, or a draft that repeats other text."""
 
 ChatFormat = Literal["plain", "tool_call"]
 """Whether a chat model writes calls of tools as JSON between <tool_call> and </tool_call>."""
@@ -72,8 +72,6 @@ class FillRequest:
     """
     candidates: int = 1
     """Number of different fills to try, all in the same forward passes; the most confident becomes the answer."""
-    draft: str = ""
-    """Text that may belong after the cursor: the rest of an older suggestion, or a line like this one."""
     deadline_ms: float | None = None
     """Milliseconds from the arrival of the request, after which the confident part of what there is is the answer."""
     unread_limit: int | None = None

@@ -33,7 +33,6 @@ GAP = FillRequest(
     effort="high",
     max_steps=0,
     candidates=3,
-    draft="x",
     deadline_ms=12.5,
     unread_limit=128,
     give_up_below=0.25,

@@ -78,7 +78,7 @@ class ScriptedEngine(FakeEngine):
 
     async def _filled(self, request: FillRequest, control: Control) -> Fill:
         """The scripted fill, `suggested` by default."""
-        self.given.update({"far": request.far, "near": request.near, "suffix": request.suffix, "draft": request.draft})
+        self.given.update({"far": request.far, "near": request.near, "suffix": request.suffix})
         self.given["elsewhere"] = request.lookup_text
         given = "".join((*request.far, request.near, *request.suffix))
         script = _script(given)

@@ -44,9 +44,8 @@ class GapRules:
         self.masks = SlotMasks(tokenizer, self.vocabulary, self.stopping)
 
     def begin(self, request: FillRequest, cut: PrefixCut) -> list[Hypothesis]:
-        """The hypotheses that a request asks for, each with another first token; the draft belongs to the first."""
+        """The hypotheses that a request asks for, each with another first token."""
         slots = min(request.max_slots, SLOTS[request.effort])
-        draft = self.tokenizer.encode(cut.spell + request.draft)[:slots] if request.draft else []
         above, _, line = request.near.rpartition("\n")
         return [
             Hypothesis(
@@ -54,7 +53,6 @@ class GapRules:
                 [*cut.known],
                 len(cut.known) + slots,
                 cut.spell,
-                [] if rank else draft,
                 rank,
                 request.follows,
                 "".join(request.suffix)[:BELOW_CHARS] if request.multiline else "",

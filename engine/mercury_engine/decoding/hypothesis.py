@@ -25,8 +25,6 @@ class Hypothesis:
     """Most tokens, the known ones included."""
     begun: str = ""
     """Text before the cursor that the first tokens have to spell."""
-    draft: list[int] = field(default_factory=list)
-    """Tokens that the request proposes, to be verified in the first step."""
     rank: int = 0
     """Rank of the first token that has nothing to spell: 0 is the likeliest. Sets candidates apart."""
     follows: str = ""

@@ -58,24 +58,6 @@ def tokens_of(engine, *texts):
     return [engine.decoder.rules.vocabulary.texts.index(text) for text in texts]
 
 
-def test_drafts_that_the_model_would_choose_stay_and_the_others_are_masked(engine):
-    mask = engine.decoder.rules.vocabulary.mask_id
-    right, wrong, other = tokens_of(engine, "a", "b", "c")
-    canvas = canvas_of(engine, 4, draft=[right, wrong, right])
-    decide(engine, canvas, opinion(engine, [right, other, right, other]), bound=100.0)
-    assert canvas.ids == [right, mask, right, mask]  # the open slot waits: the model saw a wrong draft beside it
-    assert unmasked(canvas) == [0, 2]
-    canvas.accept(engine.decoder.rules)
-    assert (canvas.written.ids, unmasked(canvas)) == ([right], [1])
-
-
-def test_the_last_step_replaces_a_wrong_draft_and_fills_every_open_slot(engine):
-    right, wrong = tokens_of(engine, "a", "b")
-    canvas = canvas_of(engine, 3, draft=[wrong])
-    decide(engine, canvas, opinion(engine, [right] * 3), is_last=True)
-    assert canvas.ids == [right] * 3
-
-
 def test_every_slot_behind_an_end_marker_is_an_end_marker(engine):
     end = engine.decoder.rules.vocabulary.end_id
     (a,) = tokens_of(engine, "a")
@@ -118,17 +100,12 @@ def test_the_threshold_replaces_the_bound(engine):
 
 def test_after_a_partly_spelled_word_slots_are_masked_again(engine):
     mask = engine.decoder.rules.vocabulary.mask_id
-    part, rest, other = tokens_of(engine, "r", "q", "c")
-    canvas = canvas_of(engine, 4, begun="rq", draft=[part, rest, other])
-    canvas.ids[3] = other
-    canvas.probabilities = [0.5, None, None, 0.5]
+    part, other = tokens_of(engine, "r", "c")
+    canvas = canvas_of(engine, 4, begun="rq")
+    canvas.ids, canvas.probabilities = [part, mask, mask, other], [0.5, None, None, 0.5]
     canvas.accept(engine.decoder.rules)
     assert (canvas.written.ids, canvas.written.spell, unmasked(canvas)) == ([part], "q", [])
-    assert canvas.ids == [rest, other, mask]  # the draft keeps its remainder
-    canvas = canvas_of(engine, 3, begun="rq")
-    canvas.ids, canvas.probabilities = [part, other, other], [0.5] * 3
-    canvas.accept(engine.decoder.rules)
-    assert (canvas.written.ids, canvas.ids) == ([part], [mask, mask])
+    assert canvas.ids == [mask] * 3
 
 
 def test_limits_hide_tokens_that_misspell_break_the_line_or_were_wrong(engine):
@@ -148,10 +125,11 @@ def test_limits_hide_tokens_that_misspell_break_the_line_or_were_wrong(engine):
     assert masks.hidden_tokens(SlotLimits("re", True))[vocabulary.end_id]
 
 
-SLOT = st.tuples(
-    st.sampled_from(["mask", "draft", "unmasked"]), st.integers(0, 3), st.integers(0, 3), st.sampled_from(range(73))
-)
-"""Kind, draft, best token, and eighths of its logit. Of equally sure slots, rounding decides which comes first."""
+SLOT = st.tuples(st.booleans(), st.integers(0, 2), st.integers(0, 3), st.sampled_from(range(73)))
+"""Whether it is masked, its token otherwise, the best token, and eighths of its logit.
+
+Of equally sure slots, rounding decides which comes first.
+"""
 
 
 @given(st.lists(SLOT, min_size=1, max_size=10, unique_by=lambda slot: slot[3]), st.floats(0, 3), st.booleans())
@@ -159,17 +137,14 @@ def test_one_step_decides_like_the_step_on_the_device(engine, slots, bound, is_l
     vocabulary = engine.decoder.rules.vocabulary
     known = [*tokens_of(engine, "a", "b", "c"), vocabulary.end_id]
     canvas = canvas_of(engine, len(slots))
-    for slot, (kind, now, _, _) in enumerate(slots):
-        if kind != "mask":
-            canvas.ids[slot] = known[min(now, 2)]
-        if kind == "unmasked":
-            canvas.probabilities[slot] = 0.5
+    for slot, (is_masked, now, _, _) in enumerate(slots):
+        if not is_masked:
+            canvas.ids[slot], canvas.probabilities[slot] = known[now], 0.5
     logits_SV = torch.zeros(len(slots), len(vocabulary.texts) + 2)
     for slot, (_, _, best, sureness) in enumerate(slots):
         logits_SV[slot, known[best]] = 1 + sureness / 8
     before = list(canvas.ids)
-    given = zip(canvas.ids, canvas.probabilities, strict=True)
-    probabilities = [1.0, *(sure or (0.0 if token != vocabulary.mask_id else 1.0) for token, sure in given)]
+    probabilities = [1.0, *(sure or 1.0 for sure in canvas.probabilities)]
     decide(engine, canvas, logits_SV.log_softmax(-1).numpy(), bound, is_last=is_last)
 
     row = torch.from_numpy(engine.decoder.rules.masks.hidden_tokens(SlotLimits("", True)))[None]

@@ -41,7 +41,6 @@ FILL = FillRequest(
     effort="low",
     max_steps=3,
     candidates=2,
-    draft="items",
     unread_limit=128,
     give_up_below=0.25,
     utility=Utility(8.0, 2.5),

@@ -17,7 +17,7 @@ from tests.support.fake_engine import FakeEngine
 from tests.support.fake_remote import FakeRemote, Reply, Route, Sent, says
 from tests.support.http_server import served
 
-ASKED = FillRequest("x = é", far=("import a\n", "\n"), suffix=("\n", "print(x)\n"), lookup_text=("y\n",), draft="d")
+ASKED = FillRequest("x = é", far=("import a\n", "\n"), suffix=("\n", "print(x)\n"), lookup_text=("y\n",))
 
 MODELS = {"GET /v1/models": says({"data": [{"id": "served-model"}]})}
 

@@ -1,4 +1,4 @@
-"""Drafts: the tokens that a pass verifies, from the request or from n-gram lookup. They need no pass of their own."""
+"""Drafts: the tokens that a pass verifies, found by n-gram lookup. They need no pass of their own."""
 
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -28,12 +28,10 @@ class Drafter:
         self.lookup, self._text = lookup, context.text
 
     def draft(self, hypothesis: Hypothesis, most: int) -> Draft:
-        """At most `most` tokens: the request's in the first step, then what followed the last tokens before.
+        """At most `most` tokens: what followed the last tokens before.
 
         A single line is drafted up to its break, which needs no draft.
         """
-        if hypothesis.draft and not hypothesis.steps:
-            return Draft(hypothesis.draft[:most], "request")
         if hypothesis.spell:
             return Draft()
         found = self.match(hypothesis).draft[: min(most, hypothesis.capacity - len(hypothesis.ids) - 1)]

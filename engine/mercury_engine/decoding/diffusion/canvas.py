@@ -1,7 +1,7 @@
 """The canvas of a masked diffusion model: the slots after the accepted tokens of a hypothesis.
 
-A slot holds a mask, a draft that no step has judged yet, or the token that a step has unmasked. Slots are unmasked
-in any order; those at the left end are then accepted.
+A slot holds a mask, or the token that a step has unmasked. Slots are unmasked in any order; those at the left end are
+then accepted.
 """
 
 from collections.abc import Iterator
@@ -14,17 +14,17 @@ from mercury_engine.decoding.hypothesis import Hypothesis
 
 @dataclass(slots=True)
 class Canvas:
-    """The slots of one fill; begins with the hypothesis's draft, then masks."""
+    """The slots of one fill; begins with masks only."""
 
     written: Hypothesis
     """The accepted tokens in front of the slots."""
     ids: list[int] = field(init=False)
     """The token of every slot."""
     probabilities: list[float | None] = field(init=False)
-    """Of every slot when it was unmasked; None for masks and drafts."""
+    """Of every slot when it was unmasked; None for masks."""
 
     def __post_init__(self) -> None:
-        self._open(self.written.draft)
+        self._open()
 
     def accept(self, rules: GapRules) -> None:
         """Accept unmasked slots from the left; those after a part of a word to spell are masked again."""
@@ -33,30 +33,24 @@ class Canvas:
             written.accept(self.ids.pop(0), probability)
             del self.probabilities[0]
             if written.spell:
-                self._mask_rest()
+                self._open()
             else:
                 written.ended |= rules.leaves_gap(written)
 
     def repair(self, rules: GapRules, control: Control) -> None:
         """If the ended text breaks the document's syntax, take it back from there on and mask it again."""
         if self.written.ended and rules.repaired(control, self.written):
-            self._open([])
+            self._open()
 
     def show(self, control: Control) -> None:
         """Report the canvas to whoever watches."""
         if control.on_step is not None:
             control.on_step(self.written.view(() if self.written.ended else self._views()))
 
-    def _mask_rest(self) -> None:
-        """Mask all slots; a draft that the accepted tokens follow keeps its remainder."""
-        written = self.written
-        done = len(written.ids) - written.known
-        self._open(written.draft[done:] if written.ids[written.known :] == written.draft[:done] else [])
-
-    def _open(self, draft: list[int]) -> None:
+    def _open(self) -> None:
+        """Mask all slots."""
         slots = 0 if self.written.ended else self.written.capacity - len(self.written.ids)
-        masks = [self.written.vocabulary.mask_id] * (slots - len(draft))
-        self.ids, self.probabilities = [*draft, *masks], [None] * slots
+        self.ids, self.probabilities = [self.written.vocabulary.mask_id] * slots, [None] * slots
 
     def _views(self) -> Iterator[SlotView]:
         vocabulary = self.written.vocabulary
@@ -66,5 +60,4 @@ class Canvas:
             elif token == vocabulary.end_id:
                 yield SlotView("", "end", probability or 0.0)
             else:
-                text = vocabulary.texts[token]
-                yield SlotView(text, "committed" if probability is not None else "draft", probability or 0.0)
+                yield SlotView(vocabulary.texts[token], "committed", probability or 0.0)

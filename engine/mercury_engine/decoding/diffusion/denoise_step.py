@@ -1,7 +1,6 @@
 """One denoising step: which slots of a canvas are unmasked, by what the model expects at each.
 
-Here a step is decided on the host; on a GPU `cuda/graphs.py` makes the same decisions on the device. Tokens of a
-draft are judged first: those that the model would choose stay, the others are masked again.
+Here a step is decided on the host; on a GPU `cuda/graphs.py` makes the same decisions on the device.
 
 Dimensions: S slots of the canvas, V vocabulary with mask and end.
 """
@@ -24,25 +23,21 @@ class DenoiseStep:
     def unmask(self, canvas: Canvas, logp_SV: Array, is_last: bool) -> None:
         """Unmask slots by the model's log-probabilities [S,V]; the last step unmasks all of them.
 
-        Otherwise the step judges drafts if there are any, or chooses slots by the bound in nats or by the threshold.
+        Otherwise the bound in nats or the threshold chooses.
         """
         logp_SV = self._permitted(canvas, logp_SV)
         only_first = canvas.written.rank > 0
         token_S = logp_SV.argmax(-1)
         token_S[0] = best(logp_SV[0], canvas.written.take_rank())
-        ids_S = np.array(canvas.ids)
-        masked_S = ids_S == canvas.written.vocabulary.mask_id
-        draft_S = ~masked_S & np.array([probability is None for probability in canvas.probabilities])
+        masked_S = np.array(canvas.ids) == canvas.written.vocabulary.mask_id
         if is_last:
-            chosen_S = masked_S | draft_S
-        elif draft_S.any():
-            chosen_S = draft_S & (ids_S == token_S)
+            chosen_S = masked_S
         elif only_first:
-            chosen_S = np.arange(len(ids_S)) == 0
+            chosen_S = np.arange(len(masked_S)) == 0
         else:
             chosen_S = self._chosen(logp_SV, masked_S)
         probability_S = np.exp(np.take_along_axis(logp_SV, token_S[:, None], 1)[:, 0])
-        _unmask(canvas, chosen_S, draft_S, token_S, probability_S)
+        _unmask(canvas, chosen_S, token_S, probability_S)
 
     def _permitted(self, canvas: Canvas, logp_SV: Array) -> FloatArray:
         """Log-probabilities of the tokens that each slot may get, on the host."""
@@ -59,17 +54,11 @@ class DenoiseStep:
         return choose_by_entropy(entropy(logp_SV), masked_S, self._options.bound)
 
 
-def _unmask(
-    canvas: Canvas, chosen_S: MaskArray, draft_S: MaskArray, token_S: IdArray, probability_S: FloatArray
-) -> None:
-    """Unmask the chosen slots, mask refused drafts, and make all slots after the first end marker end markers."""
+def _unmask(canvas: Canvas, chosen_S: MaskArray, token_S: IdArray, probability_S: FloatArray) -> None:
+    """Unmask the chosen slots, and make all slots after the first end marker end markers."""
     vocabulary = canvas.written.vocabulary
-    rows = zip(*(each.tolist() for each in (chosen_S, draft_S, token_S, probability_S)), strict=True)
-    for slot, (chosen, draft, token, probability) in enumerate(rows):
-        if chosen:
-            canvas.ids[slot], canvas.probabilities[slot] = token, probability
-        elif draft:
-            canvas.ids[slot] = vocabulary.mask_id
+    for slot in np.flatnonzero(chosen_S).tolist():
+        canvas.ids[slot], canvas.probabilities[slot] = int(token_S[slot]), float(probability_S[slot])
     if vocabulary.end_id in canvas.ids:
         after = canvas.ids.index(vocabulary.end_id) + 1
         rest = len(canvas.ids) - after
