@@ -99,8 +99,14 @@ def most_useful(hypothesis: Hypothesis, request: FillRequest, rules: GapRules) -
 def cut_after(hypothesis: Hypothesis, request: FillRequest, tokens: int, rules: GapRules) -> Cut:
     """What may be shown of the first tokens; one more than are accepted counts the end marker.
 
-    What is shown of code ends where an expression does (`text.boundaries`), of prose after any word.
+    What is shown of code ends where an expression does (`text.boundaries`), of prose after any word. Nothing is shown
+    of tokens whose bytes are no characters: a model that denoises in any order may reveal half of one.
     """
+    cut = _cut_after(hypothesis, request, tokens, rules)
+    return Cut("", cut.confidence) if PART_OF_A_CHARACTER in cut.text else cut
+
+
+def _cut_after(hypothesis: Hypothesis, request: FillRequest, tokens: int, rules: GapRules) -> Cut:
     if hypothesis.ended and tokens >= len(hypothesis.probabilities):
         return Cut(rules.text(hypothesis), hypothesis.probability(tokens), is_finished=True)
     text, after = rules.text(hypothesis, tokens), None

@@ -71,6 +71,13 @@ def test_an_unsure_text_ends_before_the_statement_it_is_unsure_of(rules, reading
     assert (cut.text, cut.confidence) == ("a = f(x);", pytest.approx(0.81))
 
 
+@pytest.mark.parametrize(("cut_where", "asked"), [(most_useful, ASKED), (sure_enough, FillRequest(""))])
+def test_tokens_whose_bytes_are_no_characters_are_never_shown(rules, reading, cut_where, asked):
+    written = accepted(rules, ("a = f", 0.99), ("(x);", 0.99), ("\ufffd", 0.99), (" b", 0.99), ("", 0.99), ended=True)
+    cut = cut_where(written, asked, reading(written))
+    assert (cut.text, cut.is_finished) == ("a = f(x);", False)
+
+
 def test_half_an_expression_is_never_shown(rules, reading):
     written = accepted(rules, ("item.price_of_all", 0.95), (" *", 0.1), (" item", 0.9), ("", 0.9), ended=True)
     assert most_useful(written, ASKED, reading(written)).text == ""
