@@ -1,10 +1,8 @@
-"""Kernels and fills on a GPU against floors and baselines: `python benchmarks/gpu.py [--minutes 4] [--out DIR]`.
+"""Kernels and fills on a GPU against floors: `python benchmarks/gpu.py [--minutes 4] [--out DIR]`.
 
 Needs torch, triton and matplotlib, for real fills tokenizers and safetensors; neither pygls nor tree-sitter. Real code
-is filled by the bundled causal model and by the masked one, on the device and by the plain loop, and keys are timed.
-Elsewhere weights are random, so the figures are about the machine: milliseconds a step, and a fill of four steps. They
-are compared in the same run with the plain model, eager and under torch.compile with CUDA graphs, and with
-left-to-right decoding of the same network with cache and graphs.
+is filled by the bundled model, in passes over pages and by the plain loop, and keys are timed. Elsewhere weights are
+random, so the figures are about the machine: milliseconds of a kernel, and of a pass that decides.
 What does not fit into the time is left out and listed. `--rehearse` runs all parts at tiny size on a CPU, kernels
 in Triton's interpreter. `--host` measures only the host's work for a typed key; its passes take no time.
 """
@@ -14,7 +12,6 @@ import json
 import os
 import sys
 import time
-from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -37,7 +34,7 @@ def main() -> int:
     parser.add_argument("--model", help="with --key: another model than the bundled one")
     parser.add_argument("--host", action="store_true", help="only: the host's time for a typed key; needs no GPU")
     parser.add_argument("--profile", action="store_true", help="with --host: print where it goes")
-    parser.add_argument("--warm", nargs=2, metavar=("MODEL", "PART"), help="only: compile (used by the command itself)")
+    parser.add_argument("--warm", type=int, metavar="MODEL", help="only: compile (used by the command itself)")
     options = parser.parse_args()
     if options.host:
         return host(options)
@@ -51,8 +48,8 @@ def main() -> int:
     if options.rehearse:
         torch.set_num_threads(1)
     run = Run(options)
-    if options.warm:
-        run.warm(int(options.warm[0]), options.warm[1])
+    if options.warm is not None:
+        run.warm(options.warm)
     elif options.sweep:
         run.sweep()
     elif options.key:
@@ -90,7 +87,7 @@ class Run:
         self.clock = clock.Clock(self.device)
         self.seconds = 0.02 if self.tiny else 0.4
         self.models = shapes.TINY_MODELS if self.tiny else shapes.MODELS
-        self.result: dict[str, Any] = {"machine": self._machine(), "kernels": [], "models": [], "left_out": []}
+        self.result: dict[str, Any] = {"machine": self._machine(), "kernels": [], "passes": [], "left_out": []}
         self.limits: dict[str, float] = {}
 
     def all(self) -> None:
@@ -100,13 +97,8 @@ class Run:
 
         self.compile_ahead()
         self.kernels()
-        for model in self.models:
-            self.result["models"].append({"model": model.name, "points": []})
-        for number in range(len(self.models)):
-            self.fills(number, main=True)
+        self.passes()
         self.real_fills()
-        for number in range(len(self.models)):
-            self.fills(number, main=False)
         self.result["fallbacks"], self.result["budgets"] = dict(launch.broken), budgets.held(self.result)
         self.table()
         self.write(picture=True)
@@ -117,7 +109,7 @@ class Run:
 
         began = time.monotonic()
         if self.tiny:
-            self.warm(0, "fills")
+            self.warm(0)
             self.result["compiled_ahead"] = {"of": 1, "done": 1}
         else:
             started = warm.start(Path(__file__), len(self.models))
@@ -125,25 +117,24 @@ class Run:
             self.result["compiled_ahead"] = {"of": len(started), "done": done, "seconds": time.monotonic() - began}
         self.limits = self.result["ceilings"] = clock.ceilings(self.clock, self.tiny)
 
-    def warm(self, number: int, part: str) -> None:
-        """Compile one model's part without measuring it."""
-        from on_gpu import shapes, warm
+    def warm(self, number: int) -> None:
+        """Compile one model's kernels without measuring them."""
+        from on_gpu import warm
 
-        points = shapes.TINY_POINTS if self.tiny else shapes.POINTS
-        warm.warm(self.models[number], part, points, self.dtype, self.clock)
+        warm.warm(self.models[number], self.dtype, self.clock)
 
     def left(self) -> float:
         """Seconds."""
         return self.end - time.monotonic()
 
     def kernels(self) -> None:
-        """Check and time every kernel at the main point of every model, and compare it with its floor."""
-        from on_gpu.fills import attempt
+        """Check and time every kernel at the shapes of every model, and compare it with its floor."""
+        from on_gpu.clock import attempt
         from on_gpu.kernels import Cases, measure
+        from on_gpu.shapes import CONTEXT, ROWS
 
         for number, model in enumerate(self.models):
-            main = self._points()[0]
-            cases = Cases(model, main.slots + 1, main.context, self.dtype, self.device)
+            cases = Cases(model, ROWS, CONTEXT, self.dtype, self.device)
             for case in cases.all():
                 used = 1 - self.left() / (60 * self.options.minutes)
                 if used > 0.45 + 0.05 * number and not self.tiny:
@@ -153,15 +144,30 @@ class Run:
                 self.result["kernels"].append({"kernel": case.name, "model": model.name, **row})
         self.write()
 
+    def passes(self) -> None:
+        """Time a pass of every model that decides about a few rows."""
+        from mercury_engine.models.paged_reader import PagedReader
+        from on_gpu import shapes
+        from on_gpu.clock import attempt
+
+        for model in self.models:
+            if self.left() < 10 and not self.tiny:
+                self.result["left_out"].append(f"passes of {model.name}")
+                continue
+            made = shapes.network(model, self.dtype, self.device)
+            row = attempt(lambda made=made: {"pass_ms": 1e3 * PagedReader(made).pass_seconds()})
+            self.result["passes"].append({"model": model.name, **row})
+            self.write()
+
     def real_fills(self) -> None:
         """Run the bundled model through the engine on real code."""
-        from on_gpu import fills
+        from on_gpu.clock import attempt
 
         seconds = min(50.0, 0.5 * self.left())
         if seconds < 5 and not self.tiny:
             self.result["left_out"].append("real fills")
             return
-        self.result["real_fills"] = fills.attempt(lambda: self._real_fills(seconds))
+        self.result["real_fills"] = attempt(lambda: self._real_fills(seconds))
         self.write()
 
     def key(self) -> None:
@@ -169,67 +175,28 @@ class Run:
         from on_gpu.key_trace import trace
         from on_gpu.real_fills import RealFills
 
-        real = RealFills(self.clock, 1 if self.tiny else 20, 30, self.tiny, shipped=True, model=self.options.model)
+        real = RealFills(self.clock, 1 if self.tiny else 20, 30, self.tiny, self.options.model)
         self.options.out.mkdir(parents=True, exist_ok=True)
         print(trace(real, self.options.out))
 
     def _real_fills(self, seconds: float) -> dict[str, Any]:
-        from on_gpu import fills
+        from on_gpu.clock import attempt
         from on_gpu.real_fills import RealFills
 
-        found = {}
-        for name, shipped in (("shipped", True), ("writer", False)):
-            real = RealFills(self.clock, 1 if self.tiny else 200, seconds / 2, self.tiny, shipped)
-            found[name] = {way: fills.attempt(getattr(real, way)) for way in ("agreement", "keys")}
-        return found
-
-    def fills(self, number: int, main: bool) -> None:
-        """Measure one model: everything at the main point, device loop and left-to-right decoding at the others."""
-        import torch
-        from on_gpu import fills, shapes
-
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
-        model, points = self.models[number], self._points()[:1] if main else self._points()[1:]
-        if self.left() < (10 if not self.tiny else 0):
-            self.result["left_out"] += [f"{model.name} {asdict(point)}" for point in points]
-            return
-        made = shapes.network(model, self.dtype, self.device)
-        fill = fills.filler(made, points)
-        for index, point in enumerate(points):
-            if self.left() < 12 and not self.tiny:
-                self.result["left_out"] += [f"{model.name} {asdict(p)}" for p in points[index:]]
-                break
-            began = time.monotonic()
-            row = fills.attempt(lambda point=point: self._point(made, fill, point, main))
-            row |= {"point": asdict(point), "seconds": time.monotonic() - began}
-            self.result["models"][number]["points"].append(row)
-            self.write()
-
-    def _point(self, made: Any, fill: Any, point: Any, main: bool) -> dict[str, Any]:
-        from on_gpu import fills
-
-        measured = fills.Measured(made, point, self.clock, self.seconds)
-        ways = {"ours": lambda: measured.ours(fill), "left_to_right": lambda: measured.left_to_right(fill)}
-        if main:
-            ways |= {
-                "agreement": lambda: measured.agreement(fill),
-                "eager": lambda: measured.eager(fill),
-                "ours, library products": lambda: measured.library(),
-                "compiled": lambda: measured.compiled(fill),
-            }
-        return {name: fills.attempt(way) for name, way in ways.items()}
+        real = RealFills(self.clock, 1 if self.tiny else 200, seconds, self.tiny)
+        return {"agreement": attempt(real.agreement), "keys": attempt(real.keys)}
 
     def sweep(self) -> None:
-        """Times of `linear` for tile sizes around the default, at the main point of the first model."""
+        """Times of `linear` for tile sizes around the default, at the shapes of the first model."""
         from mercury_kernels import linear
         from on_gpu import clock
-        from on_gpu.fills import attempt
+        from on_gpu.clock import attempt
         from on_gpu.kernels import Cases, measure
+        from on_gpu.shapes import CONTEXT, ROWS
 
         self.limits = self.result["ceilings"] = clock.ceilings(self.clock, self.tiny)
-        model, main = self.models[0], self._points()[0]
-        cases = Cases(model, main.slots + 1, main.context, self.dtype, self.device)
+        model = self.models[0]
+        cases = Cases(model, ROWS, CONTEXT, self.dtype, self.device)
         chosen = linear.tiles
         for case in cases.all():
             if not case.name.startswith("linear") or "W8" in case.name:
@@ -237,20 +204,13 @@ class Run:
             for tile in (None, *((64, n, k, s) for n in (16, 32, 64) for k in (32, 64, 128) for s in (1, 2, 4, 8))):
                 if self.left() < 5:
                     break
-                linear.tiles = (
-                    chosen if tile is None else lambda *_, tile=tile: (64 if main.slots > 31 else 32, *tile[1:])
-                )
+                linear.tiles = chosen if tile is None else lambda *_, tile=tile: (ROWS, *tile[1:])
                 row = attempt(lambda case=case: measure(case, self.clock, self.limits, self.seconds / 8))
                 self.result["kernels"].append({"kernel": case.name, "model": model.name, "tile": tile, **row})
         linear.tiles = chosen
         for row in sorted(self.result["kernels"], key=lambda r: (r["kernel"], r.get("p50_ms", 1e9))):
             print(row["kernel"], row["tile"], f"{row.get('p50_ms', float('nan')):.4f} ms")
         self.write()
-
-    def _points(self) -> tuple[Any, ...]:
-        from on_gpu import shapes
-
-        return shapes.TINY_POINTS if self.tiny else (*shapes.POINTS, *shapes.OTHER_POINTS)
 
     def _machine(self) -> dict[str, str]:
         import torch
@@ -272,18 +232,11 @@ class Run:
                     else f" {row['failed']}"
                 )
             )
-        for model in self.result["models"]:
-            for point in model["points"]:
-                print(model["model"], point["point"])
-                for way, found in point.items():
-                    if isinstance(found, dict) and ("step" in found or "failed" in found):
-                        print("   ", way, _short(found))
-                    elif way == "agreement":
-                        print("    same tokens as the plain model:", found)
+        for row in self.result["passes"]:
+            print("pass:", row)
         for row in self.result["budgets"]:
-            bound = f"at most {row['most']} ms" if "most" in row else f"at least {row['least']}"
             verdict = {None: "not measured", True: "met", False: "MISSED"}[row["met"]]
-            print(f"{row['model']:20} {row['what']:40} {bound}: {row['measured']} {verdict}")
+            print(f"{row['model']:20} a pass at most {row['most']} ms: {row['measured']} {verdict}")
         print("real fills:", json.dumps(self.result.get("real_fills", "left out")))
         print(f"left out for time: {len(self.result['left_out'])}; kernels off: {self.result['fallbacks'] or 'none'}")
 
@@ -298,17 +251,6 @@ class Run:
                 plot.plot_results(self.result, self.options.out / f"{name}.png")
             except ImportError as error:
                 print(f"no picture ({error}): pip install matplotlib")
-
-
-def _short(found: dict[str, Any]) -> str:
-    if "failed" in found:
-        return f"failed: {found['failed']}"
-    parts = [f"step {found['step']['p50_ms']:.4f} ms (p99 {found['step']['p99_ms']:.4f})"]
-    if "fill" in found:
-        parts.append(
-            f"fill of {found['steps']} steps {found['fill']['p50_ms']:.3f} (p99 {found['fill']['p99_ms']:.3f})"
-        )
-    return ", ".join(parts)
 
 
 if __name__ == "__main__":

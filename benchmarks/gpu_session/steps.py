@@ -11,8 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 BUNDLED = "mercury-135m"
 BASE = "qwen2.5-coder-0.5b"
 HELD_OUT = ROOT / "tests" / "data" / "held_out"
-SIX_KERNELS = "regex:^_(project_qkv|attend|linear|opinions|accept|commit)$"
-"""Kernels of a step, whose counters are read."""
+KERNELS = "regex:^_(project_qkv|attend|linear|opinions|accept)$"
+"""Kernels of a pass, whose counters are read."""
 
 RUN_TESTS = ("-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider")
 
@@ -87,7 +87,7 @@ def profile(session: Session) -> list[Command]:
     key = ("benchmarks/gpu.py", "--key", "--model", session.bundled, "--out", session.out)
     if session.device == "cpu":
         return [python("key", *key, "--rehearse", minutes=2)]
-    counted = ("ncu", "--csv", "--set", "basic", "--kernel-name", SIX_KERNELS, "--launch-count", "60", sys.executable)
+    counted = ("ncu", "--csv", "--set", "basic", "--kernel-name", KERNELS, "--launch-count", "60", sys.executable)
     return [
         python("key", *key, minutes=2, optional=True),
         python("sweep", "benchmarks/gpu.py", "--sweep", "--out", session.out, minutes=2.5, optional=True),

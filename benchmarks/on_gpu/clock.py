@@ -26,16 +26,6 @@ class Clock:
             times.append(self._device_time(work) if self.device.type == "cuda" else self._host_time(work))
         return times
 
-    def host(self, work: Work, seconds: float, least: int = 3, most: int = 300) -> list[float]:
-        """Like `each`, with the host's clock: the time that a caller waits."""
-        for _ in range(2):
-            work()
-        times: list[float] = []
-        end = time.perf_counter() + seconds
-        while len(times) < least or (len(times) < most and time.perf_counter() < end):
-            times.append(self._host_time(work))
-        return times
-
     def wait(self) -> None:
         if self.device.type == "cuda":
             torch.cuda.synchronize()
@@ -87,3 +77,12 @@ def ceilings(clock: Clock, tiny: bool) -> dict[str, float]:
     a, b = (torch.randn(side, side, device=clock.device).bfloat16() for _ in range(2))
     product = statistics.median(clock.each(lambda: a @ b, 1.0, most=20))
     return {"bytes_per_s": 2 * size / (1e-3 * copy), "flops_per_s": 2 * side**3 / (1e-3 * product)}
+
+
+def attempt(work: Callable[[], dict[str, object]]) -> dict[str, object]:
+    """The work's result, or the error instead: one failed comparison must not end the run."""
+    try:
+        return work()
+    except Exception as error:
+        torch.cuda.empty_cache()
+        return {"failed": f"{type(error).__name__}: {str(error)[:300]}"}

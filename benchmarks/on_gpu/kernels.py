@@ -11,8 +11,8 @@ from types import ModuleType
 
 import torch
 from mercury_engine.models.network import ModelConfig
-from mercury_kernels import accept, attention, commit, head, linear, norm, qkv, reference, swiglu
-from mercury_kernels.operands import CanvasSlots, Drafts, Frames, Matrix, Table, TokenChoice
+from mercury_kernels import accept, attention, linear, norm, qkv, reference, swiglu
+from mercury_kernels.operands import Drafts, Frames, Matrix, Table
 from torch import Tensor
 
 from on_gpu.clock import Clock, spread
@@ -34,7 +34,7 @@ class Case:
 
 
 class Cases:
-    """The operations of one step of a model, for `rows` canvas rows of one session."""
+    """The operations of one step of a model, for `rows` rows of one request."""
 
     def __init__(self, shape: ModelConfig, rows: int, context: int, dtype: torch.dtype, device: torch.device) -> None:
         torch.manual_seed(0)
@@ -60,9 +60,7 @@ class Cases:
         yield self.linear("out", c, q, residual=True)
         yield self.linear("down", c, inner, residual=True)
         yield self.linear("gate_up", 2 * inner, c, norm=True, gated=True)
-        yield self.head()
         yield self.accept()
-        yield self.commit()
 
     @property
     def groups(self) -> int:
@@ -141,18 +139,6 @@ class Cases:
 
         return self._product(f"linear {name}", linear, call, outputs, inputs, self.size)
 
-    def head(self) -> Case:
-        vocabulary, inputs = self.shape.vocab_size + 2, self.shape.hidden_size
-        matrices = self.matrices(vocabulary, inputs)
-        banned = torch.zeros(2, vocabulary, dtype=torch.bool, device=self.device)
-        ban = torch.zeros(self.rows, dtype=torch.int32, device=self.device)
-
-        def call(module: ModuleType, i: int) -> tuple[Tensor, ...]:
-            made = module.choices(self.x, matrices[i % len(matrices)], banned, ban, self.scale, 1e-6)
-            return made.top, made.total, made.entropy
-
-        return self._product("choices (head)", head, call, vocabulary, inputs, self.size)
-
     def accept(self) -> Case:
         vocabulary, inputs, rows = self.shape.vocab_size, self.shape.hidden_size, 16
         matrices, x = self.matrices(vocabulary, inputs), self.x[:1].repeat(rows, 1)
@@ -168,24 +154,6 @@ class Cases:
             return made.probability, made.accepted
 
         return self._product("accept (with three small torch kernels)", accept, call, vocabulary, inputs, self.size)
-
-    def commit(self) -> Case:
-        rows = self.rows
-        ids = torch.full((1, rows), 7, dtype=torch.int32, device=self.device)
-        ids[:, rows // 2 :] = 500
-        one = torch.ones(1, device=self.device)
-        whole = one.int()
-        entropy = torch.rand(rows, device=self.device)
-        choice = TokenChoice(torch.zeros_like(ids[0]), entropy, entropy + 1, entropy)
-
-        def call(module: ModuleType, _: int) -> tuple[Tensor, ...]:
-            made = CanvasSlots(
-                ids.clone(), whole * rows, one, whole * 99, torch.ones_like(ids).float(), whole * 0, whole * 0
-            )
-            module.commit(made, choice, 500, 501)
-            return made.ids, made.probability, made.open, made.steps
-
-        return Case("commit (with six small torch kernels)", commit, call, 20 * rows, 0, 0)
 
     def _product(self, name: str, kernels: ModuleType, call: Callable, outputs: int, inputs: int, bytes_: int) -> Case:
         weights = outputs * inputs * bytes_

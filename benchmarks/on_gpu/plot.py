@@ -1,9 +1,7 @@
-"""Plot a run: fills with their baselines, and kernels with their floors."""
+"""Plot a run: kernels with their floors."""
 
 from pathlib import Path
 from typing import Any
-
-WAYS = ("ours", "compiled", "eager", "left_to_right")
 
 
 def plot_results(result: dict[str, Any], path: Path) -> None:
@@ -13,26 +11,10 @@ def plot_results(result: dict[str, Any], path: Path) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot
 
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(15, 6), layout="constrained")
-    _fills(left, result)
-    _kernels(right, result)
+    figure, axes = pyplot.subplots(figsize=(8, 6), layout="constrained")
+    _kernels(axes, result)
     figure.suptitle(f"{result['machine']['device']}, {result['machine']['date']}")
     figure.savefig(path, dpi=110)
-
-
-def _fills(axes: Any, result: dict[str, Any]) -> None:
-    """Steps of every way at each model's main point."""
-    models = [m for m in result["models"] if m["points"]]
-    for offset, way in enumerate(WAYS):
-        times = [((m["points"][0].get(way) or {}).get("step") or {}).get("p50_ms") for m in models]
-        at = [i + 0.2 * offset for i, t in enumerate(times) if t]
-        bars = axes.bar(at, [t for t in times if t], 0.2, label=way.replace("_", " ") + " (one token)" * (offset == 3))
-        axes.bar_label(bars, fmt="%.3g", fontsize=7)
-    axes.set_yscale("log")
-    axes.set_xticks([i + 0.3 for i in range(len(models))], [m["model"] for m in models])
-    point = models[0]["points"][0]["point"] if models else {}
-    axes.set_title(f"one step, ms (p50): {point}", fontsize=9)
-    axes.legend()
 
 
 def _kernels(axes: Any, result: dict[str, Any]) -> None:

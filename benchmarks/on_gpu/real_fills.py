@@ -1,4 +1,4 @@
-"""Run the bundled causal model or the masked one on real code, on the device and by the plain loop.
+"""Run the bundled causal model on real code, in passes over pages and by the plain loop.
 
 Text and probabilities of both ways must be the same in float32. A key is timed inside the engine, in the model's own
 dtype: from the request to its fill, with caches warm from the key before, so reading what was typed is part of it.
@@ -12,9 +12,7 @@ from pathlib import Path
 
 import torch
 from mercury_engine.api import Fill, FillRequest
-from mercury_engine.cuda.device_denoising import DeviceDenoising
 from mercury_engine.decoding.autoregressive.decoder import AutoregressiveDecoder
-from mercury_engine.decoding.diffusion.decoder import DiffusionDecoder
 from mercury_engine.engine import Engine
 from mercury_engine.models.paged_reader import PagedReader
 from mercury_engine.models.torch_network import TorchNetwork
@@ -24,22 +22,15 @@ from on_gpu.clock import Clock, spread
 
 HELD_OUT = Path(__file__).resolve().parents[2] / "tests" / "data" / "held_out"
 
-MASKED_MODEL = "mercury-135m-diffusion"
-
 TYPED_KEYS = 2
 """Keys that are typed into each gap and timed."""
 
 
 class RealFills:
-    """`count` fills of real gaps, or as many as fit in `seconds`; a rehearsal shortens contexts.
+    """`count` fills of real gaps, or as many as fit in `seconds`; a rehearsal shortens contexts."""
 
-    `shipped`: the causal model, in passes over pages; otherwise the masked one, in chunks of steps.
-    """
-
-    def __init__(
-        self, clock: Clock, count: int, seconds: float, tiny: bool, shipped: bool, model: str | None = None
-    ) -> None:
-        self.clock, self.seconds, self.tiny, self.shipped, self.model = clock, seconds, tiny, shipped, model
+    def __init__(self, clock: Clock, count: int, seconds: float, tiny: bool, model: str | None = None) -> None:
+        self.clock, self.seconds, self.tiny, self.model = clock, seconds, tiny, model
         self.gaps = [self._short(gap) for gap in gaps(HELD_OUT, max(1, count // len(GAP_KINDS)), 0, GAP_KINDS)][:count]
         self.engine = cache(self._engine)
 
@@ -91,23 +82,18 @@ class RealFills:
 
     def _engine(self, dtype: torch.dtype | None) -> Engine:
         backend = "torch" if dtype is None else "auto"
-        model = self.model or (None if self.shipped else MASKED_MODEL)
-        engine = Engine.load(model, device=self.clock.device.type, dtype=dtype, backend=backend)
-        if self.shipped and engine.parts.paged is None:  # on the CPU, where a rehearsal runs
+        engine = Engine.load(self.model, device=self.clock.device.type, dtype=dtype, backend=backend)
+        if engine.parts.paged is None:  # on the CPU, where a rehearsal runs
             assert isinstance(engine.reader, TorchNetwork)
             return Engine(replace(engine.parts, paged=PagedReader(engine.reader.decoder)))
-        decoder, network = engine.decoder, engine.parts.denoiser
-        if isinstance(decoder, DiffusionDecoder) and decoder.on_gpu is None:
-            assert isinstance(network, TorchNetwork)
-            decoder.on_gpu = DeviceDenoising(network.decoder, decoder.contexts, decoder.rules, decoder.options)
         return engine
 
     def _plain(self, engine: Engine, request: FillRequest) -> Fill:
         """The fill by the plain loop."""
         decoder = engine.decoder
-        assert isinstance(decoder, AutoregressiveDecoder | DiffusionDecoder)
+        assert isinstance(decoder, AutoregressiveDecoder)
         kept, decoder.on_gpu = decoder.on_gpu, None
         try:
             return engine.fill(request)
         finally:
-            decoder.on_gpu = kept  # type: ignore[assignment]
+            decoder.on_gpu = kept

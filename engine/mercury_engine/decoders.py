@@ -46,10 +46,5 @@ def _autoregressive(parts: ModelParts, contexts: ContextReader, rules: GapRules)
 def _diffusion(parts: ModelParts, denoiser: Network, contexts: ContextReader, rules: GapRules) -> Decoder:
     from mercury_engine.decoding.diffusion.decoder import DiffusionDecoder
 
-    options, on_gpu = parts.options, None
-    assert isinstance(options, DiffusionOptions)
-    if denoiser.device != "cpu":
-        from mercury_engine.cuda.device_denoising import device_denoising  # imports torch
-
-        on_gpu = device_denoising(denoiser, contexts, rules, options)
-    return DiffusionDecoder(parts.reader, denoiser, contexts, rules, options, on_gpu)
+    assert isinstance(parts.options, DiffusionOptions)
+    return DiffusionDecoder(parts.reader, denoiser, contexts, rules, parts.options)

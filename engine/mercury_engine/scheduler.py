@@ -13,7 +13,6 @@ from mercury_engine.api import Answer, Control, GenerateRequest, NewRequests, Re
 from mercury_engine.errors import Cancelled
 from mercury_engine.models import batching
 from mercury_engine.models.batching import DeadlineReached, Forward, ForwardSteps
-from mercury_engine.models.canvas_chunks import CanvasChunk
 from mercury_engine.models.network import CanvasForward, Network
 
 MOST_SHARED_ROWS = 32
@@ -170,4 +169,4 @@ class Scheduler:
 
 def _may_share(forward: Forward) -> bool:
     """Whether others gain by sharing a pass with it: not with a long prefill, whose end they would wait for."""
-    return isinstance(forward, CanvasForward | CanvasChunk) or forward.rows <= MOST_SHARED_ROWS
+    return isinstance(forward, CanvasForward) or forward.rows <= MOST_SHARED_ROWS

@@ -16,11 +16,45 @@ from torch import Tensor
 
 from mercury_kernels import reference
 from mercury_kernels.counters import counters
-from mercury_kernels.head import head_tiles, products
-from mercury_kernels.launch import guarded, options
+from mercury_kernels.launch import dot, guarded, options, power
 from mercury_kernels.operands import Drafts, Matrix
 
 FIELDS = 6
+
+
+@triton.jit
+def _products(
+    x: tl.tensor,
+    norm: tl.tensor,
+    weight: tl.tensor,
+    m: tl.tensor,
+    v: tl.tensor,
+    M: tl.tensor,
+    C: tl.tensor,
+    V: tl.tensor,
+    eps: tl.tensor,
+    HAS_NORM: tl.constexpr,
+    BM: tl.constexpr,
+    BV: tl.constexpr,
+    BC: tl.constexpr,
+) -> tl.tensor:
+    """Logits float32 [BM,BV] of the rows m and the tokens v."""
+    rows = x + m.to(tl.int64) * C
+    weights = weight + tl.minimum(v, V - 1).to(tl.int64) * C
+    logits = tl.zeros((BM, BV), tl.float32)
+    squares = tl.zeros((BM,), tl.float32)
+    for start in range(0, C, BC):
+        c = start + tl.arange(0, BC)
+        value = tl.load(rows[:, None] + c[None, :], (m < M)[:, None] & (c < C)[None, :], 0.0)
+        if HAS_NORM:
+            wide = value.to(tl.float32)
+            squares += tl.sum(wide * wide, 1)
+            value = (wide * tl.load(norm + c, c < C, 0.0).to(tl.float32)[None, :]).to(value.dtype)
+        w = tl.load(weights[:, None] + c[None, :], (v < V)[:, None] & (c < C)[None, :], 0.0)
+        logits = dot(value, tl.trans(w), logits)
+    if HAS_NORM:
+        logits *= tl.rsqrt(squares / C + eps)[:, None]
+    return logits
 
 
 @triton.jit(do_not_specialize=["M", "V"])
@@ -43,7 +77,7 @@ def _opinions(
 ) -> None:
     m = tl.program_id(0) * BM + tl.arange(0, BM)
     v = tl.program_id(1) * BV + tl.arange(0, BV)
-    logits = products(x, norm, weight, m, v, M, C, V, eps, HAS_NORM, BM, BV, BC)
+    logits = _products(x, norm, weight, m, v, M, C, V, eps, HAS_NORM, BM, BV, BC)
     logits = tl.where((v < V)[None, :], logits, float("-inf"))
     inside = (m < M)[:, None] & (v < V)[None, :]
     listed = tl.load(ban + m, m < M, 0).to(tl.int64)[:, None]
@@ -201,7 +235,7 @@ def accept(
     """
     hidden, device = hidden.contiguous(), hidden.device
     (rows, channels), vocabulary, numbers = hidden.shape, matrix.outputs, lists.view(torch.uint8)
-    high, wide, deep = head_tiles(rows, hidden.element_size())
+    high, wide, deep = _tiles(rows, hidden.element_size())
     count = triton.cdiv(vocabulary, wide)
     partial = torch.empty(FIELDS, rows, count, device=device)
     weight, has_norm = hidden if norm is None else norm, norm is not None
@@ -215,3 +249,9 @@ def accept(
         drafts.pair_token, drafts.pair_share, counters(device), rows, channels, vocabulary, count, end_id, eps,
         has_norm, drafts.token.shape[1], 256, 16, 128, **options(device, 4, 1),
     )  # fmt: skip
+
+
+def _tiles(rows: int, bytes_: int) -> tuple[int, int, int]:
+    """Rows and words of a tile of logits, and channels at a time, few enough for half of the registers."""
+    high = power(rows, most=64)
+    return high, 128 if high < 64 else 64, 64 if bytes_ == 2 else 32

@@ -1,6 +1,6 @@
 """Inputs and outputs of captured work, at fixed addresses; a CUDA graph replays addresses.
 
-Dimensions: B requests, R canvas rows, M = B*R, W table columns.
+Dimensions: B requests, R rows, M = B*R, W table columns.
 """
 
 from collections.abc import Collection
@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mercury_kernels.operands import CanvasSlots, Drafts, Table
+from mercury_kernels.operands import Drafts, Table
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -20,7 +20,7 @@ MOST_PAIRS = 256
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A fixed shape: canvas rows, table columns, requests."""
+    """A fixed shape: rows, table columns, requests."""
 
     rows: int
     columns: int
@@ -65,21 +65,6 @@ class Block:
         """Start copying the fields of `back` to the host; they are valid after the stream is synchronised."""
         if self._host is not self._block:
             self._host[: self._back_size].copy_(self._block[: self._back_size], non_blocking=True)
-
-
-class Buffers(Block):
-    """Everything that a chunk of denoising steps reads and writes."""
-
-    def __init__(self, bucket: Bucket, device: torch.device) -> None:
-        b, r, w = bucket.batch, bucket.rows, bucket.columns
-        back: Shapes = {"ids": (b, r), "probability": (b, r), "open": (b,), "steps": (b,)}
-        more: Shapes = {"rows": (b,), "bound": (b,), "most": (b,), "near": (b, r), "away": (b, r), "places": (b, r)}
-        more |= {"ban": (b, r), "pages": (b, w), "counts": (b, w), "ends": (b, 2)}
-        super().__init__(back, more, ("probability", "bound"), device)
-        d = self.fields
-        self.slots = CanvasSlots(d["ids"], d["rows"], d["bound"], d["most"], d["probability"], d["open"], d["steps"])
-        self.near, self.away, self.places, self.ban = (d[n].view(-1) for n in ("near", "away", "places", "ban"))
-        self.table = Table(d["pages"], d["counts"], d["ends"])
 
 
 class RowBuffers(Block):

@@ -1,7 +1,6 @@
 """Captures work of fixed shape as CUDA graphs; on other devices the work simply runs."""
 
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
 import torch
@@ -17,40 +16,31 @@ WARMUPS = 2
 
 
 class Captures:
-    """Captured work by key; beyond `most` graphs, the least recently used one is dropped with its memory.
+    """Captured work by key.
 
     All graphs share one memory pool and one set of counters, so they must run one at a time. Work may read and write
     only its own intermediate tensors and tensors that stay at their addresses.
     """
 
-    def __init__(self, device: torch.device, most: int = 12) -> None:
-        self.device, self.most = device, most
-        self.captured = 0
-        self._graphs: OrderedDict[Hashable, torch.cuda.CUDAGraph | CapturedWork] = OrderedDict()
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self._graphs: dict[Hashable, torch.cuda.CUDAGraph | CapturedWork] = {}
         self._counters = new_counters(device)
         self._pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
 
     def __len__(self) -> int:
         return len(self._graphs)
 
-    def __contains__(self, key: Hashable) -> bool:
-        return key in self._graphs
-
     def prepare(self, key: Hashable, work: CapturedWork) -> None:
         """Make the work ready to `run`. This runs it a few times, so fill its inputs afterwards."""
         if key in self._graphs:
-            self._graphs.move_to_end(key)
             return
-        self.captured += 1
         with counting_in(self._counters):
             self._graphs[key] = self._capture(work) if self.device.type == "cuda" else work
-        while len(self._graphs) > self.most:
-            self._graphs.popitem(last=False)
 
     def run(self, key: Hashable) -> None:
         """Enqueue prepared work on the current stream."""
         made = self._graphs[key]
-        self._graphs.move_to_end(key)
         if isinstance(made, torch.cuda.CUDAGraph):
             made.replay()
         else:

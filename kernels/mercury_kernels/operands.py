@@ -52,38 +52,6 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenChoice:
-    """A row's distribution as four numbers [M]: best token int32, its logit, log-sum-exp, entropy in nats."""
-
-    token: Tensor
-    top: Tensor
-    total: Tensor
-    entropy: Tensor
-
-
-@dataclass(frozen=True, slots=True)
-class CanvasSlots:
-    """The canvases of B requests, changed in place by `commit`.
-
-    ids int32 [B,R]: tokens; column 0 is the last prefix token
-    rows int32 [B]: used columns, 0 for an idle request
-    bound float32 [B]: nats of entropy that the slots committed in one step may have together
-    most int32 [B]: steps; the last one commits every open slot
-    probability float32 [B,R]: probability of a token when it was committed, 1 after an end marker, 0 for a draft
-    open int32 [B]: slots still masked
-    steps int32 [B]: steps taken
-    """
-
-    ids: Tensor
-    rows: Tensor
-    bound: Tensor
-    most: Tensor
-    probability: Tensor
-    open: Tensor
-    steps: Tensor
-
-
-@dataclass(frozen=True, slots=True)
 class Drafts:
     """Rows of drafts of B requests, and what `accept` decides about each; K lists of tokens are given beside them.
 

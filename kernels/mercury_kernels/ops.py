@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mercury_kernels import reference
-from mercury_kernels.operands import CanvasSlots, Drafts, Frames, Matrix, Table, TokenChoice
+from mercury_kernels.operands import Drafts, Frames, Matrix, Table
 from mercury_kernels.reference import (
     Segment,
     causal_attention,
@@ -25,18 +25,14 @@ from mercury_kernels.reference import (
 )
 
 __all__ = [
-    "CanvasSlots",
     "Drafts",
     "Frames",
     "Matrix",
     "Segment",
     "Table",
-    "TokenChoice",
     "accept",
     "availability",
     "causal_attention",
-    "choices",
-    "commit",
     "linear",
     "paged_attention",
     "project_qkv",
@@ -130,32 +126,6 @@ def _many(x: Tensor, matrix: Matrix, residual: Tensor | None, gated: bool) -> Te
     y = F.linear(x, matrix.weight, matrix.bias)
     y = swiglu(y) if gated else y
     return y if residual is None else y + residual
-
-
-def choices(
-    hidden: Tensor,
-    matrix: Matrix,
-    banned: Tensor,
-    ban: Tensor,
-    norm: Tensor | None = None,
-    eps: float = 0.0,
-) -> TokenChoice:
-    """Best token, its logit, log-sum-exp and entropy of hidden [M,C] @ matrix [V,C]^T; the lowest of equal tokens.
-
-    banned bool [K,V] marks tokens that are never chosen, but never all; row m obeys banned[ban[m]], ban int32 [M].
-    """
-    kernels = _triton("head") if hidden.is_cuda else reference
-    return kernels.choices(hidden, matrix, banned, ban, norm, eps)
-
-
-def commit(slots: CanvasSlots, choice: TokenChoice, mask_id: int, end_id: int) -> None:
-    """One step's decision for every canvas, in place: commits within the bound; after an end marker all is end.
-
-    Row r of the choice [B*R] predicts column r + 1 of the canvas. A canvas without open slots stays as it is.
-    Drafts, tokens with a probability of 0, are judged first: the best tokens among them stay, the others are masked.
-    """
-    kernels = _triton("commit") if slots.ids.is_cuda else reference
-    kernels.commit(slots, choice, mask_id, end_id)
 
 
 def accept(

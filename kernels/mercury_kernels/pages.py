@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 
 class OutOfPages(RuntimeError):
@@ -56,16 +55,6 @@ class PagePool:
     def give(self, pages: list[int]) -> None:
         """Give pages back."""
         self._free += pages
-
-    def write(self, pages: list[int], keys: Tensor, values: Tensor) -> None:
-        """Fill pages with keys and values [L,H,T,D], from the start of the first page."""
-        layers, heads, tokens, width = keys.shape
-        assert len(pages) == self.needed(tokens)
-        numbers = torch.tensor(pages, device=self.keys.device)
-        for target, source in ((self.keys, keys), (self.values, values)):
-            padded = F.pad(source, (0, 0, 0, len(pages) * self.size - tokens))
-            paged = padded.view(layers, heads, len(pages), self.size, width).transpose(1, 2)
-            target[:, numbers] = paged.to(target.dtype)
 
     def put(self, pages: list[int], start: int, keys: Tensor, values: Tensor) -> None:
         """Write keys and values [L,H,T,D] into a run of pages, from its token `start` on."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from mercury_kernels.operands import CanvasSlots, Drafts, Frames, Matrix, Table, TokenChoice
+from mercury_kernels.operands import Drafts, Frames, Matrix, Table
 
 Segment = tuple[Tensor, Tensor, Tensor, Tensor | None]
 """Queries [B,H,GS,D] rotated for this segment, keys [B,H,T,D], values [B,H,T,D], bias [B|1,1,GS|1,T] or None."""
@@ -176,28 +176,6 @@ def _visible(table: Table, column: Tensor, rows: int, size: int) -> Tensor:
     return seen & (~own[:, None] | (place[:, None] < table.limits.view(-1, rows, 1)))
 
 
-def choices(
-    hidden: Tensor,
-    matrix: Matrix,
-    banned: Tensor,
-    ban: Tensor,
-    norm: Tensor | None = None,
-    eps: float = 0.0,
-) -> TokenChoice:
-    """Best token, its logit, log-sum-exp and entropy of hidden [M,C] @ matrix [V,C]^T; the lowest of equal tokens.
-
-    banned bool [K,V] marks tokens that are never chosen, but never all; row m obeys banned[ban[m]], ban int32 [M].
-    """
-    logits = _logits(hidden, matrix, norm, eps).masked_fill(banned[ban.long()], float("-inf"))
-    top = logits.amax(-1)
-    numbers = torch.arange(logits.shape[1], device=logits.device)
-    token = numbers.masked_fill(logits < top[:, None], logits.shape[1]).amin(-1)
-    total = logits.logsumexp(-1)
-    probability = (logits - total[:, None]).exp()
-    entropy = total - (probability * logits.masked_fill(probability == 0, 0.0)).sum(-1)
-    return TokenChoice(token.int(), top, total, entropy)
-
-
 def _logits(hidden: Tensor, matrix: Matrix, norm: Tensor | None, eps: float) -> Tensor:
     hidden = hidden if norm is None else rms_norm(hidden, norm, eps)
     return hidden.float() @ matrix.weight.to(hidden.dtype).float().T
@@ -233,44 +211,3 @@ def accept(
     rows = torch.arange(drafts.token.shape[1], device=hidden.device)
     wrong = (rows >= drafts.first[:, None]) & (drafts.token != drafts.draft)
     drafts.accepted.copy_(torch.where(wrong, rows, len(rows)).amin(-1) - drafts.first)
-
-
-def within_bound(entropy: Tensor, masked: Tensor, bound: Tensor) -> Tensor:
-    """Masked slots [B,S] to commit: rising entropy while sum - max <= bound [B] nats; at least one.
-
-    arXiv 2505.24857.
-    """
-    numbers = entropy.nan_to_num(nan=torch.finfo(entropy.dtype).max)  # NaN comes last among the masked slots
-    rising, order = numbers.masked_fill(~masked, float("inf")).sort(dim=-1, stable=True)
-    before = rising.cumsum(-1).roll(1, -1)
-    within = before <= bound[:, None]
-    within[:, 0] = True
-    return torch.zeros_like(masked).scatter(-1, order, within) & masked
-
-
-def commit(slots: CanvasSlots, choice: TokenChoice, mask_id: int, end_id: int) -> None:
-    """One step's decision for every canvas, in place: commits within the bound; after an end marker all is end.
-
-    Row r of the choice [B*R] predicts column r + 1 of the canvas. A canvas without open slots stays as it is.
-    Drafts, tokens with a probability of 0, are judged first: the best tokens among them stay, the others are masked.
-    """
-    batch, rows = slots.ids.shape
-    token, top, total, entropy = (t.view(batch, rows)[:, :-1] for t in _fields(choice))
-    ids, probability = slots.ids[:, 1:], slots.probability[:, 1:]
-    used = torch.arange(1, rows, device=ids.device) < slots.rows[:, None]
-    masked = used & (ids == mask_id)
-    draft = used & (ids != mask_id) & (probability == 0)
-    slots.steps.add_((masked | draft).any(-1))
-    is_last_step = (slots.steps >= slots.most)[:, None]
-    chosen = within_bound(entropy, masked, slots.bound) & ~draft.any(-1, keepdim=True)
-    chosen = chosen | (draft & (token == ids)) | ((masked | draft) & is_last_step)
-    ids.copy_(torch.where(chosen, token, ids.masked_fill(draft, mask_id)))
-    end = ((ids == end_id) & used).int()
-    hidden = used & (end.cumsum(-1) > end)
-    probability.copy_(torch.where(hidden, 1.0, torch.where(chosen, (top - total).exp(), probability)))
-    ids.masked_fill_(hidden, end_id)
-    slots.open.copy_((used & (ids == mask_id)).sum(-1))
-
-
-def _fields(choice: TokenChoice) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    return choice.token, choice.top, choice.total, choice.entropy

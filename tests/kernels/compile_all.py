@@ -14,8 +14,8 @@ from pathlib import Path
 
 import torch
 import triton
-from mercury_kernels import accept, attention, commit, head, launch, linear, norm, qkv, swiglu
-from mercury_kernels.operands import CanvasSlots, Drafts, Frames, Matrix, Table, TokenChoice
+from mercury_kernels import accept, attention, launch, linear, norm, qkv, swiglu
+from mercury_kernels.operands import Drafts, Frames, Matrix, Table
 from triton.backends.compiler import GPUTarget
 from triton.runtime.jit import JITFunction
 
@@ -32,9 +32,9 @@ MODELS = {  # channels, inner channels, query heads, key heads, head width, voca
 }
 
 ROWS = (16, 33, 65, 97)
-"""Rows of a verifying pass and of canvases."""
+"""Rows of passes."""
 
-KERNELS = (accept, attention, commit, head, linear, norm, qkv, swiglu)
+KERNELS = (accept, attention, linear, norm, qkv, swiglu)
 
 
 class Target:
@@ -91,7 +91,7 @@ def weights(outputs: int, inputs: int, kind: torch.dtype = torch.bfloat16) -> Ma
 
 
 def layer(rows: int, shape: tuple[int, ...], kind: torch.dtype = torch.bfloat16) -> None:
-    """One layer's kernels for `rows` rows, of a canvas and of drafts."""
+    """One layer's kernels for `rows` rows, with and without drafts."""
     channels, inner, queries, heads, width, _ = shape
     x, scale = torch.empty(rows, channels, dtype=kind), torch.empty(channels, dtype=kind)
     keys = torch.empty(30, heads, 64, width, dtype=kind)
@@ -117,15 +117,10 @@ def verification(requests: int, channels: int, vocabulary: int) -> None:
     accept.accept(x, weights(vocabulary, channels), lists, drafts, vocabulary, x[0], 1e-5)
 
 
-def others(rows: int, channels: int, vocabulary: int) -> None:
-    """Head, commit and the kernels for many rows."""
+def others(rows: int, channels: int) -> None:
+    """The kernels for many rows."""
     x, scale = torch.zeros(rows, channels, dtype=torch.bfloat16), torch.zeros(channels, dtype=torch.bfloat16)
-    banned = torch.zeros(2, vocabulary, dtype=torch.bool)
     places = torch.zeros(rows, dtype=torch.int32)
-    head.choices(x, weights(vocabulary, channels), banned, places, scale, 1e-5)
-    real = torch.zeros(rows)
-    slots = CanvasSlots(places[None], places[:1], real[:1], places[:1], real[None], places[:1], places[:1])
-    commit.commit(slots, TokenChoice(places, real, real, real), 500, 501)
     norm.rms_norm(x, scale, 1e-5)
     swiglu.swiglu(x)
     keys = torch.zeros(30, 3, 64, 64, dtype=torch.bfloat16)
@@ -151,7 +146,7 @@ def main(capability: int, models: list[str]) -> None:
         now["model"], shape = model, MODELS[model]
         for rows in ROWS if models else ROWS[:1]:
             layer(rows, shape)
-            others(rows, shape[0], shape[-1])
+            others(rows, shape[0])
         for requests in (1, 4) if models else (1,):
             verification(requests, shape[0], shape[-1])
     for model in ("135M", "7B") if models else ("135M",):

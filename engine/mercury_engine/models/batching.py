@@ -10,17 +10,16 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from mercury_engine.models.arrays import Array, namespace, parted
-from mercury_engine.models.canvas_chunks import CanvasChunk
 from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, Network
 from mercury_engine.models.paged_rows import PagedRows
 
 T = TypeVar("T")
 
-Forward = ForwardRequest | CanvasForward | PagedRows | CanvasChunk
+Forward = ForwardRequest | CanvasForward | PagedRows
 """A forward pass: of a network, or of a GPU's implementation that keeps more on the device."""
 
 ForwardSteps = Generator[Forward | None, Any, T]
-"""What a forward returns is in `ForwardResult`, `CanvasForward`, `PagedRows` and `CanvasChunk`."""
+"""What a forward returns is in `ForwardResult`, `CanvasForward` and `PagedRows`."""
 
 
 class DeadlineReached(Exception):
@@ -87,5 +86,4 @@ _RUNS: dict[type, Callable[[Network, Any], list[Any]]] = {
     ForwardRequest: _read,
     CanvasForward: _denoise,
     PagedRows: lambda _, rows: rows[0].reader.read_rows(rows),
-    CanvasChunk: lambda _, chunks: chunks[0].denoiser.run_chunk(chunks),
 }

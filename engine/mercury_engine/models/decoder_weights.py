@@ -1,13 +1,12 @@
-"""Weights for the decoder in torch: read from a model folder, and the writer merged into a network of its own."""
+"""Weights for the decoder in torch: read from a model folder."""
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from mercury_engine.models import weights
 from mercury_engine.models.arrays import bfloat16
@@ -95,30 +94,6 @@ def fill_adapter(network: TorchDecoder, state: Mapping[str, StoredArray], folder
         network.length = None
     for name, parameter in adapter_parameters(network).items():
         parameter.copy_(tensor_of(adapter_tensor(state, name, parameter.shape, folder)))
-
-
-@torch.no_grad()
-def merged_writer(network: TorchDecoder) -> TorchDecoder:
-    """The writer as a separate network with the adapter added to its matrices; norms and embedding are shared.
-
-    The adapter is taken out of the given network.
-    """
-    config = network.config
-    with torch.device("meta"):
-        writer = TorchDecoder(replace(config, adapter_rank=0))
-    writer.embedding, writer.head, writer.norm = network.embedding, network.head, network.norm
-    writer.markers = nn.Parameter(network.markers.to(network.embedding.dtype), requires_grad=False)
-    if network.length is not None:
-        writer.length = nn.Parameter(network.length.to(network.embedding.dtype), requires_grad=False)
-    for mine, theirs in zip(writer.layers, network.layers, strict=True):
-        mine.attn_norm, mine.ffn_norm, mine.head_norms = theirs.attn_norm, theirs.ffn_norm, theirs.head_norms
-        for matrix in FUSED_MATRICES:
-            linear, source = getattr(mine, matrix), getattr(theirs, matrix)
-            added = source.weight.float() + source.up.float() @ source.down.float()
-            linear.weight = nn.Parameter(added.to(source.weight.dtype), requires_grad=False)
-            linear.bias = source.bias
-            source.up = source.down = None
-    return writer
 
 
 def adapter_parameters(network: TorchDecoder) -> dict[str, Tensor]:

@@ -71,7 +71,7 @@ class GraphedReader:
     def __init__(self, decoder: TorchDecoder) -> None:
         self._decoder = decoder
         self._past, self._start = Past(decoder, PAST_BUCKETS[-1]), Past(decoder, 1)
-        self._captures = Captures(decoder.device, len(SHAPES))
+        self._captures = Captures(decoder.device)
         self._seen = torch.zeros(1, dtype=torch.long, device=decoder.device)
         self._inputs = torch.zeros(3, BLOCK_ROW_BUCKETS[-1], dtype=torch.long, device=decoder.device)
         """Of every row its token, its block and its position."""

@@ -61,18 +61,18 @@ class PagedReader:
 
     def __init__(self, decoder: TorchDecoder, pages: int | None = None, page_size: int = PAGE_TOKENS) -> None:
         config, self.device, self._decoder = decoder.config, decoder.device, decoder
-        self.weights = TritonWeights.of_reader(decoder)
+        self.weights = TritonWeights.of(decoder)
         heads, width, dtype = config.num_key_value_heads, config.head_dim, decoder.embedding.dtype
         size = 2 * config.num_hidden_layers * heads * page_size * width * dtype.itemsize
         count = pages or _affordable_pages(self.device, size)
         self.pool = PagePool(config.num_hidden_layers, heads, width, count, dtype, self.device, page_size)
         self.end_id, self.longest = config.end_id, PAGE_BUCKETS[-1] * page_size
         self._angles = ops.rotary_table(0, self.longest, width, config.rope_theta, self.device)
-        self._lists = TokenMasks(config.vocab_size, None, self.device, LISTS)
+        self._lists = TokenMasks(config.vocab_size, self.device, LISTS)
         shapes = [Bucket(ROWS, columns, batch) for columns in PAGE_BUCKETS for batch in BATCHES]
         shapes += [Bucket(rows, columns, 1) for columns in PAGE_BUCKETS for rows in PREFILL_ROWS]
         self._shapes = shapes
-        self.captures = Captures(self.device, len(shapes))
+        self.captures = Captures(self.device)
         self._buffers: dict[Bucket, RowBuffers] = {}
 
     @torch.inference_mode()

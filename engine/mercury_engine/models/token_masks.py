@@ -1,30 +1,24 @@
 """Masks of tokens that a slot may not get, kept on the device; slots refer to them by number.
 
-Dimensions: K masks, V vocabulary with mask and end.
+Dimensions: K masks, V vocabulary.
 """
 
 from collections.abc import Callable, Hashable
 
-import numpy as np
 import torch
 
 from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.models.arrays import MaskArray
 
-MASK_ROWS = 16
-"""Masks kept at a time, including number 0; one batch may use this many."""
-
 
 class TokenMasks:
-    """The most recently used masks. Number 0 forbids only the mask token, if any; the others replace each other.
+    """The most recently used masks. Number 0 forbids nothing; the others replace each other.
 
     `table`, bool [K,V], stays at one address because captured graphs refer to it.
     """
 
-    def __init__(self, vocabulary: int, mask_id: int | None, device: torch.device, rows: int = MASK_ROWS) -> None:
+    def __init__(self, vocabulary: int, device: torch.device, rows: int) -> None:
         self.table = torch.zeros(rows, vocabulary, dtype=torch.bool, device=device)
-        self._always: list[int] = [] if mask_id is None else [mask_id]
-        self.table[:, self._always] = True
         self._numbers = LeastRecentlyUsed[Hashable, int](rows - 1)
 
     def number(self, name: Hashable, make_mask: Callable[[], MaskArray]) -> int:
@@ -35,9 +29,5 @@ class TokenMasks:
         oldest = next(iter(self._numbers)) if len(self._numbers) == self._numbers.limit else None
         number = len(self._numbers) + 1 if oldest is None else self._numbers.pop(oldest)
         assert number is not None
-        hidden_V = make_mask()
-        if self._always:
-            hidden_V = np.array(hidden_V)
-            hidden_V[self._always] = True
-        self.table[number].copy_(torch.from_numpy(hidden_V))
+        self.table[number].copy_(torch.from_numpy(make_mask()))
         return number

@@ -148,6 +148,4 @@ def load(
     reader = TorchNetwork(decoder, GraphedReader(decoder) if device == "cuda" else None)
     with torch.no_grad():
         reader.prepare()
-    if not decoder.config.adapter_rank:
-        return reader, None
-    return reader, TorchNetwork(decoder_weights.merged_writer(decoder))
+    return reader, reader if decoder.config.adapter_rank else None

@@ -1,6 +1,6 @@
 """The network in Triton: weights laid out for the kernels, and a forward pass through pages of keys and values.
 
-Dimensions: M rows, C channels, V vocabulary with mask and end.
+Dimensions: M rows, C channels, V vocabulary.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class TritonLayer:
 
 @dataclass(frozen=True, slots=True)
 class TritonWeights:
-    """A network laid out for the kernels: vocabulary rows followed by mask and end."""
+    """A network laid out for the kernels."""
 
     table: Tensor
     head: Matrix
@@ -40,35 +40,13 @@ class TritonWeights:
     @classmethod
     @torch.no_grad()
     def of(cls, network: TorchDecoder) -> "TritonWeights":
-        """Weights of a reader or a merged writer (adapter_rank 0).
-
-        The network's own embedding and head become views of the longer tables, so nothing is stored twice.
-        """
-        assert network.config.adapter_rank == 0
-        table = _lengthened(network.embedding, network.markers)
-        rows = table if network.head is None else _lengthened(network.head, network.markers)
-        return cls(table, Matrix(rows), network.norm, _layers(network), _eps(network))
-
-    @classmethod
-    @torch.no_grad()
-    def of_reader(cls, network: TorchDecoder) -> "TritonWeights":
-        """Weights of a reader, whose adapter is left out and whose vocabulary has neither mask nor end."""
+        """The weights of a causal model."""
         head = Matrix(network.embedding if network.head is None else network.head)
-        return cls(network.embedding, head, network.norm, _layers(network), _eps(network))
-
-
-def _eps(network: TorchDecoder) -> float:
-    return network.config.rms_norm_eps
+        return cls(network.embedding, head, network.norm, _layers(network), network.config.rms_norm_eps)
 
 
 def _layers(network: TorchDecoder) -> tuple[TritonLayer, ...]:
     return tuple(_layer(layer) for layer in network.layers if isinstance(layer, Layer))
-
-
-def _lengthened(rows: torch.nn.Parameter, markers: Tensor) -> Tensor:
-    table = torch.cat((rows, markers.to(rows.dtype)))
-    rows.data = table[: len(rows)]
-    return table
 
 
 def _layer(layer: Layer) -> TritonLayer:

@@ -18,8 +18,6 @@ from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.decoding.slot_masks import SlotLimits
 from mercury_engine.engine import Engine
 from mercury_engine.errors import ModelCorrupt, ModelNotFound, RequestError
-from mercury_kernels import reference
-from mercury_kernels.operands import CanvasSlots, TokenChoice
 
 from tests.support import tiny
 
@@ -123,46 +121,6 @@ def test_limits_hide_tokens_that_misspell_break_the_line_or_were_wrong(engine):
         assert (bool(row[line]), bool(row[a])) == (not multiline, True)
         assert bool(row[vocabulary.mask_id]) and not row[vocabulary.end_id]
     assert masks.hidden_tokens(SlotLimits("re", True))[vocabulary.end_id]
-
-
-SLOT = st.tuples(st.booleans(), st.integers(0, 2), st.integers(0, 3), st.sampled_from(range(73)))
-"""Whether it is masked, its token otherwise, the best token, and eighths of its logit.
-
-Of equally sure slots, rounding decides which comes first.
-"""
-
-
-@given(st.lists(SLOT, min_size=1, max_size=10, unique_by=lambda slot: slot[3]), st.floats(0, 3), st.booleans())
-def test_one_step_decides_like_the_step_on_the_device(engine, slots, bound, is_last):
-    vocabulary = engine.decoder.rules.vocabulary
-    known = [*tokens_of(engine, "a", "b", "c"), vocabulary.end_id]
-    canvas = canvas_of(engine, len(slots))
-    for slot, (is_masked, now, _, _) in enumerate(slots):
-        if not is_masked:
-            canvas.ids[slot], canvas.probabilities[slot] = known[now], 0.5
-    logits_SV = torch.zeros(len(slots), len(vocabulary.texts) + 2)
-    for slot, (_, _, best, sureness) in enumerate(slots):
-        logits_SV[slot, known[best]] = 1 + sureness / 8
-    before = list(canvas.ids)
-    probabilities = [1.0, *(sure or 1.0 for sure in canvas.probabilities)]
-    decide(engine, canvas, logits_SV.log_softmax(-1).numpy(), bound, is_last=is_last)
-
-    row = torch.from_numpy(engine.decoder.rules.masks.hidden_tokens(SlotLimits("", True)))[None]
-    hidden = torch.cat((logits_SV, logits_SV[:1]))  # the last row predicts no slot
-    choice = choices_of(hidden.masked_fill(row, float("-inf")))
-    one = torch.ones(1, dtype=torch.int32)
-    made = CanvasSlots(
-        torch.tensor([[1, *before]], dtype=torch.int32), one * (len(slots) + 1), torch.tensor([bound]),
-        one * (1 if is_last else 99), torch.tensor([probabilities]), one * 0, one * 0,
-    )  # fmt: skip
-    reference.commit(made, choice, vocabulary.mask_id, vocabulary.end_id)
-    assert made.ids[0, 1:].tolist() == canvas.ids
-
-
-def choices_of(logits_SV) -> TokenChoice:
-    logp_SV = logits_SV.log_softmax(-1)
-    entropy_S = -(logp_SV.exp() * logp_SV.clamp_min(-1e4)).sum(-1)
-    return TokenChoice(logits_SV.argmax(-1).int(), logits_SV.amax(-1), logits_SV.logsumexp(-1), entropy_S)
 
 
 def test_unmasked_slots_are_shown_as_such_before_they_are_accepted(engine):

@@ -72,10 +72,9 @@ def test_passes_of_other_kinds_are_left_to_the_plain_network(plain, graphed):
 @torch.no_grad()
 def test_after_loading_no_request_waits_for_a_capture(plain, graphed, monkeypatch):
     graphed.prepare()
-    captured = graphed._captures.captured
-    assert captured == len(SHAPES) == len(graphed._captures)
+    assert len(SHAPES) == len(graphed._captures)
     graphed.read(ForwardRequest(np.arange(1, 6), [segment(plain, 600, 0)], 600))
-    assert graphed._captures.captured == captured
+    assert len(SHAPES) == len(graphed._captures)
 
 
 @pytest.mark.parametrize("markers", [(), tiny.QWEN_MARKERS], ids=["blocks", "gap format"])

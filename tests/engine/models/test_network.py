@@ -1,6 +1,5 @@
 """Decoder computes what its checkpoint does, and positions in its two frames are relative."""
 
-import copy
 from itertools import pairwise
 
 import pytest
@@ -215,19 +214,3 @@ def test_two_canvases_in_a_batch_equal_each_alone(network):
             for i, one in enumerate((left, right))
         ]
     close(batch, torch.cat(alone))
-
-
-def test_the_merged_writer_writes_like_the_adapted_network(network):
-    before, after, *_ = sides(network, 3)
-    canvas, ends = torch.tensor([[5, 500, 501, 7]]), torch.tensor([0])
-    plain = copy.deepcopy(network)
-    with torch.no_grad():
-        hidden = network.write(canvas, [before], [after], ends)
-        expected = network.writer_logits(hidden)
-        for layer in plain.layers:
-            layer.qkv.up.zero_()
-        without = plain.write(canvas, [before], [after], ends)
-        writer = decoder_weights.merged_writer(network)
-        found = writer.writer_logits(writer.write(canvas, [before], [after], ends))
-    close(found, expected)
-    assert (without - hidden).abs().max() > 1e-2

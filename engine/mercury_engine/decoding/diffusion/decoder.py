@@ -1,8 +1,5 @@
 """The decoder of masked diffusion models: a canvas between cached context on both sides, denoised in a few steps."""
 
-from collections.abc import Sequence
-from typing import Protocol
-
 from mercury_engine.api import (
     Control,
     Fill,
@@ -26,26 +23,12 @@ from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.network import Network
 
 
-class DenoisingOnGpu(Protocol):
-    """Denoising that makes several steps without the host, with the same outcome; see `cuda.device_denoising`."""
-
-    def takes(self, request: FillRequest, control: Control, hypotheses: Sequence[Hypothesis]) -> bool:
-        """Whether it can run this fill."""
-
-    def write(
-        self, request: FillRequest, control: Control, hypotheses: Sequence[Hypothesis], near: list[int]
-    ) -> ForwardSteps[GapContext | None]:
-        """See `Denoising.write`."""
-
-    def forget(self) -> None:
-        """Free the device memory of contexts."""
-
-
 class DiffusionDecoder:
     """Implements `Decoder` for masked diffusion models whose context is read causally."""
 
     edit_format: str | None = None
     """None: no such model was trained to rewrite regions."""
+    backend = ""
 
     def __init__(
         self,
@@ -54,23 +37,15 @@ class DiffusionDecoder:
         contexts: ContextReader,
         rules: GapRules,
         options: DiffusionOptions,
-        on_gpu: DenoisingOnGpu | None = None,
     ) -> None:
-        """`on_gpu`: None off a GPU, and where a GPU's kernels do not run the model."""
         self.reader, self.contexts, self.rules, self.options = reader, contexts, rules, options
-        self.denoising, self.on_gpu = Denoising(denoiser, contexts, rules, options), on_gpu
-
-    @property
-    def backend(self) -> str:
-        """See `Decoder.backend`."""
-        return "" if self.on_gpu is None else "steps on the device"
+        self.denoising = Denoising(denoiser, contexts, rules, options)
 
     def write(self, request: FillRequest, control: Control) -> ForwardSteps[tuple[list[Hypothesis], GapContext | None]]:
         """See `Decoder.write`."""
         cut = self.contexts.cut(request)
         hypotheses = self.rules.begin(request, cut)
-        on_gpu = self.on_gpu if self.on_gpu is not None and self.on_gpu.takes(request, control, hypotheses) else None
-        return hypotheses, (yield from (on_gpu or self.denoising).write(request, control, hypotheses, cut.read))
+        return hypotheses, (yield from self.denoising.write(request, control, hypotheses, cut.read))
 
     def fill(self, request: FillRequest, control: Control) -> ForwardSteps[Fill]:
         """See `Decoder.fill`."""
@@ -90,5 +65,3 @@ class DiffusionDecoder:
 
     def forget(self) -> None:
         """See `Decoder.forget`."""
-        if self.on_gpu is not None:
-            self.on_gpu.forget()

@@ -1,7 +1,5 @@
 """One denoising step: which slots of a canvas are unmasked, by what the model expects at each.
 
-Here a step is decided on the host; on a GPU `cuda/graphs.py` makes the same decisions on the device.
-
 Dimensions: S slots of the canvas, V vocabulary with mask and end.
 """
 
