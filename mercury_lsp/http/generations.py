@@ -32,16 +32,19 @@ class Generations:
         self._turns = asyncio.Semaphore(MAX_AT_ONCE)
         self._under_way = 0
 
-    def write(self, request: GenerateRequest, settled: Callable[[str], str] | None = None) -> Writing:
+    def write(
+        self, request: GenerateRequest, settled: Callable[[str], str] | None = None, drafts: bool = False
+    ) -> Writing:
         """The generation, which begins now.
 
-        `settled`: what of an unfinished text clients may see; None: nothing. Raises ApiError if too many are waiting.
+        `settled`: what of an unfinished text clients may see; None: nothing. `drafts`: they see it whole after each
+        step. Raises ApiError if too many are waiting.
         """
         if self._under_way >= MAX_WRITING:
             raise queue_full()
         self._under_way += 1
         writing = Writing()
-        task = asyncio.ensure_future(self._generated(request, writing, settled))
+        task = asyncio.ensure_future(self._generated(request, writing, settled, drafts))
         writing.run(task)
         task.add_done_callback(lambda _: self._end())
         return writing
@@ -50,10 +53,12 @@ class Generations:
         self._under_way -= 1
 
     async def _generated(
-        self, request: GenerateRequest, writing: Writing, settled: Callable[[str], str] | None
+        self, request: GenerateRequest, writing: Writing, settled: Callable[[str], str] | None, drafts: bool
     ) -> Generated:
         engine, started = await self._service.engine(), perf_counter()
-        if settled is not None:
+        if settled is not None and drafts:
+            writing.control.on_draft = _drafted_here(writing, settled)
+        elif settled is not None:
             writing.control.on_text = _told_here(writing, settled)
         async with self._turns:
             found = await engine.answer(request, writing.control)
@@ -81,5 +86,15 @@ def _told_here(writing: Writing, settled: Callable[[str], str]) -> Callable[[str
 
     def tell(part: str) -> None:
         loop.call_soon_threadsafe(grow, part)
+
+    return tell
+
+
+def _drafted_here(writing: Writing, settled: Callable[[str], str]) -> Callable[[str], None]:
+    """The same for whole texts."""
+    loop = asyncio.get_running_loop()
+
+    def tell(text: str) -> None:
+        loop.call_soon_threadsafe(lambda: writing.draft(settled(text)))
 
     return tell

@@ -34,9 +34,13 @@ async def streamed(
     last: Callable[[Completion], list[Body]],
     frame: Callable[[Body], bytes],
     end: bytes = b"",
+    drafts: bool = False,
 ) -> Response:
-    """The reply that sends a completion piece by piece; an error before the first piece is raised."""
-    pieces = writing.pieces()
+    """The reply that sends a completion piece by piece, or all of it as it is after each step: `drafts`.
+
+    An error before the first piece is raised.
+    """
+    pieces = writing.drafts() if drafts else writing.pieces()
     first = await while_connected(request, _next(pieces))
 
     async def events() -> AsyncIterator[bytes]:

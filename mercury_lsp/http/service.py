@@ -5,6 +5,7 @@ written in fills of the engine's own length, one after another, so that others g
 """
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -77,6 +78,8 @@ class Writing:
         """Whether it is to end with the text that it has."""
         self.text = ""
         """As far as it is known; its beginning never changes."""
+        self._drafts = deque[str]()
+        """Whole texts that were not sent yet."""
         self._grown = asyncio.Event()
         self._readers = 0
         self._task: asyncio.Task[Completion] | None = None
@@ -96,16 +99,35 @@ class Writing:
         self.text = text
         self._tell()
 
-    async def pieces(self) -> AsyncGenerator[str]:
+    def draft(self, text: str) -> None:
+        """The text is this now, but may change."""
+        if text:
+            self._drafts.append(text)
+            self._tell()
+
+    def drafts(self) -> AsyncGenerator[str]:
+        """The text after each change, for one reader; as `pieces`."""
+        return self._followed(lambda: self._drafts.popleft() if self._drafts else "")
+
+    def pieces(self) -> AsyncGenerator[str]:
         """What is added to the text, until it is finished; close the generator. Raises what the writing raises."""
+        sent = 0
+
+        def added() -> str:
+            nonlocal sent
+            piece, sent = self.text[sent:], len(self.text)
+            return piece
+
+        return self._followed(added)
+
+    async def _followed(self, added: Callable[[], str]) -> AsyncGenerator[str]:
+        """What is there to send, until the writing has ended."""
         assert self._task is not None
         self._readers += 1
-        sent = 0
         try:
             while True:
                 grown = self._grown
-                if sent < len(self.text):
-                    piece, sent = self.text[sent:], len(self.text)
+                if piece := added():
                     yield piece
                 elif self._task.done():
                     self._task.result()

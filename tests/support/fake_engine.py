@@ -44,6 +44,8 @@ class FakeEngine:
         self.generation_controls: list[Control] = []
         self.parts: Sequence[str] = (text,)
         """Parts of a generated text."""
+        self.drafts: Sequence[str] = ()
+        """What it is after each step."""
         self.begun, self.rested = Event(), Event()
 
     @property
@@ -68,6 +70,9 @@ class FakeEngine:
             self.generation_controls.append(control)
             for part in self.parts if control.on_text else ():
                 control.on_text(part)
+            for draft in self.drafts if control.on_draft else ():
+                control.on_draft(draft)
+                await asyncio.sleep(0)  # it arrives before the answer, as from an engine's own thread
             try:
                 while self.held:
                     await asyncio.sleep(0.002)

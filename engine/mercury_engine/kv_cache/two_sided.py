@@ -105,6 +105,10 @@ class TwoSidedCache:
         self._network, self._shift = network, shift
         self._passes: list[_TextPass] = []
 
+    def empty(self) -> "TwoSidedCache":
+        """An empty cache of the same network, for a text that must not depend on what was read before."""
+        return TwoSidedCache(self._network, self._shift)
+
     def new(self, sides: TwoSides) -> int:
         """Number of tokens to read for a text: all of them where no earlier pass will do."""
         found = self.overlap(sides)

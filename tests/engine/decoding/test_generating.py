@@ -165,7 +165,7 @@ def test_weights_that_compute_nan_are_reported(scripted):
 
 def test_a_diffusion_model_says_that_it_generates_no_text(tmp_path):
     engine = tiny.load(tiny.folder(tmp_path))
-    with pytest.raises(RequestError, match="choose a causal one"):
+    with pytest.raises(RequestError, match="choose another"):
         engine.generate(GenerateRequest(PROMPT))
 
 

@@ -4,12 +4,14 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from itertools import pairwise
 
 import httpx
 import openai
 import pytest
 from inceptionai import AsyncInception
 from mercury_engine.api import (
+    MASKED,
     Answer,
     Chat,
     Control,
@@ -25,7 +27,7 @@ from mercury_engine.errors import PromptTooLong
 
 from mercury_lsp.http import generations
 from mercury_lsp.http.tool_calls import ToolUse
-from tests.support import tiny
+from tests.support import masked, tiny
 from tests.support.fake_engine import FakeEngine
 from tests.support.http_server import Served, served
 
@@ -397,3 +399,42 @@ async def test_a_model_chats_by_its_template(tmp_path):
     assert again["usage"]["prompt_tokens_details"]["cached_tokens"] == again["usage"]["prompt_tokens"] - 1
     if json_reply["choices"][0]["finish_reason"] == "stop":
         assert isinstance(json.loads(json_reply["choices"][0]["message"]["content"]), dict)
+
+
+TEMPLATE = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+
+
+@pytest.mark.parametrize("family", ["A2D-qwen3", "SDAR"])
+async def test_a_diffusion_model_streams_its_whole_text_after_each_step(family: str, tmp_path):
+    folder, _ = masked.folder(tmp_path, family)
+    (folder / "chat_template.jinja").write_text(TEMPLATE)
+    body = HELLO | {"max_tokens": 12, "temperature": 0, "stream": True}
+    async with served(tiny.load(folder)) as server:
+        whole = (await server.json(ROUTE, body | {"stream": False}))["choices"][0]["message"]["content"]
+        stream = await inception(server).chat.completions.create(model="mercury-2", diffusing=True, **body)
+        deltas = [chunk.choices[0].delta async for chunk in stream]
+        pieces = await server.events(ROUTE, body)
+    texts = [delta.content for delta in deltas[:-1]]
+    masks = [text.count(MASKED) for text in texts]
+    assert texts[-1] == whole and masks[0] > 0 and masks[-1] == 0
+    assert [delta.role for delta in deltas if delta.role] == ["assistant"]
+    assert "".join(event["choices"][0]["delta"].get("content", "") for event in pieces[:-1]) == whole
+
+
+async def test_a_causal_model_streams_its_accepted_tokens_whole_too(tmp_path):
+    folder = tiny.folder(tmp_path, rank=0)
+    (folder / "chat_template.jinja").write_text(TEMPLATE)
+    body = HELLO | {"max_tokens": 12, "seed": 1, "stream": True, "diffusing": True}
+    async with served(tiny.load(folder)) as server:
+        events = await server.events(ROUTE, body)
+    texts = [event["choices"][0]["delta"]["content"] for event in events[:-2]]
+    assert len(texts) > 1 and all(later.startswith(text) for text, later in pairwise(texts))
+
+
+async def test_drafts_never_show_the_text_of_a_call(server: Served):
+    server.engine.drafts = (f"One {MASKED}", f"One moment. {CALL[:20]}{MASKED}", f"One moment. {CALL}")
+    server.engine.parts = ("One moment. ", CALL)
+    events = await server.events(ROUTE, HELLO | {"tools": [WEATHER], "stream": True, "diffusing": True})
+    deltas = [event["choices"][0]["delta"] for event in events[:-1]]
+    assert [delta["content"] for delta in deltas if "content" in delta] == ["One", "One moment.", "One moment."]
+    assert [delta["tool_calls"][0]["function"]["name"] for delta in deltas if "tool_calls" in delta] == ["weather"]

@@ -52,7 +52,7 @@ class Generator:
             )
         room = longest - len(prompt)
         grammar = None if request.schema is None else self._grammars.of(request.schema)
-        streamed = StreamedText(self._tokenizer, request.stop, control.on_text)
+        streamed = StreamedText(self._tokenizer, request.stop, control)
         writing = GeneratedText(
             request, TokenSampler(request.sampling, prompt), grammar, streamed, self._ends, self._texts
         )
@@ -92,6 +92,7 @@ class Generator:
             draft = found[: min(self._lookahead, most - len(writing.ids) - 1)]
             [read_SV] = yield from verifier.verify([[]], [draft])
             verifier.push(writing.accept(draft, read_SV))
+            writing.streamed.show()
 
 
 class GeneratedText:
@@ -112,7 +113,8 @@ class GeneratedText:
         self.ended = False
         """Whether the model has ended it, or it has reached a stop text or the end of its grammar."""
         self.steps = 0
-        self._sampler, self._grammar, self._streamed = sampler, grammar, streamed
+        self.streamed = streamed
+        self._sampler, self._grammar = sampler, grammar
         self._ends, self._texts, self._alternatives = ends, texts, request.alternatives
 
     def forced(self) -> list[int]:
@@ -139,6 +141,6 @@ class GeneratedText:
         if self._alternatives is not None:
             self.log_probabilities.append(log_probability(logp_V, token, self._alternatives, self._texts))
         self._sampler.accept(token)
-        is_stopped = self._streamed.add(token)
+        is_stopped = self.streamed.add(token)
         self.ended = is_stopped or (self._grammar is not None and self._grammar.accept(token))
         return token

@@ -1,8 +1,9 @@
 """The text of a generation: whole characters, up to a stop text, told of in parts as it is written."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from itertools import groupby
 
-from mercury_engine.api import PART_OF_A_CHARACTER
+from mercury_engine.api import MASKED, PART_OF_A_CHARACTER, Control
 from mercury_engine.prompt.tokenizer import Tokenizer
 
 TOKENS_OF_A_CHARACTER = 4
@@ -12,9 +13,10 @@ TOKENS_OF_A_CHARACTER = 4
 class StreamedText:
     """Takes tokens. What may be the beginning of a stop text is told only once it is none."""
 
-    def __init__(self, tokenizer: Tokenizer, stop: Sequence[str], on_text: Callable[[str], None] | None) -> None:
+    def __init__(self, tokenizer: Tokenizer, stop: Sequence[str], control: Control) -> None:
         self.text = ""
-        self._tokenizer, self._stop, self._on_text = tokenizer, [each for each in stop if each], on_text
+        self._tokenizer, self._stop, self._on_text = tokenizer, [each for each in stop if each], control.on_text
+        self._on_draft = control.on_draft
         self._longest_stop = max(map(len, self._stop), default=0)
         self._undecoded: list[int] = []
         """Tokens at the end that are no whole character yet."""
@@ -28,6 +30,11 @@ class StreamedText:
         self._decode()
         self._tell(0 if self._is_stopped else self._held_back())
         return self._is_stopped
+
+    def show(self, slots: Sequence[int | None] = ()) -> None:
+        """Tell the text as it is now: with the slots after it, MASKED for None; without slots, what was told."""
+        if self._on_draft is not None:
+            self._on_draft(self.text + self._spelled([*self._undecoded, *slots]) if slots else self.text[: self._told])
 
     def finish(self) -> None:
         """Tell what was held back."""
@@ -53,6 +60,16 @@ class StreamedText:
 
     def _tell(self, held_back: int) -> None:
         end = len(self.text) - held_back
-        if self._on_text is not None and end > self._told:
-            self._on_text(self.text[self._told : end])
+        if end > self._told:
+            if self._on_text is not None:
+                self._on_text(self.text[self._told : end])
             self._told = end
+
+    def _spelled(self, slots: Sequence[int | None]) -> str:
+        """The text of runs of tokens and of masks."""
+        parts = list[str]()
+        for _, run in groupby(slots, lambda token: token is None):
+            tokens = [*run]
+            known = [token for token in tokens if token is not None]
+            parts.append(self._tokenizer.decode(known) if known else MASKED * len(tokens))
+        return "".join(parts)

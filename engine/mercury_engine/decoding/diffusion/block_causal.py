@@ -29,7 +29,7 @@ from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.diffusion.blocks import Blocks
 from mercury_engine.decoding.diffusion.full_attention import NEAREST_BEFORE, TOKENS_BEFORE, tokens_before
 from mercury_engine.decoding.diffusion.gap import SEED
-from mercury_engine.decoding.diffusion.generating import generated
+from mercury_engine.decoding.diffusion.generating import generated_in_blocks
 from mercury_engine.decoding.diffusion.samplers import Slots
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
@@ -100,7 +100,7 @@ class BlockCausalDecoder:
 
     def generate(self, request: GenerateRequest, prompt: list[int], control: Control) -> ForwardSteps[Generation]:
         """See `Decoder.generate`."""
-        return generated(self.blocks, self.rules, request, prompt, control)
+        return generated_in_blocks(self.blocks, self.rules, request, prompt, control)
 
     def forget(self) -> None:
         """See `Decoder.forget`."""

@@ -61,7 +61,7 @@ class DiffusionDecoder:
 
     def generate(self, request: GenerateRequest, prompt: list[int], control: Control) -> ForwardSteps[Generation]:
         """Raises RequestError."""
-        raise RequestError("a masked diffusion model fills gaps and generates no text here; choose a causal one")
+        raise RequestError("this diffusion model fills gaps only and generates no text; choose another")
 
     def forget(self) -> None:
         """See `Decoder.forget`."""

@@ -26,13 +26,13 @@ from mercury_engine.api import (
 )
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.diffusion.gap import FIRST_SLOTS, MaskedGap, MaskedModel
+from mercury_engine.decoding.diffusion.generating import generated_in_sight
 from mercury_engine.decoding.diffusion.region import rewritten
 from mercury_engine.decoding.diffusion.samplers import Slots, Tokens
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.decoding.results import fill_of
-from mercury_engine.errors import RequestError
 from mercury_engine.kv_cache.cache import CachedContext
 from mercury_engine.kv_cache.two_sided import TwoSidedCache, TwoSides
 from mercury_engine.models.batching import DeadlineReached, ForwardSteps
@@ -63,6 +63,7 @@ class FullAttentionDecoder:
         self.cache = TwoSidedCache(network, int(attention.shifted))
         self.tokens = Tokens(attention.mask_id, attention.delete_id, attention.expand_id)
         self.model = MaskedModel(self.cache, rules, options, self.tokens)
+        self.longest = network.config.max_position_embeddings
 
     def write(self, request: FillRequest, control: Control) -> ForwardSteps[tuple[list[Hypothesis], GapContext | None]]:
         """See `Decoder.write`. A request of no steps reads the text again unless it was read as it is."""
@@ -97,8 +98,8 @@ class FullAttentionDecoder:
         return rewritten(self.model, request, self.sides(before))
 
     def generate(self, request: GenerateRequest, prompt: list[int], control: Control) -> ForwardSteps[Generation]:
-        """Raises RequestError."""
-        raise RequestError("a masked diffusion model fills gaps and generates no text here; choose a causal one")
+        """See `Decoder.generate`."""
+        return generated_in_sight(self.model, self.longest, request, prompt, control)
 
     def forget(self) -> None:
         """See `Decoder.forget`."""

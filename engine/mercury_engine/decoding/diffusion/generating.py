@@ -1,91 +1,157 @@
-"""Generation by a model that decodes in blocks: a text without a gap is continued block after block."""
+"""Generation by diffusion: a text without a gap is continued block after block, each denoised in steps.
+
+Dimensions: S slots, V vocabulary.
+"""
 
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Protocol
 
 import numpy as np
 
 from mercury_engine.api import Control, GenerateRequest, Generation, Sampling
 from mercury_engine.decoding.autoregressive.streamed_text import StreamedText
 from mercury_engine.decoding.diffusion.blocks import Blocks
-from mercury_engine.decoding.diffusion.samplers import Choice, ConfidenceThreshold, Slots
+from mercury_engine.decoding.diffusion.gap import MaskedModel
+from mercury_engine.decoding.diffusion.masked_end import MaskedEnd
+from mercury_engine.decoding.diffusion.samplers import Choice, ConfidenceThreshold, Slots, Tokens
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.errors import PromptTooLong, RequestError
+from mercury_engine.models.arrays import FloatArray
 from mercury_engine.models.batching import DeadlineReached, ForwardSteps
 
 PREFILLED_AT_ONCE = 512
 """Most tokens of a prompt that one pass reads; the mask of a pass grows with their square."""
 
+LONGEST_SEEN = 4096
+"""Most tokens of a text that all see each other: one pass reads them."""
 
-def generated(
+
+class Opened(Protocol):
+    """What a model expects in the slots that are open at the end of a text, and which a step reveals."""
+
+    tokens: Tokens
+    sampler: ConfidenceThreshold
+
+    def opened(self, ids: Sequence[int]) -> Slots:
+        """The slots after a text, up to the end of their block: masks."""
+
+    def expected(self, ids: Sequence[int], slots: Sequence[int]) -> ForwardSteps[FloatArray]:
+        """Log-probabilities [S,V] of the slots, or of the first ones."""
+
+    def revealed(
+        self,
+        sampler: ConfidenceThreshold,
+        slots: Slots,
+        logp_SV: FloatArray,
+        place: int,
+        step: int,
+        random: np.random.Generator,
+    ) -> Slots:
+        """The slots, the first at `place` of the text, after a step."""
+
+
+def generated_in_blocks(
     blocks: Blocks, rules: GapRules, request: GenerateRequest, prompt: list[int], control: Control
 ) -> ForwardSteps[Generation]:
-    """See `Decoder.generate`."""
-    sampler = _sampler(blocks, request)
+    """See `Decoder.generate`; a block sees those before it, so that the prompt is read once."""
     prompt = prompt or [rules.tokenizer.start_id]
-    longest = blocks.longest
-    if len(prompt) >= longest:
-        raise PromptTooLong(
-            f"the prompt has {len(prompt):,} tokens, the model reads at most {longest - 1:,}; shorten it"
-        )
-    room = longest - len(prompt)
-    most = room if request.max_tokens is None else min(room, request.max_tokens)
+    most = _room(blocks.longest, request, prompt)
     writing = _Writing(blocks, rules, request, prompt, control)
     unread = blocks.cache.unread(prompt)
     with suppress(DeadlineReached):
         for end in [*range(PREFILLED_AT_ONCE, len(prompt), PREFILLED_AT_ONCE), len(prompt)]:
             yield from blocks.read(prompt[:end])
-        yield from writing.run(sampler, most)
-    writing.streamed.finish()
-    return Generation(
-        writing.streamed.text,
-        "stop" if writing.ended else "length",
-        prompt_tokens=len(prompt),
-        cached_tokens=len(prompt) // blocks.block * blocks.block - unread,
-        tokens=len(writing.ids) - len(prompt),
-        steps=writing.steps,
-        elapsed=0.0,
-    )
+        yield from writing.run(most)
+    return writing.generation(len(prompt) // blocks.block * blocks.block - unread)
 
 
-def _sampler(blocks: Blocks, request: GenerateRequest) -> ConfidenceThreshold:
+def generated_in_sight(
+    model: MaskedModel, longest: int, request: GenerateRequest, prompt: list[int], control: Control
+) -> ForwardSteps[Generation]:
+    """See `Decoder.generate`; all tokens see each other, so that the prompt is read again for each block."""
+    prompt = prompt or [model.rules.tokenizer.start_id]
+    most = _room(min(longest, LONGEST_SEEN), request, prompt)
+    end = MaskedEnd(model, len(prompt), len(prompt) + most)
+    writing = _Writing(end, model.rules, request, prompt, control)
+    with suppress(DeadlineReached):
+        yield from writing.run(most)
+    return writing.generation(0)
+
+
+def _room(longest: int, request: GenerateRequest, prompt: Sequence[int]) -> int:
+    """Most tokens to write. Raises PromptTooLong."""
+    if len(prompt) >= longest:
+        raise PromptTooLong(
+            f"the prompt has {len(prompt):,} tokens, the model reads at most {longest - 1:,}; shorten it"
+        )
+    room = longest - len(prompt)
+    return room if request.max_tokens is None else min(room, request.max_tokens)
+
+
+def _sampler(sampler: ConfidenceThreshold, request: GenerateRequest) -> ConfidenceThreshold:
     """How tokens are drawn and revealed. Raises RequestError for what needs one token after the other."""
     asked = request.sampling
     drawn = Sampling(asked.temperature, asked.top_p, asked.top_k, seed=asked.seed)
     if request.schema is not None or request.alternatives is not None or asked != drawn:
         raise RequestError(
-            "a model that decodes in blocks takes temperature, top_p, top_k and seed only; leave out others, schemas "
-            "and log-probabilities, or choose a causal model"
+            "a diffusion model takes temperature, top_p, top_k and seed only; leave out others, schemas and "
+            "log-probabilities, or choose a causal model"
         )
-    choice = Choice(asked.temperature, asked.top_p, asked.top_k)
-    return ConfidenceThreshold(blocks.sampler.threshold, choice)
+    return ConfidenceThreshold(sampler.threshold, Choice(asked.temperature, asked.top_p, asked.top_k))
 
 
 class _Writing:
     """One text while it is written."""
 
     def __init__(
-        self, blocks: Blocks, rules: GapRules, request: GenerateRequest, prompt: Sequence[int], control: Control
+        self, end: Opened, rules: GapRules, request: GenerateRequest, prompt: Sequence[int], control: Control
     ) -> None:
-        self.ids, self.steps, self.ended = [*prompt], 0, False
-        self.streamed = StreamedText(rules.tokenizer, request.stop, control.on_text)
-        self._blocks, self._random = blocks, np.random.default_rng(request.sampling.seed)
+        """Raises RequestError."""
+        self._ids, self._steps, self._ended = [*prompt], 0, False
+        self._streamed = StreamedText(rules.tokenizer, request.stop, control)
+        self._sampler, self._prompt_tokens = _sampler(end.sampler, request), len(prompt)
+        self._end, self._random = end, np.random.default_rng(request.sampling.seed)
         self._ends = frozenset(rules.stopping.ends_text.tolist())
+        self._hidden = [token for token in (end.tokens.mask, end.tokens.expand) if token is not None]
 
-    def run(self, sampler: ConfidenceThreshold, most: int) -> ForwardSteps[None]:
+    def run(self, most: int) -> ForwardSteps[None]:
         """Write up to `most` tokens."""
-        blocks, last = self._blocks, len(self.ids) + most
-        slots = blocks.opened(self.ids)
-        while not self.ended and len(self.ids) < last:
-            logp_SV = (yield from blocks.expected(self.ids, slots.ids.tolist())).copy()
-            logp_SV[:, blocks.tokens.mask] = -np.inf
-            slots = blocks.revealed(sampler, slots, logp_SV, len(self.ids), self.steps, self._random)
-            self.steps += 1
-            while len(slots.ids) and slots.ids[0] != blocks.tokens.mask and not self.ended and len(self.ids) < last:
+        end, last = self._end, len(self._ids) + most
+        slots = end.opened(self._ids)
+        while not self._ended and len(self._ids) < last:
+            logp_SV = (yield from end.expected(self._ids, slots.ids.tolist())).copy()
+            logp_SV[:, self._hidden] = -np.inf
+            slots = end.revealed(self._sampler, slots, logp_SV, len(self._ids), self._steps, self._random)
+            self._steps += 1
+            while len(slots.ids) and slots.ids[0] != end.tokens.mask and not self._ended and len(self._ids) < last:
                 self._accept(int(slots.ids[0]))
                 slots = Slots(slots.ids[1:], slots.probability[1:])
-            slots = slots if len(slots.ids) else blocks.opened(self.ids)
+            self._show(slots)
+            slots = slots if len(slots.ids) else end.opened(self._ids)
+
+    def generation(self, cached: int) -> Generation:
+        """The text so far, as the answer."""
+        self._streamed.finish()
+        return Generation(
+            self._streamed.text,
+            "stop" if self._ended else "length",
+            prompt_tokens=self._prompt_tokens,
+            cached_tokens=cached,
+            tokens=len(self._ids) - self._prompt_tokens,
+            steps=self._steps,
+            elapsed=0.0,
+        )
 
     def _accept(self, token: int) -> None:
-        self.ids.append(token)
-        self.ended = token in self._ends or self.streamed.add(token)
+        self._ids.append(token)
+        self._ended = token in self._ends or self._streamed.add(token)
+
+    def _show(self, slots: Slots) -> None:
+        """Show the text with the slots up to one that ends it."""
+        mask, shown = self._end.tokens.mask, list[int | None]()
+        for token in () if self._ended else slots.ids.tolist():
+            if token in self._ends and token != mask:
+                break
+            shown.append(None if token == mask else token)
+        self._streamed.show(shown)

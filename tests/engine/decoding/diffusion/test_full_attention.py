@@ -6,10 +6,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from mercury_engine.api import Control, FillRequest, ScoreRequest
+from mercury_engine.api import MASKED, Control, FillRequest, GenerateRequest, ScoreRequest
 from mercury_engine.decoding.diffusion.full_attention import FullAttentionDecoder
+from mercury_engine.decoding.diffusion.masked_end import BLOCK
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.engine import Engine
+from mercury_engine.errors import PromptTooLong, RequestError
 from mercury_engine.kv_cache.two_sided import MOST_NEW, TwoSides
 from mercury_engine.models import batching, weights
 from mercury_engine.models.network import ForwardRequest
@@ -214,3 +216,63 @@ def test_keys_typed_since_leave_something_to_read_in_a_pause(engine):
     assert engine.fill(typed).tokens_unread > 0
     engine.fill(replace(typed, max_steps=0))
     assert engine.fill(typed).tokens_unread == 0
+
+
+def continued(model, ids: list[int], mask: int, shift: int, count: int) -> list[int]:
+    """What a decoder without a cache writes at a threshold that no slot reaches: the surest token of a block each."""
+    ids, last = [*ids], len(ids) + count
+    while len(ids) < last:
+        slots = [mask] * min(BLOCK, last - len(ids))
+        while mask in slots:
+            rest = [mask] * (last - len(ids) - len(slots))
+            logits_SV = masked.reference(model, [*ids, *slots, *rest])[len(ids) - shift :][: len(slots)]
+            logits_SV[:, mask] = float("-inf")
+            sure_S, token_S = logits_SV.softmax(-1).max(-1)
+            at = max((at for at, each in enumerate(slots) if each == mask), key=lambda at: sure_S[at])
+            slots[at] = int(token_S[at])
+        ids += slots
+    return ids
+
+
+@pytest.mark.parametrize("family", ["A2D-qwen3", "Dream"])
+def test_a_text_is_continued_as_without_a_cache(family, tmp_path, monkeypatch):
+    folder, model = masked.folder(tmp_path, family)
+    engine = Engine.load(folder, device="cpu", dtype=torch.float32).varied(DiffusionOptions(threshold=1.0, exact=True))
+    decoder = decoder_of(engine)
+    monkeypatch.setattr(decoder.rules.stopping, "ends_text", np.array([], np.int64))
+    prompt = np.random.default_rng(6).integers(1, 400, 6).tolist()
+    found = batching.finished(decoder.generate(GenerateRequest(max_tokens=40), prompt, Control()), engine.reader)
+    attention = engine.reader.config.masked_attention
+    expected = continued(model, prompt, attention.mask_id, int(attention.shifted), 40)
+    assert found.text == engine.tokenizer.decode(expected[6:])
+    assert (found.prompt_tokens, found.tokens, found.steps, found.finish_reason) == (6, 40, 40, "length")
+
+
+def test_a_generated_text_is_shown_whole_after_each_step(engine):
+    shown = list[str]()
+    request = GenerateRequest("def add(", max_tokens=40)
+    found = engine.generate(request, Control(on_draft=shown.append))
+    assert len(shown) == found.steps and found.text.startswith(shown[-1])
+    assert MASKED in "".join(shown) or found.steps == 1
+    assert engine.generate(request).text == found.text
+
+
+def test_a_generated_text_reads_again_at_most_once_a_block(engine, monkeypatch):
+    decoder_of(engine).forget()
+    rows, run = list[int](), engine.reader.read_together
+    monkeypatch.setattr(
+        engine.reader, "read_together", lambda forwards: rows.extend(each.rows for each in forwards) or run(forwards)
+    )
+    monkeypatch.setattr(decoder_of(engine).rules.stopping, "ends_text", np.array([], np.int64))
+    prompt = engine.tokenizer.encode(tiny.SAMPLE)[:300]
+    decoder = decoder_of(engine)
+    batching.finished(decoder.generate(GenerateRequest(max_tokens=64), prompt, Control()), engine.reader)
+    assert sum(each > 300 for each in rows) <= 2 * 64 // MOST_NEW
+    assert max(each for each in rows if each <= 300) <= BLOCK + MOST_NEW + 1
+
+
+def test_a_prompt_as_long_as_the_model_reads_is_refused(engine):
+    with pytest.raises(PromptTooLong, match="shorten it"):
+        engine.generate(GenerateRequest(tiny.SAMPLE * 8))
+    with pytest.raises(RequestError, match="choose a causal model"):
+        engine.generate(GenerateRequest("x", schema="{}"))
