@@ -4,11 +4,9 @@ import argparse
 import json
 import sys
 
-from mercury_lsp import default_model
 from mercury_lsp.commands.file_position import FilePosition
-from mercury_lsp.commands.loading import load
+from mercury_lsp.commands.loading import load, settings_for
 from mercury_lsp.commands.shown import Shown
-from mercury_lsp.settings import Settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,14 +16,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model",
         metavar="MODEL",
-        help="a folder, GGUF file, model name or bundled (default: the one that editors use)",
+        help="a folder, GGUF file, model name or bundled (default: what editors use, a remote engine too)",
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the text that an editor shows at the position without being asked, or why it shows none."""
     context, snapshot = FilePosition.parse(arguments.position).context()
-    settings = Settings(model=default_model.named(arguments.model))
+    settings = settings_for(arguments.model)
     engine = load(settings)
     shown = Shown.of(engine, settings, context, snapshot)
     answer = {

@@ -1,10 +1,11 @@
 """`mercury-lsp doctor`: checks what is installed and whether it works, and says how to fix what does not."""
 
 import argparse
+import asyncio
 import platform
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,13 +22,14 @@ from rich.text import Text
 
 from mercury_lsp import default_model
 from mercury_lsp.commands.loading import load as load_at_terminal
+from mercury_lsp.commands.loading import settings_for
 from mercury_lsp.daemon import control, lock
 from mercury_lsp.daemon.address import Address, all_addresses
 from mercury_lsp.engine_host.blocking import filled
 from mercury_lsp.engine_host.worker import LoadEngine
 from mercury_lsp.installed_models import checking, listing, measuring
 from mercury_lsp.installed_models.store import Store
-from mercury_lsp.settings import Settings
+from mercury_lsp.settings import ENGINE_VARIABLE, Settings
 from mercury_lsp.statistics.store import default_path as statistics_path
 
 REQUIRED_PACKAGES = ("pygls", "lsprotocol", "tree-sitter", "tokenizers", "safetensors")
@@ -58,7 +60,7 @@ def run(arguments: argparse.Namespace, load: LoadEngine = load_at_terminal) -> i
     """Print the findings as they come; 1 if something is wrong."""
     console = Console(highlight=False, soft_wrap=True)
     wrong = 0
-    for finding in findings(Settings(model=default_model.named(arguments.model)), load):
+    for finding in findings(settings_for(arguments.model), load):
         mark = Text("ok   ", "green") if finding.fix is None else Text("wrong", "bold red")
         console.print(mark + Text(f" {finding.name:12} {finding.value}", "default"))
         if finding.fix is not None:
@@ -69,7 +71,7 @@ def run(arguments: argparse.Namespace, load: LoadEngine = load_at_terminal) -> i
 
 
 def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
-    """Check one thing after another, from the interpreter to a fill."""
+    """Check one thing after another, from the interpreter to a fill: that of the local model, and a remote engine."""
     yield _python()
     yield Finding("platform", platform.platform())
     for package in REQUIRED_PACKAGES:
@@ -78,6 +80,9 @@ def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
     yield _guarded("daemon", _daemons, "run mercury-lsp --in-process")
     yield _guarded("gpu", _gpu, "set mercury.device to 'cpu'")
     yield _cpu_kernels()
+    if (url := settings.engine) is not None:
+        yield _guarded("engine", lambda: _remote(url), f"correct {ENGINE_VARIABLE}, or unset it")
+        settings = replace(settings, engine=None)
     engine: list[InferenceEngine] = []
     yield _guarded("model", lambda: _model(settings, load, engine), "reinstall mercury-lsp, or name a model")
     if engine:
@@ -185,6 +190,17 @@ def _model(settings: Settings, load: LoadEngine, loaded: list[InferenceEngine]) 
     edits = f", edits in the format of {loaded[0].edit_format}" if loaded[0].edit_format else ""
     choice = f" ({loaded[0].choice})" if loaded[0].choice else ""
     return f"{loaded[0].name} ({path}) on {loaded[0].device} by {loaded[0].backend}{choice}{reads}{edits}"
+
+
+def _remote(url: str) -> str:
+    """The engine that editors ask instead of the local model."""
+    from mercury_lsp.engine_host.remote.engine import described  # what speaks HTTP takes a while
+
+    try:
+        about = asyncio.run(described(url))
+    except MercuryError as error:
+        raise ModelError(f"start the server at {url}, or correct {ENGINE_VARIABLE}: {error}") from error
+    return f"{url} answers with {about.name} by {about.backend}; editors and other commands send the text there"
 
 
 def _edit_model(load: LoadEngine) -> str:

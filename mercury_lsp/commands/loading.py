@@ -4,12 +4,28 @@ import sys
 
 from mercury_engine.api import InferenceEngine
 
+from mercury_lsp import default_model
 from mercury_lsp.engine_host.worker import load_engine
-from mercury_lsp.settings import Settings
+from mercury_lsp.settings import Settings, named_engines
+
+
+def settings_for(model: str | None) -> Settings:
+    """The settings of a command: the model that its option names, or what editors ask, which may be a remote engine.
+
+    Raises SettingsError and ModelNotFound.
+    """
+    engine = next(iter(named_engines()), None) if model is None else None
+    return Settings.parse({"model": default_model.named(model), "engine": engine})
 
 
 def load(settings: Settings) -> InferenceEngine:
-    """The engine that the settings name; at a terminal it first explains the wait. Raises what `load_engine` raises."""
+    """The engine that the settings name; at a terminal it first explains the wait. Raises what `load_engine` raises.
+
+    Of a remote one it says where the text goes.
+    """
     if sys.stderr.isatty():
-        sys.stderr.write("loading the model ...\n")
-    return load_engine(settings)
+        sys.stderr.write("loading the model ...\n" if settings.engine is None else f"asking {settings.engine} ...\n")
+    engine = load_engine(settings)
+    if notice := getattr(engine, "notice", ""):
+        sys.stderr.write(f"{notice}\n")
+    return engine

@@ -34,6 +34,8 @@ class Shown:
         on_step: OnStep | None = None,
     ) -> "Shown":
         """Fill the gap as for an editor that asks by itself, but in one's own time. Raises what the engine raises."""
+        if context.on_secret:
+            return cls(Fill("", 0.0, steps=0, elapsed=0.0), "", "the line looks like a secret; the model is not asked")
         utility = gate(engine.utility, settings.eagerness)
         request = replace(context.request(), effort=settings.effort, max_slots=settings.max_slots, utility=utility)
         check = partial(first_error, snapshot, context.offset)

@@ -9,12 +9,10 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from mercury_lsp import default_model
 from mercury_lsp.commands.file_position import FilePosition
-from mercury_lsp.commands.loading import load
+from mercury_lsp.commands.loading import load, settings_for
 from mercury_lsp.commands.shown import Shown
 from mercury_lsp.context.context import CompletionContext
-from mercury_lsp.settings import Settings
 
 _CONFIDENCE_COLOURS = ("red", "dark_orange", "yellow", "chartreuse3", "bright_green")
 """Colours of committed tokens, from confidence 0 to 1."""
@@ -26,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model",
         metavar="MODEL",
-        help="a folder, GGUF file, model name or bundled (default: the one that editors use)",
+        help="a folder, GGUF file, model name or bundled (default: what editors use, a remote engine too)",
     )
     parser.add_argument(
         "--delay", type=_seconds, default=0.4, metavar="SECONDS", help="pause between steps (default: 0.4)"
@@ -37,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Fill the gap, then replay the steps and what an editor shows; without a terminal, print each on a line."""
     context, snapshot = FilePosition.parse(arguments.position).context()
     console = Console(highlight=False)
-    settings = Settings(model=default_model.named(arguments.model))
+    settings = settings_for(arguments.model)
     engine = load(settings)
     steps: list[tuple[SlotView, ...]] = []
     shown = Shown.of(engine, settings, context, snapshot, on_step=steps.append)

@@ -222,6 +222,19 @@ class RemoteEngine:
         return (self._loaded if self._why_not else None) or self._about
 
 
+async def described(url: str) -> wire.About:
+    """What is at the URL. Raises RemoteError, also where nothing answers in time, and RequestError."""
+    base, route, model = parts_of(url)
+    connection = Connection(base)
+    try:
+        _, about = await detected(connection, route, model)
+    except TimeoutError:
+        raise RemoteError("it took too long") from None
+    finally:
+        await connection.close()
+    return about
+
+
 async def _checked(answer: Answer, control: Control) -> Answer:
     """The answer without what would break the document's syntax: its check cannot be sent to the server."""
     if not isinstance(answer, Fill) or control.check is None:

@@ -1,0 +1,74 @@
+"""Commands with a remote engine in the environment: they ask it, as editors do, and say where the text goes."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mercury_engine.api import Fill, SlotView
+
+from mercury_lsp.cli import main
+from mercury_lsp.commands import doctor, loading
+from mercury_lsp.engine_host.remote import wire
+from mercury_lsp.settings import Settings
+from tests.support import tiny
+from tests.support.fake_engine import FakeEngine
+from tests.support.fake_remote import FakeRemote, says
+
+
+@pytest.fixture
+def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeRemote]:
+    about = wire.plain(wire.About("elsewhere", backend="its kernels"))
+    answer = {"answer": wire.plain(Fill("1 + 1", 0.9, 2, 0.0, True))}
+    step = {"step": wire.plain((SlotView("1", "committed", 0.9),))}
+    with FakeRemote({f"GET {wire.PATH}": says(about), f"POST {wire.PATH}": says(step, answer)}) as made:
+        monkeypatch.setenv("MERCURY_ENGINE", made.url)
+        yield made
+
+
+def source(tmp_path: Path, text: str = "x = \n") -> str:
+    path = tmp_path / "sample.py"
+    path.write_text(text)
+    return f"{path}:1:5"
+
+
+def test_complete_and_watch_ask_the_engine_that_editors_ask(remote: FakeRemote, tmp_path: Path, capsys):
+    assert main(["complete", source(tmp_path), "--json"]) == 0
+    said = capsys.readouterr()
+    answer = json.loads(said.out)
+    assert (answer["text"], answer["model"], answer["device"]) == ("1 + 1", "elsewhere", f"remote at {remote.url}")
+    assert said.err == f"{remote.url} answers\n"
+    assert main(["watch", source(tmp_path)]) == 0
+    assert capsys.readouterr().out.splitlines()[:2] == ["  0 1", "an editor shows 1 + 1"]
+
+
+def test_a_line_that_looks_like_a_secret_is_not_sent(remote: FakeRemote, tmp_path: Path, capsys):
+    assert main(["complete", source(tmp_path, 'key = "sk-proj-Qh3vTz81LkXw92MnBv74RtYu"\n')]) == 0
+    said = capsys.readouterr()
+    assert said.out == "" and "looks like a secret; the model is not asked" in said.err
+    assert remote.posted(wire.PATH) == []
+
+
+def test_a_model_that_the_command_names_is_asked_here(remote: FakeRemote, tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.setattr(loading, "load_engine", lambda settings: FakeEngine(str(settings.engine)))
+    assert main(["complete", source(tmp_path), "--model", str(tiny.folder(tmp_path / "model", rank=0))]) == 0
+    assert capsys.readouterr().out == "None\n"
+    assert remote.sent == []
+
+
+def test_doctor_asks_what_is_there_and_checks_the_local_model_too(remote: FakeRemote):
+    found = {each.name: each for each in doctor.findings(Settings(engine=remote.url), lambda settings: FakeEngine())}
+    assert found["engine"].value.startswith(f"{remote.url} answers with elsewhere by its kernels; editors")
+    assert found["engine"].fix is None and "fake" in found["model"].value
+    assert remote.posted(wire.PATH) == []
+    remote.close()
+    found = {each.name: each for each in doctor.findings(Settings(engine=remote.url), lambda settings: FakeEngine())}
+    assert found["engine"].value == "does not work" and f"start the server at {remote.url}" in str(found["engine"].fix)
+    assert found["fill"].fix is None
+
+
+@pytest.mark.parametrize("command", ["complete", "doctor"])
+def test_a_url_that_is_none_is_one_clear_line(command: str, tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.setenv("MERCURY_ENGINE", "team.example")
+    assert main([command, *([source(tmp_path)] if command == "complete" else [])]) == 2
+    assert "mercury.engine is 'team.example'; allowed: an http or https URL" in capsys.readouterr().err
