@@ -26,6 +26,11 @@ MAX_HUNKS = 16
 DEADLINE_MS = 10_000.0
 """Milliseconds after which a rewrite is given up; clients wait longer than an editor's user."""
 
+NO_EDITS = (
+    "this model makes no edits; run mercury-lsp models add qwen2.5-coder-0.5b, then mercury-lsp models use "
+    "qwen2.5-coder-0.5b --edits, and start the server again"
+)
+
 _FILE = re.compile(r"^(?:\+\+\+ (?:b/)?|File: )(.*?)(?:\t.*)?$")
 _HEAD = re.compile(r"^@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 
@@ -78,7 +83,7 @@ async def rewritten(service: Service, asked: EditedDocument) -> RewrittenRegion:
     """The region rewritten. Raises ApiError if no model here rewrites, and what the engine raises."""
     await service.engine()
     if not service.edits.can_rewrite:
-        raise ApiError(501, "this model makes no edits; run mercury-lsp models add qwen2.5-coder-0.5b", "model")
+        raise ApiError(501, NO_EDITS, "model")
     region, answers = asked.region(asked.snapshot()), list[Rewrite]()
 
     async def rewrite(request: RewriteRequest, control: Control) -> Rewrite | None:

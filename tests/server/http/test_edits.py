@@ -1,6 +1,7 @@
 """Edits, merges and decisions: Mercury's routes by its SDK, Sweep's plugins and prompt, Tabby's next edit."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -104,8 +105,14 @@ async def test_a_long_region_is_rewritten_around_the_cursor_and_returned_whole()
 
 async def test_a_model_that_makes_no_edits_says_which_one_does():
     async with served() as server:
-        reply = await server.post("/v1/edit/completions", {"messages": [{"content": INSIDE}]})
-        assert reply.status_code == 501 and "models add" in reply.json()["error"]["message"]
+        for route in ("/v1/edit/completions", "/v1/chat/completions"):
+            reply = await server.post(route, {"messages": [{"role": "user", "content": INSIDE}]})
+            error = reply.json()["error"]
+            assert (reply.status_code, error["type"], error["param"]) == (501, "server_error", "model")
+            assert re.findall("models (?:add|use) [a-z0-9.-]+(?: --edits)?", error["message"]) == [
+                "models add qwen2.5-coder-0.5b",
+                "models use qwen2.5-coder-0.5b --edits",
+            ]
         for body in ({}, {"messages": []}, {"messages": [{"content": "plain"}]}, {"messages": [{"content": 1}]}):
             assert (await server.post("/v1/edit/completions", body)).status_code == 400
 
