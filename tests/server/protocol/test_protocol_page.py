@@ -31,6 +31,7 @@ FILES = {
     "O": "test_other_files.py",
     "I": "test_diagnostics.py",
     "L": "test_larger_model.py",
+    "B": "test_highlights.py",
     "H": "../relay/test_editors.py",
 }
 BY_PYGLS_OR_BY_CLIENT = (
