@@ -75,11 +75,6 @@ class Ranking:
         """The likeliest places, best first, none within reach of a better one."""
         return distinct(self.candidates, self.probabilities, count) if self.candidates else []
 
-    def probability_near(self, document: int, line: int) -> float:
-        """The probability that the next edit is at a candidate within TOLERANCE_LINES of a line."""
-        near = [each.document == document and abs(each.line - line) <= TOLERANCE_LINES for each in self.candidates]
-        return float(self.probabilities[near].sum()) if any(near) else 0.0
-
 
 def pooled(rows_CF: Array) -> Array:
     """What nowhere is judged by: the features of the situation, and the greatest value of each feature of a place."""

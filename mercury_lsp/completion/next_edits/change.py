@@ -1,7 +1,6 @@
 """A change by the user: edits that touch each other make up one change, however many keys and pauses it took."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mercury_lsp.documents.document import Edit
@@ -51,18 +50,6 @@ class Change:
         if edit.start != self.end or not all(_PART_OF_A_WORD.fullmatch(text) for text in texts):
             return False
         return not _PART_OF_A_WORD.fullmatch((edit.inserted or edit.removed)[:1])
-
-
-def extended_change(change: Change | None, edits: Sequence[Edit]) -> Change | None:
-    """The change after more edits; None if there is none, or it has become too large."""
-    for edit in edits:
-        made = differing(Change(edit.start, edit.removed, edit.inserted))
-        if made.old == made.new:  # the client sent the same text again
-            continue
-        change = (change.then(Edit(made.start, made.old, made.new)) if change else None) or made
-        if len(change.old) + len(change.new) > MAX_CHANGE_CHARS:
-            change = None
-    return change
 
 
 def differing(change: Change) -> Change:

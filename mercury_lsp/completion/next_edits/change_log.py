@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from mercury_lsp.completion.next_edits.change import MAX_CHANGE_CHARS, Change, differing, extended_change
+from mercury_lsp.completion.next_edits.change import MAX_CHANGE_CHARS, Change, differing
 from mercury_lsp.completion.next_edits.replacement import Replacement, replacement_of
 from mercury_lsp.documents.document import Edit, Snapshot
 
@@ -32,9 +32,10 @@ class ChangeLog:
             return
         edit = Edit(made.start, made.old, made.new)
         self.is_growing = bool(made.new)
-        before, self._last = self._last, extended_change(self._last, [edit])
+        before, grown = self._last, self._last.then(edit) if self._last is not None else None
+        self._last = _unless_large(grown or made)
         self._finished = [moved for each in self._finished if (moved := each.moved(edit)) is not None]
-        if before is None or before.then(edit) is None:
+        if before is None or grown is None:
             self._finish(self._word or before, edit)
         elif self._word is not None:
             self._word = _edited(self._word, edit)
@@ -66,5 +67,8 @@ def _edited(word: Change, edit: Edit) -> Change | None:
     """A word's change after an edit of the word, or of the text after it."""
     if word.is_left_by(edit):
         return word
-    grown = word.then(edit) or word.moved(edit)
-    return grown if grown is not None and len(grown.old) + len(grown.new) <= MAX_CHANGE_CHARS else None
+    return _unless_large(word.then(edit) or word.moved(edit))
+
+
+def _unless_large(change: Change | None) -> Change | None:
+    return change if change is not None and len(change.old) + len(change.new) <= MAX_CHANGE_CHARS else None

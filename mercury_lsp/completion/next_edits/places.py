@@ -63,11 +63,6 @@ class RankedPlaces:
             for each in self.ranking.best(PLACES_FOUND)
         ]
 
-    def probability_near(self, uri: str, line: int) -> float | None:
-        """The probability that the next edit is near a line; None for a document that wasn't ranked."""
-        numbers = [number for number, each in enumerate(self.documents) if each == uri]
-        return self.ranking.probability_near(numbers[0], line) if numbers else None
-
 
 class Places:
     """The places of one connection; to be used from the event loop's thread."""
@@ -76,12 +71,7 @@ class Places:
         self.documents, self._head = documents, head or bundled_head
         self._indexed: LeastRecentlyUsed[str, IndexedDocument] = LeastRecentlyUsed(MAX_DOCUMENTS)
 
-    def find(self, uri: str, line: int, hunks: Sequence[Hunk], may_use: Callable[[str], bool]) -> list[Place]:
-        """The likeliest places of a ranking, best first."""
-        ranked = self.rank(uri, line, hunks, may_use)
-        return ranked.best if ranked is not None else []
-
-    def rank(self, uri: str, line: int, hunks: Sequence[Hunk], may_use: Callable[[str], bool]) -> "RankedPlaces | None":
+    def rank(self, uri: str, line: int, hunks: Sequence[Hunk], may_use: Callable[[str], bool]) -> RankedPlaces | None:
         """What the head says for a cursor in a line of the document `uri`; None if it can't say, as without hunks.
 
         `hunks` oldest first; `may_use` allows other documents by uri. A document whose index isn't up to date takes no

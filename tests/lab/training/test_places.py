@@ -16,7 +16,7 @@ from mercury_engine.places.candidates import (
 )
 from mercury_engine.places.cores import Core, core_of
 from mercury_engine.places.features import FEATURES, features
-from mercury_engine.places.head import PlaceHead, Ranking, distinct
+from mercury_engine.places.head import PlaceHead, distinct
 from mercury_engine.places.situation import LineChange, Situation
 from mercury_lab.training.commits.commit_edit import CommitEdit, CommitFile, Step
 from mercury_lab.training.commits.moments import Moment
@@ -268,19 +268,6 @@ def test_neighbours_that_are_likely_together_come_before_a_likelier_single_place
     near, far = [Candidate(0, line, Kind.NEAR) for line in (5, 7)], Candidate(0, 30, Kind.NEAR)
     places = distinct([*near, far], np.array([0.25, 0.3, 0.4], np.float32), 3)
     assert [(place.candidate.line, round(place.probability, 3)) for place in places] == [(7, 0.55), (30, 0.4)]
-
-
-def test_the_probability_near_a_line_is_the_sum_of_those_within_reach():
-    listed = [
-        Candidate(0, 5, Kind.NEAR),
-        Candidate(0, 7, Kind.NEAR),
-        Candidate(0, 30, Kind.NEAR),
-        Candidate(1, 5, Kind.NEAR),
-    ]
-    ranking = Ranking(listed, np.array([0.25, 0.3, 0.2, 0.1], np.float32))
-    near = {line: round(ranking.probability_near(0, line), 3) for line in (1, 2, 4, 8, 9, 10, 11, 30)}
-    assert near == {1: 0.0, 2: 0.25, 4: 0.55, 8: 0.55, 9: 0.3, 10: 0.3, 11: 0.0, 30: 0.2}
-    assert ranking.probability_near(2, 5) == Ranking([], np.empty(0, np.float32)).probability_near(0, 5) == 0.0
 
 
 def _weights() -> dict[str, np.ndarray]:

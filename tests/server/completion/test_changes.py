@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mercury_lsp.completion.next_edits.change import MAX_CHANGE_CHARS, Change, differing, extended_change
+from mercury_lsp.completion.next_edits.change import MAX_CHANGE_CHARS, Change, differing
 from mercury_lsp.documents.document import Edit
 from tests.support.next_edit_desk import RENAMED, NextEditDesk
 
@@ -94,16 +94,18 @@ def test_a_change_knows_the_text_before_it(text, edits):
         made = differing(Change(edit.start, edit.removed, edit.inserted))
         if made.old == made.new:
             continue
-        if change is None or change.then(Edit(made.start, made.old, made.new)) is None:
-            before = now
-        change = extended_change(change, [edit])
+        grown = change.then(Edit(made.start, made.old, made.new)) if change is not None else None
+        before = now if grown is None else before
+        change = grown or made
         now = now[:start] + inserted + now[start + count :]
         assert now[: change.start] + change.old + now[change.end :] == before
 
 
 def test_a_change_that_grows_too_large_is_forgotten():
-    assert extended_change(None, [Edit(0, "", "x" * (MAX_CHANGE_CHARS + 1))]) is None
-    assert extended_change(None, [Edit(n, "", "x") for n in range(MAX_CHANGE_CHARS + 2)]).new == "x"
+    desk = NextEditDesk(RENAMED).replace("count", "x" * (MAX_CHANGE_CHARS + 1))
+    assert desk.change() is None
+    desk.erase(desk.find("x"), MAX_CHANGE_CHARS)
+    assert desk.change() is None
 
 
 @pytest.mark.parametrize("behind", [", mode", " = 1, ", ":", ")\n"], ids=repr)

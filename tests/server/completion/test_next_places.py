@@ -34,8 +34,14 @@ class Store:
 
 
 def find(desk: HistoryDesk, uri: str = A, line: int = 3, allowed: Sequence[str] = (A, B)) -> list[Place]:
-    places = Places(desk.documents)
-    return places.find(uri, line, desk.history.hunks(), lambda other: other in allowed)
+    return best(Places(desk.documents), desk, uri, line, allowed)
+
+
+def best(
+    places: Places, desk: HistoryDesk, uri: str = A, line: int = 3, allowed: Sequence[str] = (A, B)
+) -> list[Place]:
+    ranked = places.rank(uri, line, desk.history.hunks(), lambda other: other in allowed)
+    return ranked.best if ranked is not None else []
 
 
 def test_the_head_comes_with_the_package():
@@ -63,19 +69,19 @@ def test_without_a_history_there_is_no_place():
 def test_a_document_that_is_not_indexed_yet_has_no_places(monkeypatch):
     monkeypatch.setattr(indexed_document, "WORK_SLICE_SECONDS", 0)
     desk = HistoryDesk(a=CODE * 40).replace("def load(path)", "def load(path, encoding)")
-    places, hunks = Places(desk.documents), desk.history.hunks()
-    assert places.find(A, 3, hunks, lambda _: True) == []
+    places = Places(desk.documents)
+    assert best(places, desk) == []
     while places.work():
         pass
-    assert places.find(A, 3, hunks, lambda _: True)
+    assert best(places, desk)
 
 
 def test_the_places_of_a_version_are_gone_with_its_lines():
     desk = HistoryDesk(a=CODE).replace("def load(path)", "def load(path, encoding)")
     places = Places(desk.documents)
-    assert places.find(A, 3, desk.history.hunks(), lambda _: True)
+    assert best(places, desk)
     desk.put((40, desk.text()[40:], ""))
-    for place in places.find(A, 0, desk.history.hunks(), lambda _: True):
+    for place in best(places, desk, line=0):
         assert place.end_line <= desk.text().count("\n") + 1
 
 
