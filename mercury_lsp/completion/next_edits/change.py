@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass
 
+from mercury_engine.text.lines import equal_ends
+
 from mercury_lsp.documents.document import Edit
 
 _PART_OF_A_WORD = re.compile(r"\w*")
@@ -57,15 +59,11 @@ def differing(change: Change) -> Change:
 
     A key typed over a selection replaces all of it, even if the selection happens to end with the same letter.
     """
-    old, new, lead = change.old, change.new, 0
+    old, new = change.old, change.new
     if len(old) + len(new) > MAX_COMPARED_CHARS or len(new) == 1 < len(old):
         return change
-    while lead < min(len(old), len(new)) and old[lead] == new[lead]:
-        lead += 1
-    old, new, trail = old[lead:], new[lead:], 0
-    while trail < min(len(old), len(new)) and old[-1 - trail] == new[-1 - trail]:
-        trail += 1
-    return Change(change.start + lead, old[: len(old) - trail], new[: len(new) - trail])
+    lead, trail = equal_ends(old, new)
+    return Change(change.start + lead, old[lead : len(old) - trail], new[lead : len(new) - trail])
 
 
 def moved_offset(offset: int, edit: Edit) -> int:

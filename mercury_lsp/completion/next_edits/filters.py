@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
-from mercury_engine.text.common_prefix import common_prefix
-from mercury_engine.text.lines import lines_of
+from mercury_engine.text.lines import equal_ends, lines_of
 
 from mercury_lsp.completion.next_edits.checks import only_moves_white_space, reverts
 from mercury_lsp.completion.next_edits.history import Hunk
@@ -126,8 +125,7 @@ def _doubles(snapshot: Snapshot, start: int, end: int, old: str, new: str, hunks
 
 def _inserted(before: str, after: str) -> str:
     """What a change wrote between the text that both sides begin and end with."""
-    first = common_prefix(before, after)
-    last = common_prefix(reversed(before[first:]), reversed(after[first:]))
+    first, last = equal_ends(before, after)
     return after[first : len(after) - last]
 
 

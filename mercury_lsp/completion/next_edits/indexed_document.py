@@ -8,7 +8,7 @@ from sys import intern
 from time import perf_counter
 
 from mercury_engine.places.situation import WORD, Header, definitions, indent_at, lines_with_word
-from mercury_engine.text.lines import lines_of
+from mercury_engine.text.lines import equal_ends, lines_of
 
 from mercury_lsp.documents.document import Snapshot
 
@@ -41,22 +41,6 @@ class _Chunk:
         return lines[number] if number < len(lines) else ""
 
 
-def _shape(chunk: _Chunk) -> tuple[int, bool, bool]:
-    """What the numbers of all chunks and lines depend on."""
-    return chunk.breaks, bool(chunk.headers), chunk.text.endswith("\n")
-
-
-def _common(texts: Sequence[str], others: Sequence[str]) -> int:
-    """The number of equal chunks at the start; nearly all are the same objects."""
-    at, step = 0, 64
-    most = min(len(texts), len(others))
-    while at < most and texts[at : at + step] == others[at : at + step]:
-        at += step
-    while at < most and texts[at] == others[at]:
-        at += 1
-    return min(at, most)
-
-
 @lru_cache(CACHED_CHUNKS)
 def _lines(text: str) -> list[str]:
     return lines_of(text)
@@ -73,7 +57,6 @@ class IndexedDocument:
         self._starts: list[int] = [0]
         self._with_headers: list[int] = []
         self._texts: tuple[str, ...] = ()
-        self._is_numbered = False
         self._indents: dict[int, int] = {}
         self._headers: dict[int, list[Header]] = {}
         """What was asked of this version: indentations by line, definitions by chunk."""
@@ -85,12 +68,10 @@ class IndexedDocument:
             return True
         texts, old = snapshot.chunks, self._chunks
         self._indents, self._headers = {}, {}
-        lead = _common(texts, self._texts)
-        trail = _common(texts[: lead - 1 if lead else None : -1], self._texts[: lead - 1 if lead else None : -1])
+        lead, trail = equal_ends(texts, self._texts)  # nearly all chunks are the same objects
         wanted = texts[lead : len(texts) - trail]
         found = self._read(wanted, at_once)
-        removed = old[lead : len(old) - trail]
-        for chunk in removed:
+        for chunk in old[lead : len(old) - trail]:
             for word in chunk.words:
                 self._with_word[word].remove(chunk)
         for chunk in found:
@@ -99,13 +80,10 @@ class IndexedDocument:
         self._chunks = [*old[:lead], *found, *old[len(old) - trail :]]
         self._texts = tuple(chunk.text for chunk in self._chunks) if len(found) < len(wanted) else texts
         if len(found) < len(wanted):
-            self.snapshot, self._is_numbered = None, False
+            self.snapshot = None
             return False
         self.snapshot = snapshot
-        if not self._is_numbered or [*map(_shape, removed)] != [*map(_shape, found)]:
-            self._renumber()
-        for old_chunk, chunk in zip(removed, found, strict=False):
-            chunk.number = old_chunk.number if len(removed) == len(found) and self._is_numbered else chunk.number
+        self._renumber()
         return True
 
     def line(self, number: int) -> str:
@@ -188,7 +166,6 @@ class IndexedDocument:
         return found
 
     def _renumber(self) -> None:
-        self._is_numbered = True
         for number, chunk in enumerate(self._chunks):
             chunk.number = number
         self._starts = list(accumulate([chunk.breaks for chunk in self._chunks], initial=0))

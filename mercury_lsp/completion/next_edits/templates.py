@@ -13,7 +13,7 @@ from difflib import SequenceMatcher
 from functools import partial
 from itertools import accumulate
 
-from mercury_engine.text.common_prefix import common_prefix
+from mercury_engine.text.lines import equal_ends
 from tree_sitter import Node
 
 from mercury_lsp.completion.next_edits.edit_sites import EditSite, text_around
@@ -112,8 +112,7 @@ def _aligned(first: str, second: str) -> Iterator[tuple[str, str]]:
 
 def _narrowed(at: int, old: str, new: str) -> EditSite:
     """The edit of a line without what stays at its ends."""
-    first = common_prefix(old, new)
-    last = common_prefix(old[first:][::-1], new[first:][::-1])
+    first, last = equal_ends(old, new)
     return EditSite(at + first, old[first : len(old) - last], new[first : len(new) - last])
 
 
