@@ -4,6 +4,7 @@ from textwrap import dedent
 
 from lsprotocol import types
 
+from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.repeatable_edits import RepeatableEdits
 from mercury_lsp.documents.document import Document
 
@@ -60,19 +61,22 @@ class NextEditDesk:
         found = self.repeatable.replacement(self.document.parsed())
         return (found.old, found.new) if found else None
 
-    def lines(self, invoked: bool = False) -> list[int]:
-        """Line numbers of the sites that are offered."""
-        snapshot = self.document.parsed()
-        found = self.repeatable.replacement(snapshot)
-        sites = self.repeatable.sites(found, snapshot, invoked) if found else []
-        return [snapshot.position_at(each.start)[0] for each in sites]
+    def lines(self) -> list[int]:
+        """Line numbers of the sites that are found."""
+        return [self.document.parsed().position_at(each.start)[0] for each in self._sites()]
+
+    def texts(self) -> list[tuple[str, str]]:
+        """Old and new text of the sites that are found."""
+        return [(each.old, each.new) for each in self._sites()]
+
+    def must_go_on(self) -> bool:
+        found = self.repeatable.replacement(self.document.parsed())
+        return found is not None and self.repeatable.must_go_on(found, self.document.parsed())
 
     def is_unfinished(self, cursor: int) -> bool:
         found = self.repeatable.replacement(self.document.parsed())
         return found is None or self.repeatable.is_unfinished(found, cursor)
 
-    def texts(self, invoked: bool = False) -> list[tuple[str, str]]:
-        """Old and new text of the sites that are offered."""
-        snapshot = self.document.parsed()
-        found = self.repeatable.replacement(snapshot)
-        return [(each.old, each.new) for each in self.repeatable.sites(found, snapshot, invoked)] if found else []
+    def _sites(self) -> list[EditSite]:
+        found = self.repeatable.replacement(self.document.parsed())
+        return self.repeatable.sites(found, self.document.parsed()) if found else []

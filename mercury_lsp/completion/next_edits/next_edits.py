@@ -25,7 +25,6 @@ from mercury_lsp.completion.next_edits.region_edits import (
 )
 from mercury_lsp.completion.next_edits.renaming import RenamedDocument, Renaming, renamed
 from mercury_lsp.completion.next_edits.repeatable_edits import RepeatableEdits
-from mercury_lsp.completion.next_edits.repeated_change import RepeatedChange
 from mercury_lsp.completion.suggestions import Source, Suggestion
 from mercury_lsp.documents.document import Edit, Snapshot
 
@@ -234,17 +233,15 @@ class NextEdits:
 
     def _found(self, asked: _Question) -> Iterator[Proposal]:
         """What the rules find, best first: what the user has done twice, then renamings."""
-        step, repeatable = None, self._documents.get(asked.snapshot.uri)
-        if repeatable is not None and (replacement := repeatable.replacement(asked.snapshot)) is not None:
-            step = RepeatedChange(repeatable, replacement, asked.snapshot)
-            if asked.cursor is not None and repeatable.is_unfinished(replacement, asked.cursor):
-                asked.silence.append("the name at the cursor is still being typed")
-                return
-        for each in self._paired(asked):
-            if step is None or not step.covers(each):
-                yield each
-        if step is not None:
-            yield from step.proposals(invoked=asked.cursor is None)
+        repeatable = self._documents.get(asked.snapshot.uri)
+        renamed = repeatable.replacement(asked.snapshot) if repeatable is not None else None
+        if repeatable is None or renamed is None:
+            yield from self._paired(asked)
+        elif asked.cursor is not None and repeatable.is_unfinished(renamed, asked.cursor):
+            asked.silence.append("the name at the cursor is still being typed")
+        else:
+            yield from (each for each in self._paired(asked) if not repeatable.covers(renamed, asked.snapshot, each))
+            yield from repeatable.proposals(renamed, asked.snapshot, invoked=asked.cursor is None)
 
     def _paired(self, asked: _Question) -> Iterator[Proposal]:
         """The last change where it goes on, if the user has made it twice."""

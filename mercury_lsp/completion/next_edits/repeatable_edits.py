@@ -1,16 +1,19 @@
 """The state of next edits in one document: the last change, its scope, and the sites not to offer again."""
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 
 from mercury_lsp.completion.next_edits.change import moved_offset
 from mercury_lsp.completion.next_edits.change_log import ChangeLog
 from mercury_lsp.completion.next_edits.edit_sites import EditSite, find_sites, occurs_elsewhere, syntax_kind
 from mercury_lsp.completion.next_edits.highlights import Highlights
+from mercury_lsp.completion.next_edits.proposals import Proposal, by_line
 from mercury_lsp.completion.next_edits.renaming import Renaming, renaming_of
 from mercury_lsp.completion.next_edits.replacement import Replacement
 from mercury_lsp.completion.next_edits.syntax_kind import SyntaxKind, kind_at
+from mercury_lsp.completion.suggestions import RenamingProgress
 from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.redaction import edit_shows_secret
 
@@ -19,9 +22,6 @@ MAX_OFFERED_SITES = 8
 
 MIN_FINISHED_NAME_CHARS = 2
 """Shortest new name, in characters, that counts as finished with the cursor at its end."""
-
-RENAMINGS_KEPT = 16
-"""Number of renamings kept; one is recorded for every key of a name at which the editor asks."""
 
 
 class RepeatableEdits:
@@ -39,8 +39,6 @@ class RepeatableEdits:
         """The new name was there before, so the user chose another name instead of renaming one."""
         self._is_use = False
         """The old name also occurs further up in its scope, so the user may have meant only this site."""
-        self._renamings: dict[tuple[str, str], int | None] = {}
-        """Scopes by old and new name, to recognise a renaming that the user continues by hand."""
         self._kinds: tuple[Snapshot | None, dict[Replacement, SyntaxKind | None]] = None, {}
         self._highlights = Highlights()
 
@@ -53,8 +51,7 @@ class RepeatableEdits:
         for edit in edits:
             self._change_log.record(edit)
             self._highlights = self._highlights.after(edit)
-            self._scope = _moved_scope(self._scope, edit)
-            self._renamings = {names: _moved_scope(scope, edit) for names, scope in self._renamings.items()}
+            self._scope = None if self._scope is None else moved_offset(self._scope, edit)
 
     def _kind(self, replacement: Replacement, snapshot: Snapshot) -> SyntaxKind | None:
         """The syntactic kind of a replacement, looked up once in each version: a common name takes milliseconds."""
@@ -90,17 +87,34 @@ class RepeatableEdits:
         new = replacement.new
         return not self._change_log.is_growing or len(new) < MIN_FINISHED_NAME_CHARS or replacement.old.startswith(new)
 
-    def sites(self, replacement: Replacement, snapshot: Snapshot, invoked: bool) -> list[EditSite]:
-        """The sites found by rules alone, in the order to offer them; fewer if the user did not ask."""
+    def proposals(self, replacement: Replacement, snapshot: Snapshot, invoked: bool) -> Iterator[Proposal]:
+        """The renaming at its other places, those of one line at once; unasked only if it must go on."""
+        if invoked or self.must_go_on(replacement, snapshot):
+            for line in by_line(self.sites(replacement, snapshot), snapshot):
+                yield Proposal(snapshot, tuple(line), partial(self._progress, replacement, snapshot, len(line)))
+
+    def covers(self, replacement: Replacement, snapshot: Snapshot, other: Proposal) -> bool:
+        """Whether the renaming, which knows scopes, decides about an edit of its document that renames the same."""
+        is_same = (other.site.old, other.site.new) == (replacement.old, replacement.new)
+        return is_same and other.snapshot.uri == snapshot.uri and self.must_go_on(replacement, snapshot)
+
+    def _progress(self, replacement: Replacement, snapshot: Snapshot, offered: int) -> RenamingProgress | None:
+        """How far the renaming is, at an offer of so many places."""
+        renaming = self.renaming(replacement, snapshot)
+        if renaming is None or not renaming.left:
+            return None
+        first, last = renaming.made + 1, renaming.made + offered
+        return RenamingProgress(renaming.old, renaming.new, first, last, renaming.total, renaming.remaining)
+
+    def sites(self, replacement: Replacement, snapshot: Snapshot) -> list[EditSite]:
+        """The sites found by rules alone, in the order to offer them."""
         if self._is_switch:
             return []
         if self._highlights.know(replacement):
             found: Iterable[EditSite] = self._highlights.renaming(replacement, snapshot).left
         else:
-            is_single_use = self._is_use and not invoked and not self._same_before(replacement, snapshot)
-            if is_single_use or (kind := self._kind(replacement, snapshot)) is None:
-                return []
-            found = find_sites(replacement, kind, self._scope, snapshot)
+            kind = self._kind(replacement, snapshot)
+            found = find_sites(replacement, kind, self._scope, snapshot) if kind is not None else ()
         return list(islice((site for site in found if not self._is_declined(snapshot.uri, site)), MAX_OFFERED_SITES))
 
     def renaming(self, replacement: Replacement, snapshot: Snapshot) -> Renaming | None:
@@ -116,21 +130,18 @@ class RepeatableEdits:
             return None
         return replace(found, left=tuple(s for s in found.left if not self._is_declined(snapshot.uri, s)))
 
-    @staticmethod
-    def _is_binding(replacement: Replacement, snapshot: Snapshot) -> bool:
-        """Whether the change renamed a name where it is declared or bound, as a parameter is; uses must follow."""
-        kind = kind_at(snapshot, replacement.start)
-        return kind is not None and (kind.is_defined or kind.is_bound)
-
     def must_go_on(self, replacement: Replacement, snapshot: Snapshot) -> bool:
-        """Whether the name was renamed where it is bound, or in two places: to stop there would leave it undefined."""
+        """Whether the name was renamed where it is bound, or in two places: to stop there would leave it undefined.
+
+        From one use alone it may be another name.
+        """
         if self._is_switch:
             return False
         if self._highlights.know(replacement):
             return self._highlights.must_go_on(replacement, snapshot)
-        if self._kind(replacement, snapshot) is None:
-            return False
-        return self._is_binding(replacement, snapshot) or self._same_before(replacement, snapshot)
+        kind = kind_at(snapshot, replacement.start) if self._kind(replacement, snapshot) is not None else None
+        is_binding = kind is not None and (kind.is_defined or kind.is_bound) and not self._is_use
+        return is_binding or (kind is not None and self._same_before(replacement, snapshot))
 
     def _same_before(self, replacement: Replacement, snapshot: Snapshot) -> bool:
         """Whether an earlier change in the scope, which still stands, was the same."""
@@ -146,30 +157,16 @@ class RepeatableEdits:
         return self._scope is None or self._scope in kind.enclosing
 
     def _start_over(self, replacement: Replacement, kind: SyntaxKind, snapshot: Snapshot) -> None:
-        """Start over with a replacement made for the first time."""
-        self._scope, self._is_switch, self._is_use = kind.scope, False, False
-        earlier = [each for each in self._change_log.finished(snapshot) if each.is_same(replacement)]
-        offsets = [each.start for each in (*earlier, replacement)]
-        for each in (*earlier, replacement):
-            if (kind_there := self._kind(each, snapshot)) is not None:
-                self._rename(each, kind_there, snapshot, offsets)
-
-    def _rename(self, replacement: Replacement, kind: SyntaxKind, snapshot: Snapshot, offsets: Container[int]) -> None:
-        """Determine the scope of a renaming that the user has made at these offsets, last of them here."""
-        names = (replacement.old, replacement.new)
-        self._scope, self._is_switch, self._is_use = kind.scope, False, False
-        if names in self._renamings and self._renamings[names] in (None, *kind.enclosing):
-            self._scope = self._renamings[names]
-            return
-        found = list(find_sites(replacement, kind, self._scope, snapshot))
-        self._is_switch = occurs_elsewhere(replacement, kind, self._scope, snapshot, offsets)
-        is_inner = self._scope is not None or kind.is_outer
-        self._is_use = is_inner and any(site.start < replacement.start for site in found)
-        if not self._is_switch and not self._is_use:
-            self._renamings[names] = self._scope
-            for oldest in list(self._renamings)[:-RENAMINGS_KEPT]:
-                del self._renamings[oldest]
-
-
-def _moved_scope(scope: int | None, edit: Edit) -> int | None:
-    return None if scope is None else moved_offset(scope, edit)
+        """Start over with a replacement, in the scope of the earlier ones that it continues, if there are any."""
+        made = [each for each in self._change_log.finished(snapshot) if each.is_same(replacement)] + [replacement]
+        offsets, is_under_way = [each.start for each in made], False
+        for each in made:
+            there = kind if each is replacement else self._kind(each, snapshot)
+            if there is None or (is_under_way and self._scope in (None, *there.enclosing)):
+                continue
+            self._scope = there.scope
+            self._is_switch = occurs_elsewhere(each, there, self._scope, snapshot, offsets)
+            is_inner = self._scope is not None or there.is_outer
+            found = find_sites(each, there, self._scope, snapshot)
+            self._is_use = is_inner and any(site.start < each.start for site in found)
+            is_under_way = not self._is_switch and not self._is_use

@@ -195,6 +195,6 @@ def without_indentation(desk: NextEditDesk) -> NextEditDesk:
 )
 def test_a_name_that_lost_its_indentation_is_repeated_without_it_once_the_line_has_it_again(language, text, left):
     desk = without_indentation(NextEditDesk(text, language))
-    assert (desk.change(), desk.lines(invoked=True)) == (None, [])
+    assert (desk.change(), desk.lines()) == (None, [])
     desk.put(desk.find("total"), "", "    ")
-    assert (desk.change(), desk.texts(invoked=True)) == (("count", "total"), [("count", "total")] * left)
+    assert (desk.change(), desk.texts()) == (("count", "total"), [("count", "total")] * left)

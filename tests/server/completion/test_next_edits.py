@@ -50,7 +50,7 @@ def test_choosing_a_name_that_was_there_before_is_no_renaming():
 
 def test_a_local_name_not_changed_at_its_first_use_is_offered_only_when_invoked():
     desk = NextEditDesk(RENAMED).replace("count", "total", 1)
-    assert (desk.lines(), desk.lines(invoked=True)) == ([], [2, 0])
+    assert not desk.must_go_on() and desk.lines() == [2, 0]
 
 
 def test_a_renaming_continued_by_hand_is_recognised_although_the_editor_asks_at_every_key():
@@ -89,7 +89,7 @@ def test_without_a_syntax_tree_there_are_no_sites():
 def test_crlf_and_astral_characters_do_not_shift_sites():
     desk = NextEditDesk('s = "𝒳"; count = 1\r\nt = "𝒳𝒳"; print(count)\r\n').replace("count", "total")
     snapshot = desk.document.parsed()
-    [site] = desk.repeatable.sites(desk.repeatable.replacement(snapshot), snapshot, invoked=False)
+    [site] = desk.repeatable.sites(desk.repeatable.replacement(snapshot), snapshot)
     assert snapshot.slice(site.start, site.end) == "count"
     assert snapshot.position_at(site.start) == (1, 18)
 
@@ -102,7 +102,7 @@ def test_nothing_is_recorded_of_a_change_while_the_document_is_unparsed(monkeypa
     assert desk.text
     monkeypatch.setattr(module, "parse", lambda *_: None)
     desk.replace("count", "total")
-    assert not desk.document.parsed().is_parsed and desk.lines(invoked=True) == []
+    assert not desk.document.parsed().is_parsed and desk.lines() == []
     monkeypatch.undo()
     desk.document.finish_parsing()
     assert desk.document.parsed().is_parsed and desk.lines() == [1, 2]
@@ -112,15 +112,15 @@ def test_a_switch_requested_before_the_parse_is_still_not_repeated(monkeypatch):
     desk = NextEditDesk("def f(a, b):\n    g(a)\n    return a + b\n")
     assert desk.text
     monkeypatch.setattr(module, "parse", lambda *_: None)
-    assert desk.replace("g(a)", "g(b)").lines(invoked=True) == []
+    assert desk.replace("g(a)", "g(b)").lines() == []
     monkeypatch.undo()
     desk.document.finish_parsing()
-    assert desk.lines(invoked=True) == []
+    assert desk.lines() == []
 
 
 def test_a_word_changed_in_a_comment_is_no_renaming():
     desk = NextEditDesk("# count\n" + dedent(RENAMED)).replace("count", "total")
-    assert desk.lines(invoked=True) == []
+    assert desk.lines() == []
     assert desk.replace("count", "total").lines() == [2, 3]
 
 

@@ -86,7 +86,7 @@ def test_a_shorthand_keeps_the_key():
     ],
 )
 def test_members_are_left_to_language_servers(language: str, text: str):
-    assert NextEditDesk(text, language).replace("count", "total").texts(invoked=True) == []
+    assert NextEditDesk(text, language).replace("count", "total").texts() == []
 
 
 def test_places_in_a_long_file_of_the_same_name_are_all_found():
@@ -100,6 +100,6 @@ def test_places_in_a_long_file_of_the_same_name_are_all_found():
 def test_a_renaming_that_would_break_the_syntax_is_not_made_at_all():
     desk = NextEditDesk(RENAMED).replace("count", "total")
     snapshot = desk.document.parsed()
-    sites = desk.repeatable.sites(desk.repeatable.replacement(snapshot), snapshot, invoked=True)
+    sites = desk.repeatable.sites(desk.repeatable.replacement(snapshot), snapshot)
     assert renamed(snapshot, sites).sites == tuple(sites)
     assert renamed(snapshot, [*sites[:-1], EditSite(sites[-1].start, sites[-1].old, "a b")]) is None
