@@ -118,8 +118,8 @@ def _installed(name: str) -> Path:
     if is_plain and _is_model(user_models() / name):
         return user_models() / name
     raise ModelNotFound(
-        f"no model {name!r} is installed in {user_models()}; set mercury.model to one that mercury-lsp models list "
-        "shows, to a folder by its whole path, or leave it out"
+        f"no model {name!r} is installed in {user_models()}; add it with mercury-lsp models add {name}, or set "
+        "mercury.model to an installed one, to a folder by its whole path, or leave it out"
     )
 
 

@@ -16,6 +16,7 @@ from mercury_engine.downloads.hub import RemoteFile, Repository
 from mercury_engine.downloads.origin import OnBytes
 from mercury_engine.errors import DownloadError, ModelError, ModelNotFound
 from mercury_engine.model_folders import is_path, path_of
+from mercury_engine.models import masked_families
 from mercury_engine.prompt.sweep_format import FORMAT_FILE
 
 from mercury_lsp.engine_host import memory
@@ -94,6 +95,8 @@ def addition(wanted: str, name: str | None, sources: Sequence[Source] = SOURCES)
         return _of_path(path_of(wanted).absolute(), name)
     here = f"; {wanted} in this folder is meant by ./{wanted}" if Path(wanted).exists() else ""
     if not hub.is_repository_name(wanted):
+        if not here and (why := masked_families.why_refused(wanted)) is not None:
+            raise ModelError(f"{wanted} is not added: {why}")
         known = ", ".join((*KNOWN, *KNOWN_REPOSITORIES))
         raise ModelNotFound(
             f"no known model, folder or GGUF file {wanted}; known: {known}; or OWNER/NAME on the Hub{here}"

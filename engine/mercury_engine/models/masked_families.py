@@ -85,6 +85,22 @@ REFUSED = {
 }
 """Why models of other kinds do not load, by `model_type`."""
 
+REFUSED_NAMES = {
+    "coda": "CoDA",
+    "wedlm": "wedlm",
+    "llada2": "llada2_moe",
+    "llada": "llada",
+    "diffusiongemma": "diffusion_gemma",
+    "nemotron-labs-diffusion": "nemotron_labs_diffusion",
+}
+"""How their names begin, those that begin alike from the longest on, and their `model_type`."""
+
+
+def why_refused(name: str) -> str | None:
+    """Why the model that is known by this name does not load; None if nothing is known against it."""
+    kinds = (kind for begin, kind in REFUSED_NAMES.items() if name.lower().startswith(begin))
+    return next((REFUSED[kind] for kind in kinds), None)
+
 
 def read(raw: Mapping[str, Any], folder: Path) -> tuple[str, MaskedAttention] | None:
     """The decoder whose layers a configuration has, and its family's attention; None for other models.

@@ -363,6 +363,9 @@ def test_two_downloads_at_once_do_not_collide(models, known, capsys):
         (["tiny", "--name", "../up"], "cannot be a model's name"),
         (["tiny", "--name", ".hidden"], "cannot be a model's name"),
         (["nothing"], "no known model, folder or GGUF file nothing; known: tiny"),
+        (["coda-1.7b"], "coda-1.7b is not added: its licence, CC BY-NC 4.0, allows no commercial use"),
+        (["wedlm-8b"], "its licence excludes use in the EU"),
+        (["llada2.1-mini"], "it is a mixture of experts"),
         (["some.gguf"], "no known model, folder or GGUF file some.gguf"),
     ],
 )
