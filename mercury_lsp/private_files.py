@@ -34,20 +34,6 @@ def opened(path: Path, flags: int) -> int:
     return descriptor
 
 
-def require_own(path: Path) -> None:
-    """Check a file as `opened` does, without opening it: closing it would drop this process's locks on it.
-
-    Without a file it is created.
-    """
-    if not os.path.lexists(path):
-        os.close(opened(path, os.O_RDWR))
-        return
-    found = path.lstat()
-    _require_own(found, path)
-    if sys.platform != "win32" and found.st_mode & 0o077:
-        path.chmod(0o600)
-
-
 def _require_own(found: os.stat_result, path: Path) -> None:
     is_ours = sys.platform == "win32" or found.st_uid == os.getuid()
     if not (stat.S_ISREG(found.st_mode) and is_ours and found.st_nlink <= 1):

@@ -16,12 +16,11 @@ from mercury_lsp.errors import UsageError
 from mercury_lsp.statistics import OutcomeRecord, store
 from mercury_lsp.statistics.summary import Summary, by_day, by_language
 
-COLUMNS = ("shown", "accepted", "partly", "taken", "wrong", "stubs", "kept", "saved", "p50 ms", "p95 ms")
+COLUMNS = ("shown", "accepted", "partly", "taken", "wrong", "saved", "p50 ms", "p95 ms")
 
 LEGEND = (
     "accepted: in full; partly: the beginning; taken: share of the shown that were accepted or partly; wrong: you"
-    " typed something else, moved away or dismissed it; stubs: right, but shorter than ten characters; kept: taken, and"
-    " still unchanged half a minute later; saved: characters not typed; p50, p95: from request to answer"
+    " typed something else, moved away or dismissed it; saved: characters not typed; p50, p95: from request to answer"
 )
 
 
@@ -72,7 +71,7 @@ def _table(key: str, rows: Mapping[str, Summary], total: Summary) -> Table:
 
 def _cells(of: Summary) -> list[str]:
     taken = [f"{count:,}" for count in (of.shown, of.accepted, of.partly)] + [f"{of.acceptance_rate:.0%}"]
-    others = [f"{count:,}" for count in (of.rejected, of.stubs, of.kept, of.characters_saved)]
+    others = [f"{count:,}" for count in (of.rejected, of.characters_saved)]
     latency = [f"{milliseconds:,.0f}" for milliseconds in (of.latency_ms_p50, of.latency_ms_p95)]
     return [*taken, *others, *latency]
 

@@ -1,186 +1,183 @@
 """An impression: suggestions on display at one place, and what the user does with them."""
 
 import re
-from collections.abc import Callable, Sequence
-from difflib import SequenceMatcher
+from collections.abc import Sequence
+from time import monotonic, time
+
+from mercury_engine.text.common_prefix import common_text_prefix
 
 from mercury_lsp.completion.suggestions import Suggestion
-from mercury_lsp.documents.document import Edit
+from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.statistics.record import Outcome, OutcomeRecord
-from mercury_lsp.statistics.span import TrackedSpan, minimal
-
-_PIECE = re.compile(r"\w+|[^\w\s]")
 
 _PAIRS = ("()", "[]", "{}", '""', "''", "``")
 """Editors insert the second character when the user types the first."""
+
+MAX_TYPED_CHARS = 2_000
+"""Text typed while the model works, beyond which the place is given up."""
 
 _CLOSING = re.compile(r"[\s)\]}>'\"`;,:]*")
 """What editors add after a text on their own."""
 
 
 class Impression:
-    """Alternative suggestions at one place; they count as one.
+    """Alternative suggestions at one place, which count as one; a mere place until it is `shown`.
 
     Text counts as taken if more than one key's worth was inserted at once. Text from another source that agrees with
     the suggestion looks the same, and accepting a suggestion of one character looks like a key.
     """
 
-    def __init__(self, suggestions: Sequence[Suggestion], span: TrackedSpan, record: Callable[..., OutcomeRecord]):
-        """`record` makes its record, from the fields that follow those of its request."""
-        self._record = record
+    def __init__(self, uri: str, offset: int, language: str, automatic: bool):
+        self.uri, self._about = uri, (language, automatic)
         self.outcome: Outcome | None = None
         """None while on display."""
-        self.resolved_at = 0.0
-        self.typed = self.saved = 0
         self.is_confirmed = False
         """The client reported that it showed a suggestion."""
-        self._span = TrackedSpan(span.start, span.text)
-        self._texts = {each.id: with_plain_breaks(each.text) for each in suggestions}
-        self._given_chars = self._covered_chars = len(with_plain_breaks(span.text))
-        """Characters of it that stood in the document before it was shown; the most that have stood there since."""
-        self._match = max(self._texts.values(), key=len)
-        """The alternative that the user follows."""
-        self._last_typed = 0
-        """Characters gained by the latest key; 0 if the latest gain was no key."""
-        self._was_taken_whole = self._was_typed_whole = self._was_reported_in_part = False
-        self._awaits_text = False
-        """The client reported an acceptance whose edit has not come yet."""
-
-    @property
-    def ids(self) -> Sequence[str]:
-        """The ids of the alternatives."""
-        return tuple(self._texts)
+        self._start, self._text = offset, ""
+        """Where it is, in code points, and the text that stands there since the request."""
+        self._texts: dict[str, str] = {}
+        """The alternatives by id, with all that was typed before they were shown."""
+        self._requested_at, self._shown = monotonic(), (0, 0.0, 0.0)
+        self._given = self._covered = self._saved = 0
+        """Characters of an alternative when it was shown, most that have stood there since, and those at once."""
+        self._was_taken_whole = self._was_typed_whole = self._was_taken_in_part = False
 
     @property
     def end(self) -> int:
-        """The offset after its span."""
-        return self._span.end
+        """The offset after its text."""
+        return self._start + len(self._text)
+
+    @property
+    def is_untouched(self) -> bool:
+        """Nothing of it was typed or taken."""
+        return self._covered == self._given
+
+    def is_at(self, offset: int) -> bool:
+        """Whether it is at this place, and nothing was typed since."""
+        return self._start == offset and not self._text
 
     @property
     def is_used_up(self) -> bool:
         """Nothing is left to take."""
-        return self._was_taken_whole and self._covered_chars >= max(map(len, self._texts.values()))
+        return self._was_taken_whole and self._covered >= max(map(len, self._texts.values()))
 
-    def record(self) -> OutcomeRecord:
-        """Its record, once it is decided; with the length of the first alternative."""
-        kept = share_left(self._match[: self._covered_chars], with_plain_breaks(self._span.text)) if self.saved else 0.0
-        length = len(next(iter(self._texts.values())))
-        return self._record(length, self.outcome, self.typed, self.saved, round(self.saved * kept))
+    def __contains__(self, suggestion_id: str) -> bool:
+        return suggestion_id in self._texts
 
-    def fits(self) -> bool:
-        """Whether the text of its span agrees with it."""
-        return self._agreed(at_once=False) is not None
+    def show(self, suggestions: Sequence[Suggestion]) -> bool:
+        """Put alternatives on display; False if the text typed since the request means that none is visible."""
+        self._shown = int(time()), suggestions[0].confidence, (monotonic() - self._requested_at) * 1000
+        self._texts = {each.id: with_plain_breaks(each.text) for each in suggestions}
+        agreed = self._agreed(at_once=False)
+        self._given = self._covered = agreed or 0
+        return agreed is not None
+
+    def show_more(self, suggestions: Sequence[Suggestion]) -> None:
+        """More alternatives are on display, which continue its text."""
+        typed = with_plain_breaks(self._text)
+        for each in suggestions:
+            self._texts.setdefault(each.id, typed + with_plain_breaks(each.text))
 
     def follow(self, edits: Sequence[Edit]) -> bool:
-        """Follow one notification's edits; False if they reject what is on display."""
-        if self.outcome is not None:
-            for edit in edits:
-                self._apply(edit)
-            return True
-        holds, at_once, agreed = True, False, self._span.text
+        """Follow one notification's edits; False if they end the display."""
+        at_once, agreed = False, self._text
         for edit in edits:
-            before = self._span.text
-            holds &= self._apply(edit)
-            if self._span.text != before:
-                # Keys may come together with the acceptance after them; edits after it belong to it.
+            before = self._text
+            if not self._apply(edit):
+                return False
+            if self._text != before:  # keys may come together with the acceptance after them
                 at_once |= not is_keystroke(with_plain_breaks(minimal(edit).inserted))
-            if (covered_chars := self._agreed(at_once)) is not None:
-                self._gain(covered_chars, at_once)
-                agreed = self._span.text
-        if self._span.text == agreed:
-            return holds
-        if self.saved and self._span.text.startswith(agreed):
-            self._span.text = agreed  # text typed after the accepted text does not belong to it
-        return False
+                if self._texts and (covered := self._agreed(at_once)) is not None:
+                    self._gain(covered, at_once)
+                    agreed = self._text
+        return self._text == agreed if self._texts else len(self._text) <= MAX_TYPED_CHARS
 
-    def take_whole(self, suggestion_id: str) -> None:
+    def take(self, suggestion_id: str) -> None:
         """The client reports that the user accepted this alternative; its edit has come, or will."""
-        self._match = self._texts[suggestion_id]
-        length = len(self._match)
-        self._awaits_text = self.outcome is None and self._covered_chars < length
-        if self._covered_chars >= length:
-            self._take_back_key()
-        self.saved = max(self.saved, length - self._given_chars - self.typed)
-        self._covered_chars = max(self._covered_chars, length)
+        length = len(self._texts[suggestion_id])
+        typed = self._covered - self._saved
+        self._covered, self._saved = max(self._covered, length), max(self._saved, length - typed, 1)
         self._was_taken_whole = True
 
     def take_part(self) -> None:
         """The client reports that the user accepted a prefix; the edits show how much. It may be one character."""
-        self._take_back_key()
-        self._was_reported_in_part = True
+        self._saved = max(self._saved, min(1, self._covered - self._given))
+        self._was_taken_in_part = True
 
-    def show_rest(self, rest: Suggestion, offset: int) -> None:
-        """The remainder of one of its alternatives is on display, with the cursor at offset."""
-        self.outcome = None
-        if self.fits() and self.end == offset:
-            return
-        typed = self._texts[rest.id].removesuffix(with_plain_breaks(rest.text))
-        self._span = TrackedSpan(offset - len(typed), typed)
-
-    def show_more(self, others: Sequence[Suggestion]) -> None:
-        """More alternatives are on display, which continue the text of its span."""
-        typed = with_plain_breaks(self._span.text)
-        for each in others:
-            self._texts.setdefault(each.id, typed + with_plain_breaks(each.text))
-
-    def verdict(self, otherwise: Outcome) -> Outcome:
-        """The outcome; `otherwise` if nothing was taken and it was not typed to its end."""
+    def decide(self, otherwise: Outcome) -> None:
+        """Decide its outcome; `otherwise` if nothing was taken and it was not typed to its end."""
         if self._was_taken_whole:
-            return "accepted"
-        if self.saved or self._was_reported_in_part:
-            return "partly"
-        return "typed" if self._was_typed_whole else otherwise
+            self.outcome = "accepted"
+        elif self._saved or self._was_taken_in_part:
+            self.outcome = "partly"
+        else:
+            self.outcome = "typed" if self._was_typed_whole else otherwise
+
+    def record(self, client: str, model: str) -> OutcomeRecord:
+        """Its record, once it is decided; with the length of the first alternative."""
+        assert self.outcome is not None
+        (language, automatic), (shown_at, confidence, latency) = self._about, self._shown
+        length = len(next(iter(self._texts.values())))
+        return OutcomeRecord(
+            shown_at, language, client, model, automatic, confidence, latency, length, self.outcome, self._saved
+        )
 
     def _apply(self, edit: Edit) -> bool:
-        """Apply an edit to the span; False if it also changes the text before it."""
-        inserted = self._span.appended(edit)
-        if inserted is not None:
-            if self._takes_in(inserted):
-                self._span.append(inserted)
-        elif self.outcome is None and edit.start == self._span.start and not edit.removed:
-            self._span.prepend(edit.inserted)  # some clients send their changes from the bottom up
-        else:
-            return self._span.follow(edit)
+        """Move and change with an edit; False if it changes the text directly before its own, or crosses its edge."""
+        if (added := self._appended(edit)) is not None:
+            self._text += added
+            return True
+        edit = minimal(edit)
+        first, last = edit.start, edit.start + len(edit.removed)
+        if last < self._start:
+            self._start += len(edit.inserted) - len(edit.removed)
+        elif first < self._start:
+            return False
+        elif first < self.end or last == self._start:  # some clients send their changes from the bottom up
+            at, is_inside = first - self._start, last <= self.end
+            self._text = self._text[:at] + edit.inserted + self._text[at + len(edit.removed) :]
+            return is_inside
         return True
 
-    def _takes_in(self, inserted: str) -> bool:
-        """Whether text after the span belongs to it: always while on display, later if it continues an alternative."""
-        if self.outcome is None or self._awaits_text:
-            self._awaits_text = False
-            return True
-        grown = with_plain_breaks(self._span.text + inserted)
-        return any(text.startswith(grown) for text in self._texts.values())
+    def _appended(self, edit: Edit) -> str | None:
+        """What an edit inserts directly after its text; None if it does anything else, perhaps in a larger one."""
+        lead = self.end - edit.start
+        if not 0 <= lead <= len(edit.removed) or edit.removed[:lead] != edit.inserted[:lead]:
+            return None
+        tail, rest = edit.removed[lead:], edit.inserted[lead:]
+        return rest[: len(rest) - len(tail)] if rest.endswith(tail) else None
 
     def _agreed(self, at_once: bool) -> int | None:
-        """How many characters of an alternative stand in the span; None if the span has other text."""
-        now = with_plain_breaks(self._span.text)
-        for text in self._texts.values():
-            if text.startswith(now):
-                self._match = text
-                return len(now)
-        for text in self._texts.values():
-            if at_once and is_whole(now, text):
-                self._match = text
-                return len(text)
-        return None
+        """How many characters of an alternative stand there; None if other text does."""
+        now = with_plain_breaks(self._text)
+        if any(text.startswith(now) for text in self._texts.values()):
+            return len(now)
+        whole = (text for text in self._texts.values() if at_once and is_whole(now, text))
+        return max(map(len, whole), default=None)
 
-    def _gain(self, covered_chars: int, at_once: bool) -> None:
-        gain = covered_chars - self._covered_chars
-        if gain <= 0:
+    def _gain(self, covered: int, at_once: bool) -> None:
+        if covered <= self._covered:
             return
-        self._covered_chars = covered_chars
-        self._last_typed = 0 if at_once else gain
-        self.saved += gain if at_once else 0
-        self.typed += 0 if at_once else gain
-        if covered_chars == len(self._match) or with_plain_breaks(self._span.text) in self._texts.values():
+        self._saved += covered - self._covered if at_once else 0
+        self._covered = covered
+        if covered in map(len, self._texts.values()):
             self._was_taken_whole |= at_once
             self._was_typed_whole |= not at_once
 
-    def _take_back_key(self) -> None:
-        """Count the latest key as an acceptance."""
-        self.typed -= self._last_typed
-        self.saved += self._last_typed
-        self._last_typed = 0
+
+def edit_between(before: Snapshot, after: Snapshot) -> Edit:
+    """The single edit from one version to the next, for changes sent as a whole text."""
+    start, end, new = before.source.difference(after.text)
+    return Edit(start, before.slice(start, end), new)
+
+
+def minimal(edit: Edit) -> Edit:
+    """The same edit without the common prefix and suffix of its texts."""
+    room = min(len(edit.removed), len(edit.inserted))
+    lead = common_text_prefix(edit.removed, edit.inserted, room)
+    trail = common_text_prefix(edit.removed[::-1], edit.inserted[::-1], room - lead)
+    ends = len(edit.removed) - trail, len(edit.inserted) - trail
+    return Edit(edit.start + lead, edit.removed[lead : ends[0]], edit.inserted[lead : ends[1]])
 
 
 def with_plain_breaks(text: str) -> str:
@@ -197,15 +194,3 @@ def is_whole(inserted: str, suggested: str) -> bool:
     """Whether the inserted text is the suggested one, except for white space and what an editor closes after it."""
     actual, wanted = "".join(inserted.split()), "".join(suggested.split())
     return bool(wanted) and actual.startswith(wanted) and _CLOSING.fullmatch(actual, len(wanted)) is not None
-
-
-def share_left(accepted: str, now: str) -> float:
-    """The share, from 0 to 1, of an accepted text's words and marks that still stand; layout does not count."""
-    if accepted == now:
-        return 1.0
-    before, after = _PIECE.findall(accepted), _PIECE.findall(now)
-    if not before:  # nothing but white space
-        return float(accepted in now)
-    same = SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks()
-    left = sum(len(piece) for block in same for piece in before[block.a : block.a + block.size])
-    return left / sum(map(len, before))

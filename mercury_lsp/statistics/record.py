@@ -27,9 +27,5 @@ class OutcomeRecord:
     """From the request until the suggestion was sent to the client."""
     length: int
     outcome: Outcome
-    typed: int
-    """Characters of the suggestion typed key by key."""
     saved: int
     """Characters inserted at once."""
-    kept: int
-    """Saved characters that still stood some time later."""

@@ -3,11 +3,9 @@
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 from mercury_lsp.statistics.record import Outcome, OutcomeRecord
-
-STUB_CHARS = 10
-"""Characters from which a suggestion is more than a word; `mercury_lab.evaluation` draws the same line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +18,9 @@ class Summary:
     typed: int
     rejected: int
     ignored: int
-    stubs: int
-    """Suggestions that were accepted or typed to their end, and shorter than `STUB_CHARS`."""
-    kept: int
-    """Suggestions accepted whole or in part whose text still stood unchanged some time later."""
     acceptance_rate: float
     """Share of the shown suggestions that were accepted whole or in part."""
     characters_saved: int
-    characters_kept: int
     latency_ms_p50: float
     latency_ms_p95: float
 
@@ -35,22 +28,16 @@ class Summary:
     def of(cls, records: Sequence[OutcomeRecord]) -> "Summary":
         """The figures of some records, which must not be empty."""
         assert records
-        count = {outcome: sum(each.outcome == outcome for each in records) for outcome in OUTCOMES}
+        count = {outcome: sum(each.outcome == outcome for each in records) for outcome in get_args(Outcome)}
         latencies = sorted(each.latency_ms for each in records)
         return cls(
             shown=len(records),
             **count,
-            stubs=sum(each.outcome in ("accepted", "typed") and each.length < STUB_CHARS for each in records),
-            kept=sum(0 < each.saved <= each.kept for each in records),
             acceptance_rate=round((count["accepted"] + count["partly"]) / len(records), 4),
             characters_saved=sum(each.saved for each in records),
-            characters_kept=sum(each.kept for each in records),
             latency_ms_p50=round(percentile(latencies, 0.5), 1),
             latency_ms_p95=round(percentile(latencies, 0.95), 1),
         )
-
-
-OUTCOMES: tuple[Outcome, ...] = ("accepted", "partly", "typed", "rejected", "ignored")
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:

@@ -125,11 +125,11 @@ def _units(text: str) -> int:
     return len(text.encode("utf-16-le")) // 2
 
 
-def outcome(state: Path, shown: int = 1) -> tuple[str, int, int, int]:
-    """Outcome, typed, saved and kept of the first suggestion; checks that `shown` were counted."""
-    rows = store.read(state / "mercury-lsp" / "statistics.sqlite", 0)
+def outcome(state: Path, shown: int = 1) -> tuple[str, int]:
+    """Outcome and saved characters of the first suggestion; checks that `shown` were counted."""
+    rows = store.read(state / "mercury-lsp" / "statistics", 0)
     assert len(rows) == shown
-    return rows[0].outcome, rows[0].typed, rows[0].saved, rows[0].kept
+    return rows[0].outcome, rows[0].saved
 
 
 def dropped(editor: Editor, msg_id: Any) -> bool:

@@ -10,13 +10,12 @@ TEXT = "value(1)"
 
 
 class Desk:
-    """A document, its user and the observer, with a clock that moves only in `wait`."""
+    """A document, its user and the observer."""
 
     def __init__(self, text: str = "x = "):
         self.text = text
-        self.now = 0.0
         self.records: list[OutcomeRecord] = []
-        self.observer = Observer(self.records.append, clock=lambda: self.now)
+        self.observer = Observer(self.records.append)
         self.observer.switch(True)
         self._ids = 0
 
@@ -46,10 +45,6 @@ class Desk:
         for key in text:
             self.insert(key)
 
-    def wait(self, seconds: float) -> None:
-        self.now += seconds
-        self.observer.sweep()
-
     def close(self) -> OutcomeRecord:
         """Close the document; returns its only record."""
         self.observer.close()
@@ -57,5 +52,5 @@ class Desk:
         return record
 
 
-def result(record: OutcomeRecord) -> tuple[str, int, int, int]:
-    return record.outcome, record.typed, record.saved, record.kept
+def result(record: OutcomeRecord) -> tuple[str, int]:
+    return record.outcome, record.saved

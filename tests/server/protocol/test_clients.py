@@ -58,10 +58,10 @@ def insert(editor: Editor, version: int, column: int, text: str) -> None:
     editor.change(URI, version, {"range": span((1, column), (1, column)), "text": text})
 
 
-def outcome() -> tuple[str, str, int, int, int]:
-    """Client, outcome, typed, saved and kept of the one suggestion that was counted."""
+def outcome() -> tuple[str, str, int]:
+    """Client, outcome and saved characters of the one suggestion that was counted."""
     [row] = store.read(store.default_path(), 0)
-    return row.client, row.outcome, row.typed, row.saved, row.kept
+    return row.client, row.outcome, row.saved
 
 
 def test_sidekick_nvim_applies_all_edits_of_its_version_and_then_runs_their_commands():
@@ -79,7 +79,7 @@ def test_sidekick_nvim_applies_all_edits_of_its_version_and_then_runs_their_comm
         editor.change(URI, 3, *({"range": edit["range"], "text": edit["text"]} for edit in found))
         for edit in found:
             assert editor.request("workspace/executeCommand", dict(edit["command"])) is None
-    assert outcome() == ("sidekick.nvim", "accepted", 0, 8, 8)
+    assert outcome() == ("sidekick.nvim", "accepted", 8)
 
 
 def test_copilot_lsp_shows_the_first_edit_and_does_not_report_its_acceptance():
@@ -93,7 +93,7 @@ def test_copilot_lsp_shows_the_first_edit_and_does_not_report_its_acceptance():
         assert editor.result(older) == {"edits": []}
         editor.notify("textDocument/didShowInlineEdit", {"item": {"command": edit["command"]}})
         editor.change(URI, 4, {"range": edit["range"], "text": edit["text"]})
-    assert outcome() == ("copilot_ls", "accepted", 0, 8, 8)
+    assert outcome() == ("copilot_ls", "accepted", 8)
 
 
 def test_cursortab_sends_whole_documents_and_rewrites_lines():
@@ -104,7 +104,7 @@ def test_cursortab_sends_whole_documents_and_rewrites_lines():
         [edit] = edits(editor, 2, 4)
         editor.change(URI, 3, {"range": span((1, 0), (1, 4)), "text": "x = " + edit["text"]})
         assert editor.text(URI) == LINE + "value(😀)"
-    assert outcome() == ("copilot", "accepted", 0, 8, 8)
+    assert outcome() == ("copilot", "accepted", 8)
 
 
 EMACS = {"workspace": {"workspaceFolders": True}, "textDocument": {"inlineCompletion": {"dynamicRegistration": False}}}
@@ -129,7 +129,7 @@ def test_copilot_el_reports_what_it_shows_and_accepts_before_the_text_changes():
         taken = editor.ask("workspace/executeCommand", rest["command"])
         insert(editor, 3, 10, "😀)")
         assert editor.result(taken) is None
-    assert outcome() == ("copilot.el", "accepted", 0, 8, 8)
+    assert outcome() == ("copilot.el", "accepted", 8)
 
 
 def test_copilot_lua_uses_the_older_requests_and_replaces_the_whole_line():
@@ -147,7 +147,7 @@ def test_copilot_lua_uses_the_older_requests_and_replaces_the_whole_line():
         editor.request("notifyAccepted", {"uuid": found["uuid"], "acceptedLength": units})
         editor.change(URI, 2, {"range": found["range"], "text": found["text"]})
         assert editor.text(URI) == LINE + "value(😀)"
-    assert outcome() == ("copilot.lua", "accepted", 0, 8, 8)
+    assert outcome() == ("copilot.lua", "accepted", 8)
 
 
 def test_blink_copilot_asks_again_as_if_invoked_and_reports_nothing():
@@ -157,4 +157,4 @@ def test_blink_copilot_asks_again_as_if_invoked_and_reports_nothing():
         shown = [editor.items(URI, 1, 4, kind, **more) for kind in (2, 1)]
         assert [item["insertText"] for items in shown for item in items] == ["x = value(😀)"] * 2
         editor.change(URI, 2, {"range": shown[0][0]["range"], "text": "x = value(😀)"})
-    assert outcome() == ("blink-copilot", "accepted", 0, 8, 8)
+    assert outcome() == ("blink-copilot", "accepted", 8)

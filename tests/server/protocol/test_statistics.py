@@ -45,8 +45,8 @@ def run(editor: Editor, item: dict[str, Any], *more: Any) -> None:
     editor.request("workspace/executeCommand", {"command": command["command"], "arguments": arguments})
 
 
-def outcome(row: OutcomeRecord) -> tuple[str, int, int, int]:
-    return row.outcome, row.typed, row.saved, row.kept
+def outcome(row: OutcomeRecord) -> tuple[str, int]:
+    return row.outcome, row.saved
 
 
 def test_acceptance_is_seen_in_the_edit_alone(state: Path):
@@ -55,7 +55,7 @@ def test_acceptance_is_seen_in_the_edit_alone(state: Path):
         insert(editor, 2, 4, item["insertText"])
 
     [row] = counted(state, use)
-    assert outcome(row) == ("accepted", 0, 8, 8)
+    assert outcome(row) == ("accepted", 8)
     assert (row.language, row.client, row.model, row.automatic) == ("python", "test editor", "fake", True)
     assert row.confidence == 0.9 and row.latency_ms > 0 and row.length == 8
 
@@ -79,7 +79,7 @@ def test_an_acceptance_reported_by_its_command_counts_once(state: Path):
         insert(editor, 2, 4, item["insertText"])
         run(editor, item)
 
-    assert [outcome(row) for row in counted(state, use)] == [("accepted", 0, 8, 8)]
+    assert [outcome(row) for row in counted(state, use)] == [("accepted", 8)]
 
 
 def test_pieces_typing_and_the_rest_are_one_suggestion(state: Path):
@@ -92,7 +92,7 @@ def test_pieces_typing_and_the_rest_are_one_suggestion(state: Path):
         [rest] = editor.items(URI, 1, 9)
         assert rest["command"] == item["command"]
 
-    assert [outcome(row) for row in counted(state, use)] == [("partly", 2, 3, 3)]
+    assert [outcome(row) for row in counted(state, use)] == [("partly", 3)]
 
 
 def test_typing_the_same_is_no_acceptance_and_something_else_a_rejection(state: Path):
@@ -115,7 +115,7 @@ def test_a_suggestion_that_is_replaced_or_left_when_the_document_closes_counts_a
         assert item["insertText"] == "other"
         editor.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
 
-    assert [outcome(row) for row in counted(state, use)] == [("ignored", 0, 0, 0)] * 2
+    assert [outcome(row) for row in counted(state, use)] == [("ignored", 0)] * 2
 
 
 def test_a_whole_document_sent_again_is_the_edit_that_it_makes(state: Path):
@@ -123,17 +123,7 @@ def test_a_whole_document_sent_again_is_the_edit_that_it_makes(state: Path):
         editor.items(URI, 1, 4)
         editor.change(URI, 2, {"text": LINE + "value(1)"})
 
-    assert [outcome(row) for row in counted(state, use)] == [("accepted", 0, 8, 8)]
-
-
-def test_an_acceptance_undone_before_the_document_is_closed_is_not_kept(state: Path):
-    def use(editor: Editor) -> None:
-        editor.items(URI, 1, 4)
-        insert(editor, 2, 4, "value(1)")
-        editor.change(URI, 3, {"range": span((1, 4), (1, 12)), "text": ""})
-        editor.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
-
-    assert [outcome(row) for row in counted(state, use)] == [("accepted", 0, 8, 0)]
+    assert [outcome(row) for row in counted(state, use)] == [("accepted", 8)]
 
 
 def test_carriage_returns_and_astral_characters_are_counted_as_the_user_sees_them(state: Path):
@@ -146,7 +136,7 @@ def test_carriage_returns_and_astral_characters_are_counted_as_the_user_sees_the
         insert(editor, 2, 4, suggested.replace("\n", "\r\n"), line=2)
 
     [row] = counted(state, use, text=text)
-    assert outcome(row) == ("accepted", 0, 19, 19)
+    assert outcome(row) == ("accepted", 19)
 
 
 def test_a_popup_item_that_replaces_the_word_is_accepted(state: Path):
@@ -157,7 +147,7 @@ def test_a_popup_item_that_replaces_the_word_is_accepted(state: Path):
         [item] = editor.request("textDocument/completion", place(URI, 1, 3))["items"]
         editor.change(URI, 2, {"range": item["textEdit"]["range"], "text": item["textEdit"]["newText"]})
         run(editor, item)
-    assert [outcome(row) for row in store.read(store.default_path(), 0)] == [("accepted", 0, 5, 5)]
+    assert [outcome(row) for row in store.read(store.default_path(), 0)] == [("accepted", 5)]
 
 
 def test_a_suggestion_that_does_not_extend_the_selected_popup_item_was_not_shown(state: Path):
@@ -180,7 +170,7 @@ def test_reports_of_copilot_clients_are_not_counted_twice(state: Path):
         insert(editor, 3, 9, "(1)")
         editor.notify("workspace/executeCommand", item["command"])
 
-    assert [outcome(row) for row in counted(state, use, INFO)] == [("accepted", 0, 8, 8)]
+    assert [outcome(row) for row in counted(state, use, INFO)] == [("accepted", 8)]
 
 
 def test_an_edit_that_replaces_the_line_counts_as_the_text_behind_the_cursor(state: Path):
@@ -188,7 +178,7 @@ def test_an_edit_that_replaces_the_line_counts_as_the_text_behind_the_cursor(sta
         [item] = editor.items(URI, 1, 4)
         editor.change(URI, 2, {"range": item["range"], "text": item["insertText"]})
 
-    assert [outcome(row) for row in counted(state, use, INFO)] == [("accepted", 0, 8, 8)]
+    assert [outcome(row) for row in counted(state, use, INFO)] == [("accepted", 8)]
 
 
 def test_older_notices_count_too(state: Path):
@@ -200,7 +190,7 @@ def test_older_notices_count_too(state: Path):
         editor.request("notifyAccepted", {"uuid": found["uuid"], "acceptedLength": 12})
         editor.request("notifyRejected", {"uuids": [found["uuid"]]})
 
-    assert [outcome(row) for row in counted(state, use, INFO)] == [("accepted", 0, 8, 8)]
+    assert [outcome(row) for row in counted(state, use, INFO)] == [("accepted", 8)]
 
 
 def test_suggestions_that_a_reporting_client_does_not_report_were_not_shown(state: Path):

@@ -59,7 +59,7 @@ def test_a_disk_that_fills_up_while_its_statistics_are_open_costs_nothing_else(u
     with unix.editor() as editor:
         editor.initialize()
         types_well(editor)
-        eventually(lambda: list(disk.rglob("statistics.sqlite*")))
+        eventually(lambda: list(disk.rglob("*.jsonl")))
         spoil(disk, "full")
         types_well(editor)
         assert editor.received("window/showMessage") == []

@@ -72,7 +72,7 @@ def held(process: int) -> Held:
     """What a process has now."""
     pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
     opened = (os.path.realpath(each) for each in Path(f"/proc/{process}/fd").iterdir())
-    descriptors = sum("statistics.sqlite" not in each for each in opened)
+    descriptors = sum(not each.endswith(".jsonl") for each in opened)
     return Held(descriptors, len(os.listdir(f"/proc/{process}/task")), pages * os.sysconf("SC_PAGE_SIZE"))
 
 

@@ -4,8 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mercury_lsp.statistics.impression import Impression
-from mercury_lsp.statistics.observer import MAX_UNRECORDED, REPORT_WITHIN_SECONDS
 from tests.support.statistics_desk import TEXT, URI, Desk, result
 
 
@@ -21,38 +19,28 @@ def test_a_reported_acceptance_is_not_counted_twice(desk: Desk):
     desk.show(TEXT, name="one")
     desk.insert(TEXT)
     desk.observer.reported_accepted("one")
-    assert result(desk.close()) == ("accepted", 0, 8, 8)
+    assert result(desk.close()) == ("accepted", 8)
 
 
 def test_an_acceptance_may_be_reported_before_its_edit(desk: Desk):
     desk.show(TEXT, name="one")
     desk.observer.reported_accepted("one")
     desk.insert(TEXT)
-    assert result(desk.close()) == ("accepted", 0, 8, 8)
-
-
-def test_a_reported_acceptance_that_is_undone_is_not_kept(desk: Desk):
-    desk.show(TEXT, name="one")
-    desk.observer.reported_accepted("one")
-    desk.insert(TEXT)
-    desk.change(4, 8, "")
-    assert result(desk.close()) == ("accepted", 0, 8, 0)
+    assert result(desk.close()) == ("accepted", 8)
 
 
 def test_a_single_character_is_accepted_if_the_client_says_so(desk: Desk):
     desk.show(")", name="one")
     desk.insert(")")
     desk.observer.reported_accepted("one")
-    assert result(desk.close()) == ("accepted", 0, 1, 1)
+    assert result(desk.close()) == ("accepted", 1)
 
 
 def test_a_reported_acceptance_overrides_the_edits(desk: Desk):
     desk.show("f(a, b)", name="one")
     desk.insert("f(b=b, a=a)")
     desk.observer.reported_accepted("one")
-    record = desk.close()
-    assert (record.outcome, record.saved) == ("accepted", 7)
-    assert 0 < record.kept <= 7
+    assert result(desk.close()) == ("accepted", 7)
 
 
 def test_pieces_add_up_when_the_last_is_reported_as_whole(desk: Desk):
@@ -61,21 +49,21 @@ def test_pieces_add_up_when_the_last_is_reported_as_whole(desk: Desk):
     desk.insert("ne ")
     desk.insert("two")
     desk.observer.reported_accepted("one")
-    assert result(desk.close()) == ("accepted", 1, 6, 6)
+    assert result(desk.close()) == ("accepted", 6)
 
 
 def test_a_reported_part_is_counted_by_its_edit(desk: Desk):
     desk.show(TEXT, name="one")
     desk.insert("value")
     desk.observer.reported_accepted("one", in_part=True)
-    assert result(desk.close()) == ("partly", 0, 5, 5)
+    assert result(desk.close()) == ("partly", 5)
 
 
 def test_a_part_of_one_character_counts_if_the_client_says_so(desk: Desk):
     desk.show("(x)", name="one")
     desk.insert("(")
     desk.observer.reported_accepted("one", in_part=True)
-    assert result(desk.close()) == ("partly", 0, 1, 1)
+    assert result(desk.close()) == ("partly", 1)
 
 
 def test_a_reported_rejection_counts(desk: Desk):
@@ -123,41 +111,12 @@ def test_switched_off_nothing_is_observed(desk: Desk):
     assert desk.records == []
 
 
-def test_few_impressions_wait_and_accepted_ones_longest(desk: Desk):
-    desk.show(TEXT)
-    desk.insert(TEXT)
-    for _ in range(3 * MAX_UNRECORDED):
-        desk.show(TEXT)
-        desk.type("x")
-    assert len(desk.records) == 2 * MAX_UNRECORDED + 1
-    assert "accepted" not in [each.outcome for each in desk.records]
-
-
-def test_a_huge_insertion_into_accepted_text_is_not_kept_in_memory(desk: Desk):
-    desk.show(TEXT)
-    desk.insert(TEXT)
-    desk.insert("y" * 1_000_000, at=6)
-    assert result(desk.close())[:3] == ("accepted", 0, 8)
-
-
-def test_a_key_follows_no_more_impressions_than_may_wait(desk: Desk, monkeypatch):
-    followed = []
-    follow = Impression.follow
-    monkeypatch.setattr(Impression, "follow", lambda self, edits: (followed.append(self), follow(self, edits))[1])
-    for _ in range(3 * MAX_UNRECORDED):
-        desk.show(TEXT)
-        desk.insert(TEXT)
-    followed.clear()
-    desk.observer.edited(URI, [desk.edit(0, 0, "x")])
-    assert len(followed) == MAX_UNRECORDED
-
-
 EDITS = st.lists(
     st.tuples(st.integers(0, 40), st.integers(0, 6), st.sampled_from(["", "v", "va", "lue", "value(1)", "\r\n", "𝒳 "])),
     min_size=1,
     max_size=3,
 )
-STEPS = st.one_of(EDITS, st.sampled_from(["show", "rest", "reported", "part", "no", "later", "here"]))
+STEPS = st.one_of(EDITS, st.sampled_from(["show", "rest", "reported", "part", "no", "here"]))
 
 
 @given(st.lists(STEPS, max_size=25))
@@ -174,8 +133,7 @@ def test_whatever_happens_the_figures_add_up_and_spans_are_tracked(steps: list):
         check_spans(desk)
     desk.observer.close()
     for record in desk.records:
-        assert 0 <= record.kept <= record.saved <= record.length
-        assert 0 <= record.typed <= record.typed + record.saved <= record.length
+        assert 0 <= record.saved <= record.length
         assert record.saved == 0 or record.outcome in ("accepted", "partly")
 
 
@@ -189,14 +147,11 @@ def happen(desk: Desk, step: str) -> None:
             desk.observer.reported_accepted("one", in_part=step == "part")
         case "no":
             desk.observer.reported_rejected("one")
-        case "later":
-            desk.wait(REPORT_WITHIN_SECONDS)
         case "here":
             desk.insert(TEXT, at=len(desk.text) // 2)
 
 
 def check_spans(desk: Desk) -> None:
     for state in desk.observer._documents.values():
-        for impression in (*state.unrecorded, *filter(None, [state.impression])):
-            span = impression._span
-            assert span.lost or desk.text[span.start : span.end] == span.text
+        for impression in filter(None, [state.requested, state.shown]):
+            assert desk.text[impression._start : impression.end] == impression._text
