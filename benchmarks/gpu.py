@@ -146,8 +146,7 @@ class Run:
 
     def passes(self) -> None:
         """Time a pass of every model that decides about a few rows."""
-        from mercury_engine.models.paged_reader import PagedReader
-        from on_gpu import shapes
+        from on_gpu import passes, shapes
         from on_gpu.clock import attempt
 
         for model in self.models:
@@ -155,7 +154,7 @@ class Run:
                 self.result["left_out"].append(f"passes of {model.name}")
                 continue
             made = shapes.network(model, self.dtype, self.device)
-            row = attempt(lambda made=made: {"pass_ms": 1e3 * PagedReader(made).pass_seconds()})
+            row = attempt(lambda made=made: passes.measure(made, self.clock, self.seconds))
             self.result["passes"].append({"model": model.name, **row})
             self.write()
 

@@ -395,11 +395,6 @@ class InferenceEngine(Protocol):
         ...
 
     @property
-    def choice(self) -> str:
-        """Why the device was chosen, for people to read; empty if there was nothing to choose."""
-        ...
-
-    @property
     def edit_format(self) -> str | None:
         """The format in which the model was trained to rewrite regions; None if it was not."""
         ...

@@ -53,7 +53,7 @@ class Engine:
     def __init__(self, parts: ModelParts, contexts: ContextReader | None = None) -> None:
         """`contexts`: another way to read contexts than the model's own."""
         self.parts, self.path, self.name = parts, parts.folder, parts.reader.config.name
-        self.utility, self.choice, self.device = parts.utility, parts.choice, parts.reader.device
+        self.utility, self.device = parts.utility, parts.reader.device
         self.tokenizer, self.reader = parts.tokenizer, parts.reader
         contexts = contexts or contexts_of(parts)
         self.cache = contexts.cache

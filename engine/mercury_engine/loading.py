@@ -43,8 +43,6 @@ class ModelParts:
     """Markers of the gap format in which the model reads; None for blocks without markers."""
     edit_format: str | None = None
     """The format in which the model was trained to rewrite regions; None for the project's own layout."""
-    choice: str = ""
-    """Why the device was chosen, for people to read."""
     paged: "PagedReader | None" = None
     """The reader on a GPU, with contexts in pages; None elsewhere."""
 
@@ -63,7 +61,7 @@ def load_model(
             f"no {weights.ADAPTER_FILES} in {folder}, with which this model denoises; the package leaves it out, "
             "for it would get too large: take the file from the source repository, or choose another model"
         )
-    reader, denoiser, choice, paged = networks(folder, device, dtype, threads, backend)
+    reader, denoiser, paged = networks(folder, device, dtype, threads, backend)
     if denoiser is not None:
         denoiser.prepare()
     settings = weights.read_settings(folder)
@@ -77,7 +75,6 @@ def load_model(
         _fitted(Utility, settings.utility, folder),
         _markers(folder, settings, tokenizer, config),
         format_of(folder, (config.name, folder.name)),
-        choice,
         paged,
     )
 

@@ -188,8 +188,7 @@ def _model(settings: Settings, load: LoadEngine, loaded: list[InferenceEngine]) 
     gap_format = getattr(loaded[0], "gap_format", None)
     reads = f", in the gap format of {gap_format}" if gap_format else ""
     edits = f", edits in the format of {loaded[0].edit_format}" if loaded[0].edit_format else ""
-    choice = f" ({loaded[0].choice})" if loaded[0].choice else ""
-    return f"{loaded[0].name} ({path}) on {loaded[0].device} by {loaded[0].backend}{choice}{reads}{edits}"
+    return f"{loaded[0].name} ({path}) on {loaded[0].device} by {loaded[0].backend}{reads}{edits}"
 
 
 def _remote(url: str) -> str:

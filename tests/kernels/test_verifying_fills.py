@@ -319,12 +319,6 @@ def test_more_requests_than_a_pass_takes_and_prefill_are_parted(engine, passes):
     assert not together[1].tokens
 
 
-def test_a_trial_pass_takes_time_and_leaves_no_page_taken(engine):
-    free = engine.decoder.on_gpu.reader.pool.free
-    assert engine.decoder.on_gpu.reader.pass_seconds() > 0
-    assert engine.decoder.on_gpu.reader.pool.free == free
-
-
 def test_weights_that_compute_nan_are_an_error(engine):
     with torch.no_grad():
         engine.reader.decoder.norm.fill_(float("nan"))

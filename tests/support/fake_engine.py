@@ -27,7 +27,6 @@ class FakeEngine:
     """Gives every request the same fill; while `held`, an answer waits until it is let go or cancelled."""
 
     name, device, backend, utility = "fake", "cpu", "torch", Utility()
-    choice = ""
     edit_format: str | None = None
     chat_format: ChatFormat | None = None
     words: Words | None = None

@@ -6,7 +6,7 @@ Torch is optional: it is imported only where it runs the model.
 import logging
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mercury_kernels.installation import install_command
 
@@ -14,11 +14,13 @@ from mercury_engine.errors import RequestError
 from mercury_engine.models import limits, weights
 from mercury_engine.models.cpu import CpuNetwork, layers_for
 from mercury_engine.models.gpu import has_torch, nvidia_gpus
-from mercury_engine.models.measured_choice import Networks, faster
 from mercury_engine.models.memory import collect_and_return_memory, map_large_allocations, unmap_library_code
+from mercury_engine.models.network import Network
 
 if TYPE_CHECKING:
     import torch
+
+    from mercury_engine.models.paged_reader import PagedReader
 
 Backend = Literal["auto", "native", "torch"]
 
@@ -30,15 +32,24 @@ MOST_THREADS = 8
 _log = logging.getLogger(__name__)
 
 
+class Networks(NamedTuple):
+    """The network that reads a model's context, and for a masked model the one that denoises."""
+
+    reader: Network
+    denoiser: Network | None
+    paged: "PagedReader | None" = None
+    """The reader with contexts in pages, which on a GPU runs fills; None where it cannot."""
+
+
 def networks(
     folder: Path, device: Device, dtype: "torch.dtype | None", threads: int | None, backend: Backend
 ) -> Networks:
     """The folder's networks, ready to run.
 
-    `threads` is the number of CPU threads; None is half the processors. With everything on "auto", a causal model runs
-    where a pass takes less time. Raises RequestError when the device or the backend is not available.
+    `threads` is the number of CPU threads; None is half the processors. Raises RequestError when the device or the
+    backend is not available.
     """
-    wanted, device = device, _chosen(device)
+    device = _chosen(device)
     if backend == "native" and (device != "cpu" or dtype is not None):
         raise RequestError(
             "backend is 'native', which runs on a CPU and chooses its own precision; leave out device and dtype"
@@ -53,10 +64,7 @@ def networks(
 
     reader, denoiser = torch_network.load(folder, device, dtype, count)
     is_causal = reader.config.kind == "causal"
-    made = Networks(reader, denoiser, paged=torch_network.paged(reader) if is_causal else None)
-    if device == "cpu" or (wanted, dtype, backend) != ("auto", None, "auto") or not is_causal:
-        return made
-    return faster(folder, made, lambda: _native(folder, count, backend))
+    return Networks(reader, denoiser, torch_network.paged(reader) if is_causal else None)
 
 
 def _chosen(wanted: Device) -> Literal["cpu", "cuda"]:

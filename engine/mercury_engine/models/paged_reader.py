@@ -20,8 +20,7 @@ from mercury_kernels.pages import PagePool, PageRun
 
 from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.models.network import KeyValueBlock
-from mercury_engine.models.paged_rows import Decided, NextToken, PagedRows, TokenList
-from mercury_engine.models.timing import least_seconds
+from mercury_engine.models.paged_rows import Decided, PagedRows
 from mercury_engine.models.token_masks import TokenMasks
 from mercury_engine.models.triton import TritonWeights, forward
 
@@ -99,15 +98,6 @@ class PagedReader:
         for group in _groups(requests):
             found |= zip(group, self._pass([requests[number] for number in group]), strict=True)
         return [found[number] for number in range(len(requests))]
-
-    def pass_seconds(self) -> float:
-        """The least duration of a pass of a few rows, until what it decides is on the host."""
-        nothing = TokenList((), lambda: np.zeros(self._decoder.config.vocab_size, np.bool_))
-        pages = self.pool.take(2)
-        rows = PagedRows(self, [0, 0, 0], pages, [1], 0, [0, 0], [NextToken(nothing)] * 3)
-        least = least_seconds(lambda: self.read_rows([rows]))
-        self.pool.give(pages)
-        return least
 
     def _pass(self, group: Sequence[PagedRows]) -> list[Decided]:
         shape = self._shape(group)

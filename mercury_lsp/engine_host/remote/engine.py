@@ -46,7 +46,6 @@ class RemoteEngine:
     Used from one event loop at a time, but loaded and closed on threads of their own.
     """
 
-    choice = "mercury.engine names it"
     chat_format = words = None
 
     def __init__(self, url: str, load_local: Callable[[], InferenceEngine], clock: Callable[[], float] = monotonic):

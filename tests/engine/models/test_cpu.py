@@ -11,8 +11,8 @@ from mercury_engine.errors import ModelCorrupt, RequestError
 from mercury_engine.model_folders import BUNDLED_MODEL
 from mercury_engine.models import backend, decoder_weights, weights
 from mercury_engine.models.arrays import Array, on_host
+from mercury_engine.models.backend import Networks
 from mercury_engine.models.cpu import CpuNetwork, layers_for
-from mercury_engine.models.measured_choice import Networks
 from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, Network
 from mercury_engine.models.network import packed as packed_canvases
 from mercury_engine.models.quantized_weights import eight_bit

@@ -330,14 +330,6 @@ def gpu_finding(
     return {each.name: each for each in doctor.findings(Settings(), engine)}
 
 
-def test_doctor_says_what_a_pass_took_by_the_gpu_and_by_the_c_kernels():
-    class Chosen(FakeEngine):
-        choice = "a pass takes 4.0 ms by C kernels, 0.5 ms on the GPU"
-
-    found = {each.name: each for each in doctor.findings(Settings(), lambda settings: Chosen())}
-    assert f"({Chosen.choice})" in found["model"].value
-
-
 @pytest.mark.parametrize("torch_is_there", [False, True])
 def test_doctor_says_that_there_is_no_gpu_and_what_is_used_instead(monkeypatch, torch_is_there):
     found = gpu_finding(monkeypatch, (), torch_is_there)
