@@ -220,8 +220,7 @@ class Suggester:
         around = [(snapshot, self._session.documents.path(snapshot.uri)), *self._others(snapshot.uri)]
         if places := list(broken_places(around, surroundings.hunks, evidence)):
             return places
-        ranked = surroundings.rank()
-        return ranked.best if ranked is not None else []
+        return surroundings.rank()
 
     def may_have_next_edit(self, snapshot: Snapshot) -> bool:
         """Whether there is a place to ask the model about, as far as settings and rules say."""

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import attrs
-import numpy as np
 from mercury_engine.api import (
     Answer,
     Control,
@@ -37,15 +36,12 @@ from mercury_engine.api import (
     SlotView,
 )
 from mercury_engine.errors import Cancelled, ModelNotFound
-from mercury_engine.places.candidates import Candidate, Kind
-from mercury_engine.places.head import Ranking
 from tree_sitter import Parser, Tree
 
 from mercury_lsp.commands.stdio import serve
 from mercury_lsp.completion.next_edits import region_edits
 from mercury_lsp.completion.next_edits.history import Hunk
-from mercury_lsp.completion.next_edits.indexed_document import IndexedDocument
-from mercury_lsp.completion.next_edits.places import Places, RankedPlaces
+from mercury_lsp.completion.next_edits.places import Place, Places
 from mercury_lsp.documents import document
 from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.document import parse
@@ -188,16 +184,14 @@ def parse_once(parser: Parser, source: ChunkedText, previous: Tree | None, secon
     return parse(parser, source, previous, seconds) if previous is None else None
 
 
-def always(place: str) -> Callable[..., RankedPlaces]:
+def always(place: str) -> Callable[..., list[Place]]:
     """Ranks this line of the document at hand, or of a file that is open too, first, whatever was edited."""
     name, _, number = place.rpartition(":")
-    listed = [Candidate(0, int(number), Kind.NEAR)]
 
-    def rank(places: Places, uri: str, cursor: int, hunks: Sequence[Hunk], may_use: object) -> RankedPlaces:
+    def rank(places: Places, uri: str, cursor: int, hunks: Sequence[Hunk], may_use: object) -> list[Place]:
         there = next((each for each in places.documents.uris if name and each.endswith(f"/{name}")), uri)
-        indexed = IndexedDocument(places.documents.path(there))
-        indexed.update(places.documents.snapshot(there), at_once=True)
-        return RankedPlaces({there: indexed}, Ranking(listed, np.array([0.9], np.float32)))
+        documents = places.documents
+        return [region_edits.region_around(documents.snapshot(there), documents.path(there), int(number), 0.9)]
 
     return rank
 

@@ -50,30 +50,15 @@ class PlaceHead:
         probabilities = np.exp(scores - scores.max())
         return (probabilities / probabilities.sum()).astype(np.float32)
 
-    def ranking(self, situation: Situation[Readable]) -> "Ranking":
-        """The candidates of a situation with their probabilities; there are none without changes."""
+    def places(self, situation: Situation[Readable], count: int = 3) -> list[LikelyPlace]:
+        """The likeliest places, best first, none within reach of a better one; empty without changes."""
         if not situation.changes:
-            return Ranking([], np.empty(0, np.float32))
+            return []
         names = names_of(situation)
         found = occurrences(situation, names)
         listed = candidates(situation, names, found)
-        return Ranking(listed, self.probabilities(features(situation, listed, names, found))[:-1])
-
-    def places(self, situation: Situation[Readable], count: int = 3) -> list[LikelyPlace]:
-        """The likeliest places, best first, none within reach of a better one; empty without changes."""
-        return self.ranking(situation).best(count)
-
-
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """Candidates, and the probability of each; probabilities [C] leave out that of nowhere."""
-
-    candidates: Sequence[Candidate]
-    probabilities: Array
-
-    def best(self, count: int) -> list[LikelyPlace]:
-        """The likeliest places, best first, none within reach of a better one."""
-        return distinct(self.candidates, self.probabilities, count) if self.candidates else []
+        probabilities = self.probabilities(features(situation, listed, names, found))[:-1]
+        return distinct(listed, probabilities, count) if listed else []
 
 
 def pooled(rows_CF: Array) -> Array:

@@ -6,7 +6,7 @@ from difflib import SequenceMatcher
 
 from mercury_engine.text.lines import equal_ends, lines_of
 
-from mercury_lsp.completion.next_edits.checks import only_moves_white_space, reverts
+from mercury_lsp.completion.next_edits.checks import only_moves_white_space
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.redaction import edit_shows_secret
@@ -46,7 +46,8 @@ def objection(
     old = snapshot.slice(start, end)
     if only_moves_white_space(old, new):
         return "it only moves blanks"
-    if reverts(snapshot, *_whole_lines(snapshot, start, end, new), hunks):
+    lines = _whole_lines(snapshot, start, end, new)
+    if any(_reverts(snapshot, *lines, hunk) for hunk in hunks):
         return "it undoes a change of yours"
     if _brings_back(old, new, hunks):
         return "it brings back lines that you removed"
@@ -99,6 +100,29 @@ def _exchanges(old: str, new: str) -> Iterator[Exchange]:
     for kind, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if kind != "equal":
             yield tuple(before[a:b]), tuple(after[c:d])
+
+
+def _reverts(snapshot: Snapshot, start: int, old: str, new: str, hunk: Hunk) -> bool:
+    """Whether an edit takes a hunk back: where it was made, or the same words the other way round elsewhere."""
+    if hunk.uri == snapshot.uri and _is_in(hunk, snapshot, start, start + len(old)):
+        was, now, here = _lines(hunk.before), _lines(new), _lines(old)
+        if now <= was and (not here or not here <= was):
+            return True
+    removed, added = _exchanged(old, new)
+    taken, brought = _exchanged(hunk.before, hunk.after)
+    return bool(removed and added) and removed <= brought and added <= taken
+
+
+def _is_in(hunk: Hunk, snapshot: Snapshot, start: int, end: int) -> bool:
+    """Whether an edit touches the lines of a hunk."""
+    first, last = snapshot.source.line_of(start), snapshot.source.line_of(max(start, end - 1))
+    return first < max(hunk.end_line, hunk.line + 1) and last >= hunk.line
+
+
+def _exchanged(old: str, new: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The words that only the old text has, and those that only the new one has."""
+    before, after = frozenset(_WORD.findall(old)), frozenset(_WORD.findall(new))
+    return before - after, after - before
 
 
 def _brings_back(old: str, new: str, hunks: Sequence[Hunk]) -> bool:

@@ -11,9 +11,9 @@ from mercury_lsp.completion.next_edits.checks import only_moves_white_space
 from mercury_lsp.completion.next_edits.filters import objection
 from mercury_lsp.completion.next_edits.history import shown
 from mercury_lsp.completion.next_edits.ledger import Ledger
-from mercury_lsp.completion.next_edits.next_place import apart, broken_places
+from mercury_lsp.completion.next_edits.next_place import broken_places
 from mercury_lsp.completion.next_edits.pairs import paired_sites, rest_of_lines
-from mercury_lsp.completion.next_edits.places import Place, RankedPlaces
+from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.next_edits.proposals import Proposal, by_evidence, first_shown
 from mercury_lsp.completion.next_edits.region_edits import (
     MAX_PLACES,
@@ -207,13 +207,11 @@ class NextEdits:
         found = await self.regions.first(regions, asked.around, asked.cursor_line, source, self.silence, asked.cancel)
         return [] if found is None else [_in_document(found[1], found[0].snapshot, asked)]
 
-    def _places(self, asked: _Question, at_hand: Sequence[Place], ranked: RankedPlaces | None) -> list[Place]:
+    def _places(self, asked: _Question, at_hand: Sequence[Place], ranked: Sequence[Place]) -> list[Place]:
         """Places elsewhere that are worth a rewrite: lines in which an error appeared, and the likeliest ones."""
         sources = [snapshot.source for snapshot, _ in asked.documents]
-        likely = apart(broken_places(asked.documents, asked.around.hunks, asked.around.evidence))
-        likely += [
-            each for each in (ranked.best if ranked is not None else []) if each.probability >= MIN_PLACE_PROBABILITY
-        ]
+        likely = [*broken_places(asked.documents, asked.around.hunks, asked.around.evidence)]
+        likely += [each for each in ranked if each.probability >= MIN_PLACE_PROBABILITY]
         found: list[Place] = []
         for each in likely:
             near = [other for other in (*at_hand, *found) if other.snapshot.uri == each.snapshot.uri]

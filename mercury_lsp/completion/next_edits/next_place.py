@@ -1,6 +1,6 @@
 """Which place the user is taken to although nothing is offered there: a likely one out of the way, or any by key."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from mercury_engine.places.candidates import TOLERANCE_LINES
 
@@ -43,15 +43,6 @@ def broken_places(
             if not any(each.covers(line) for each in own) and parses(snapshot, line, line + 1):
                 around = max(0, line - TOLERANCE_LINES), line + TOLERANCE_LINES + 1
                 yield Place(snapshot, path, line, *around, CERTAIN_CHANCE)
-
-
-def apart(places: Iterable[Place]) -> list[Place]:
-    """The places of one document without those among the lines of an earlier one."""
-    found: list[Place] = []
-    for each in places:
-        if not any(other.covers(each.line) for other in found):
-            found.append(each)
-    return found
 
 
 def next_place(places: Sequence[Place], last: Hunk, uri: str, line: int) -> Place | None:

@@ -3,7 +3,7 @@
 The index of a document is kept up to date as questions come, and built in pauses (`work`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,7 +11,7 @@ from pathlib import Path
 import mercury_engine
 from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.places.candidates import TOLERANCE_LINES
-from mercury_engine.places.head import PlaceHead, Ranking
+from mercury_engine.places.head import PlaceHead
 from mercury_engine.places.situation import LineChange, Situation
 
 from mercury_lsp.completion.next_edits.history import Hunk
@@ -47,23 +47,6 @@ class Place:
         return self.start_line <= line < self.end_line
 
 
-@dataclass(frozen=True, slots=True)
-class RankedPlaces:
-    """The head's ranking of the lines of some documents, by uri in their order."""
-
-    documents: Mapping[str, IndexedDocument]
-    ranking: Ranking
-
-    @property
-    def best(self) -> list[Place]:
-        """The likeliest places, best first."""
-        shown = list(self.documents.values())
-        return [
-            _place(shown[each.candidate.document], each.candidate.line, each.probability)
-            for each in self.ranking.best(PLACES_FOUND)
-        ]
-
-
 class Places:
     """The places of one connection; to be used from the event loop's thread."""
 
@@ -71,22 +54,21 @@ class Places:
         self.documents, self._head = documents, head or bundled_head
         self._indexed: LeastRecentlyUsed[str, IndexedDocument] = LeastRecentlyUsed(MAX_DOCUMENTS)
 
-    def rank(self, uri: str, line: int, hunks: Sequence[Hunk], may_use: Callable[[str], bool]) -> RankedPlaces | None:
-        """What the head says for a cursor in a line of the document `uri`; None if it can't say, as without hunks.
+    def rank(self, uri: str, line: int, hunks: Sequence[Hunk], may_use: Callable[[str], bool]) -> list[Place]:
+        """The likeliest places for a cursor in a line of the document `uri`, best first; none without hunks.
 
         `hunks` oldest first; `may_use` allows other documents by uri. A document whose index isn't up to date takes no
-        part; if it is the one at hand, the head can't say.
+        part; if it is the one at hand, nothing is ranked.
         """
         uris = self._looked_through(uri, hunks, may_use)
         ready = {each: indexed for each in uris if (indexed := self._up_to_date(each)) is not None}
         if uri not in ready or not hunks:
-            return None
+            return []
         numbers = {each: number for number, each in enumerate(ready)}
         changes = tuple(_change(numbers[hunk.uri], hunk) for hunk in hunks[-HUNKS_SEEN:] if hunk.uri in numbers)
-        if not changes:
-            return None
-        ranking = self._head().ranking(Situation(tuple(ready.values()), changes, (numbers[uri], line)))
-        return RankedPlaces(ready, ranking)
+        documents = tuple(ready.values())
+        found = self._head().places(Situation(documents, changes, (numbers[uri], line)), PLACES_FOUND)
+        return [_place(documents[each.candidate.document], each.candidate.line, each.probability) for each in found]
 
     def prepare(self, uri: str) -> None:
         """Index a document from the next pause on."""

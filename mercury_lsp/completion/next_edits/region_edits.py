@@ -13,7 +13,7 @@ from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.filters import objection, strays
 from mercury_lsp.completion.next_edits.history import Hunk, shown
 from mercury_lsp.completion.next_edits.ledger import Ledger
-from mercury_lsp.completion.next_edits.places import Place, RankedPlaces
+from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.next_edits.rewriting import RewrittenLines
 from mercury_lsp.completion.suggestions import Source, Suggestion
 from mercury_lsp.documents.document import Snapshot
@@ -38,8 +38,7 @@ class Surroundings:
     """What the next edit is found by: the user's history, and the head's ranking of places, when asked for."""
 
     hunks: Sequence[Hunk]
-    rank: Callable[[], RankedPlaces | None]
-    """None if the head can't say."""
+    rank: Callable[[], Sequence[Place]]
     evidence: Callable[[Snapshot], Evidence] = no_evidence
     """Where other servers found something wrong since the user's change."""
     taken_back: tuple[str, int, int] | None = None
@@ -53,7 +52,7 @@ class Surroundings:
         return where == uri and start <= last and first <= end
 
 
-NO_SURROUNDINGS = Surroundings((), lambda: None)
+NO_SURROUNDINGS = Surroundings((), list)
 
 
 def regions_at_hand(snapshot: Snapshot, path: str, cursor_line: int | None, hunks: Sequence[Hunk]) -> list[Place]:

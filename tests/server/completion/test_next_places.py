@@ -40,8 +40,7 @@ def find(desk: HistoryDesk, uri: str = A, line: int = 3, allowed: Sequence[str] 
 def best(
     places: Places, desk: HistoryDesk, uri: str = A, line: int = 3, allowed: Sequence[str] = (A, B)
 ) -> list[Place]:
-    ranked = places.rank(uri, line, desk.history.hunks(), lambda other: other in allowed)
-    return ranked.best if ranked is not None else []
+    return places.rank(uri, line, desk.history.hunks(), lambda other: other in allowed)
 
 
 def test_the_head_comes_with_the_package():

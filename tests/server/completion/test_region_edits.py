@@ -1,7 +1,6 @@
 """Which rewritten lines are offered: the cursor's region first, then likely places, and never against the user."""
 
 import asyncio
-from dataclasses import dataclass
 
 import pytest
 from mercury_engine.api import REGION_LINES_ABOVE, REGION_LINES_BELOW
@@ -23,13 +22,6 @@ from mercury_lsp.documents.document import Edit
 from tests.server.completion.test_history import A, HistoryDesk
 
 CODE = "def load(path):\n    return read(path)\n\n\ndef show(name):\n    text = load(name)\n    return text\n"
-
-
-@dataclass
-class FixedRanking:
-    """What a head would say."""
-
-    best: list[Place]
 
 
 FAR = CODE + "\n" * 30 + "print(load(1))\n"
@@ -61,8 +53,7 @@ class RewriteDesk(HistoryDesk):
         return Place(self.documents.parsed(A), "a.py", line, max(0, line - 3), line + 4, probability)
 
     def found(self, invoked: bool = False, cursor: int = 0) -> list[Suggestion]:
-        ranking = FixedRanking(self.places) if self.places else None
-        around = Surroundings(self.history.hunks(), lambda: ranking, lambda _: Evidence(self.errors))
+        around = Surroundings(self.history.hunks(), lambda: self.places, lambda _: Evidence(self.errors))
         at = None if invoked else cursor
         return asyncio.run(self.next_edits.find(self.documents.parsed(A), "a.py", "edit", at, lambda: around))
 
