@@ -76,8 +76,11 @@ def _in_line(hunk: Hunk, old: str, new: str, line: int) -> Example:
     is_gap = first + last in (len(ours), len(theirs))
     was, now = (_span(text, tokens, first, last, is_gap) for text, tokens in ((old, ours), (new, theirs)))
     around = tuple(each[0] for each in ours[:first]), tuple(each[0] for each in ours[len(ours) - last :])
-    lines = old.strip(), new.strip()
-    return Example(hunk, old[slice(*was)], new[slice(*now)], *around, line, column=now[0], lines=lines)
+    removed, made, lines = old[slice(*was)], new[slice(*now)], (old.strip(), new.strip())
+    if removed.strip():  # blanks that stay are no part of it
+        kept = min(common_prefix(removed, made), len(removed) - len(removed.lstrip()))
+        removed, made, now = removed[kept:], made[kept:], (now[0] + kept, now[1])
+    return Example(hunk, removed, made, *around, line, column=now[0], lines=lines)
 
 
 def _span(line: str, tokens: Sequence[re.Match[str]], first: int, last: int, is_gap: bool) -> tuple[int, int]:

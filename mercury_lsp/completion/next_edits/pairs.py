@@ -47,6 +47,8 @@ BLANKS_BESIDE = 80
 
 _NAME = re.compile(r"[^\W\d]\w*")
 _NUMBER = re.compile(r"(?<![\w.'\"-])\d+(?![\w'\"-])")
+_JOINED = re.compile(r"\w\w")
+"""Words that would become one."""
 _BLANKS = r"[ \t]*"
 
 
@@ -169,7 +171,10 @@ def _texts_like(first: Example, second: Example, snapshot: Snapshot) -> Iterator
         return
     start, text = text_around(second.hunk.offset_in(snapshot), snapshot)
     for found in re.finditer(_pattern(left, tokens, right, second.old), text):
-        yield EditSite(start + found.start("old"), found["old"], second.new)
+        first_at, end = found.span("old")
+        edges = text[max(0, first_at - 1) : first_at] + second.new[:1], second.new[-1:] + text[end : end + 1]
+        if not any(_JOINED.fullmatch(edge) for edge in edges):
+            yield EditSite(start + first_at, found["old"], second.new)
 
 
 def _anchor(first: Example, second: Example) -> tuple[list[str], list[str]]:
@@ -187,10 +192,9 @@ def _pattern(left: Sequence[str], tokens: Sequence[str], right: Sequence[str], o
     head, middle, tail = (_BLANKS.join(map(re.escape, part)) for part in (left, tokens, right))
     if not tokens:
         middle = f"(?P<old>{_BLANKS})"
-    elif old == old.strip():
-        middle = f"{_BLANKS if left else ''}(?P<old>{middle}){_BLANKS if right else ''}"
     else:
-        middle = f"(?P<old>{_BLANKS}{middle}{_BLANKS})"
+        before, after = (_BLANKS if old != stripped else "" for stripped in (old.lstrip(), old.rstrip()))
+        middle = f"{_BLANKS if left else ''}(?P<old>{before}{middle}{after}){_BLANKS if right else ''}"
     every = [*left, *tokens, *right]
     starts, ends = re.match(r"\w", every[0]), re.match(r"\w", every[-1])
     return (r"(?<!\w)" if starts else "") + head + middle + tail + (r"(?!\w)" if ends else "")

@@ -38,14 +38,14 @@ _EDGE = "\n"
 Run = tuple[tuple[str, ...], tuple[str, ...]]
 """Pieces of a line that became others."""
 
-Runs = Sequence[tuple[Run, str, str]]
-"""With the pieces before and after each, empty where two lines differ."""
+Runs = Sequence[tuple[Run, str, str, int]]
+"""With the pieces before and after each, empty where two lines differ, and how many are before it."""
 
 
 def template_sites(first: Example, second: Example, snapshot: Snapshot) -> Iterator[EditSite]:
     """The lines in which the exchanges of both examples can be made, which are of one line each, in their order."""
     runs = _common(_runs(first), _runs(second))
-    length = sum(len("".join((before, *old, after)).strip()) for (old, _), before, after in runs)
+    length = sum(len("".join((before, *old, after)).strip()) for (old, _), before, after, _ in runs)
     make: Callable[[str], str | None] = partial(_made, runs=runs)
     if not runs:
         make, length = _pattern(first.lines, second.lines)
@@ -123,27 +123,28 @@ def _runs(example: Example) -> Runs:
     for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if kind != "equal":
             before, after = old[a - 1] if a else _EDGE, old[b] if b < len(old) else _EDGE
-            found.append(((tuple(old[a:b]), tuple(new[c:d])), before, after))
+            found.append(((tuple(old[a:b]), tuple(new[c:d])), before, after, a))
     return found
 
 
 def _common(ours: Runs, theirs: Runs) -> Runs:
     """The runs of both lines with what is beside them in both; none if they aren't the same."""
-    if [run for run, _, _ in ours] != [run for run, _, _ in theirs]:
+    if [run for run, *_ in ours] != [run for run, *_ in theirs]:
         return []
     return [
-        (run, before if before == other else "", after if after == another else "")
-        for (run, before, after), (_, other, another) in zip(ours, theirs, strict=True)
+        (run, before if before == other else "", after if after == another else "", at)
+        for (run, before, after, _), (_, other, another, at) in zip(ours, theirs, strict=True)
     ]
 
 
 def _made(line: str, runs: Runs) -> str | None:
-    """The line with the exchanges made, from left to right; None if they don't fit."""
+    """The line with the exchanges made, each as near as it fits to where it was made; None if one doesn't fit."""
     pieces, made, at = _PIECE.findall(line.strip()), list[str](), 0
-    for (old, new), before, after in runs:
-        place = next((n for n in range(at, len(pieces) - len(old) + 1) if _fits(pieces, n, old, before, after)), None)
-        if place is None:
+    for (old, new), before, after, there in runs:
+        places = [n for n in range(at, len(pieces) - len(old) + 1) if _fits(pieces, n, old, before, after)]
+        if not places:
             return None
+        place = min(places, key=lambda n: abs(n - there))
         made += [*pieces[at:place], *new]
         at = place + len(old)
     indent = line[: len(line) - len(line.lstrip())]

@@ -129,6 +129,13 @@ ALIKE = {
         (":state => state", "state: state"),
         (3, ":total =>", "total:"),
     ),
+    "a call around what differs": (
+        "cpp",
+        "void f() {\n  out << one(sub);\n  out << two(sub, mode);\n  out << three(sub, mode);\n}\n",
+        ("out << one(sub)", "out << indent(one(sub), n)"),
+        ("out << two(sub, mode)", "out << indent(two(sub, mode), n)"),
+        (3, "three(sub, mode", "indent(three(sub, mode), n"),
+    ),
     "a sibling": (
         "ts",
         "interface A {\n  id: string;\n  name: string;\n  total: number;\n}\n",
@@ -175,6 +182,18 @@ def test_calls_changed_to_a_function_that_is_there_do_not_rename_the_old_one():
     )
     desk = ExampleDesk(a__py=text).replace(("a = old_load", "a = new_load"), ("b = old_load", "b = new_load"))
     assert [line for line, _, _ in desk.offered()] == [6]
+
+
+def test_words_are_not_joined():
+    text = "void f() {\n  *base = p;\n  g(*base, 1);\n  byte* base = q;\n  h(*base);\n}\n"
+    desk = ExampleDesk(a__c=text).replace(("*base = p", "os_base = p"), ("g(*base", "g(os_base"))
+    assert desk.offered() == [(4, "*base", "os_base")]
+
+
+def test_blanks_that_stay_beside_removed_text_stay_in_other_lines_too():
+    text = "def f():\n    return opts.cmd\n    x = opts.cmd\n    opts.cmd = 1\n"
+    desk = ExampleDesk(a__py=text).replace(("return opts.cmd", "return cmd"), ("x = opts.cmd", "x = cmd"))
+    assert desk.offered() == [(3, "opts.", "")]
 
 
 # Insertions and deletions
