@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from threading import Event
 
+from mercury_engine.text.common_prefix import common_prefix
+
 from mercury_lsp.completion.coalescing import Coalescer, Feature, SharedAnswer, SuggestionRequest
 from mercury_lsp.completion.next_edits.checks import only_moves_white_space
 from mercury_lsp.completion.next_edits.filters import objection
@@ -54,7 +56,9 @@ class _Question:
 
     @property
     def documents(self) -> Others:
-        return [(self.snapshot, self.path), *self.others]
+        """The one at hand, then the others, those with the likest paths first: tests after a change in tests."""
+        others = sorted(self.others, key=lambda other: -common_prefix(self.path, other[1]))
+        return [(self.snapshot, self.path), *others]
 
 
 class NextEdits:

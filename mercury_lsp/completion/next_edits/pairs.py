@@ -136,20 +136,26 @@ def _like_in_place(
     borrowed = names.intersection(before[-BORROWED_TOKENS:])
     at = origin.source.offset_at(second.line, 0) + (second.column or 0)
     is_use = _is_name(second) and not is_declared_at(origin, at)
+    modules = _NAME.findall(origin.uri) if snapshot.uri != origin.uri else []
+    is_plain = _is_name(second) and not (_owner(first.before) or _owner(second.before))
     for each in _texts_like(first, second, snapshot):
         line, start = snapshot.line_at(each.start)
         left, right = TOKEN.findall(line[: each.start - start]), TOKEN.findall(line[each.end - start :])
         same = [left[-1:] == before[-1:]] * bool(before) + [right[:1] == after[:1]] * bool(after)
         is_elsewhere = len(second.old) < PLAIN_CHARS and same and not any(same)
-        if is_elsewhere or not borrowed.issubset(left[-BORROWED_TOKENS:]):
+        is_member = is_plain and _owner(left) and _owner(left) not in modules
+        if is_elsewhere or is_member or not borrowed.issubset(left[-BORROWED_TOKENS:]):
             continue
-        if not (
-            is_use
-            and snapshot.tree is not None
-            and is_declared_at(snapshot, each.start)
-            and _stands_besides(second, own, snapshot)
-        ):
+        if not (is_use and is_declared_at(snapshot, each.start) and _stands_besides(second, own, snapshot)):
             yield each
+
+
+def _owner(before: Sequence[str]) -> str:
+    """What a name is a member of; empty for a plain name, which is another one, but its module's member elsewhere."""
+    for count, mark in ((1, "."), (2, "::"), (2, "->")):
+        if "".join(before[-count:]) == mark and (mark, *before[-count - 1 : -count]) != ("->", ")"):  # a result's type
+            return next(iter(before[-count - 1 : -count]), mark)
+    return ""
 
 
 def _is_name(example: Example) -> bool:

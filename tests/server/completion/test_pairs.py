@@ -168,6 +168,17 @@ def test_a_short_text_is_left_alone_beside_other_marks_than_both_examples_have()
     assert [line for line, _, _ in desk.offered()] == [3]
 
 
+@pytest.mark.parametrize("other", ["x.flush", "x->flush", "X::flush", "f().flush"])
+def test_a_plain_name_is_no_member(other):
+    desk = ExampleDesk(a__cpp=f"void f() {{\n  a(flush);\n  b(flush);\n  c(flush);\n  d({other});\n}}\n")
+    assert [line for line, _, _ in desk.replace(("a(flush", "a(drain"), ("b(flush", "b(drain")).offered()] == [3]
+
+
+def test_in_other_documents_a_plain_name_is_one_of_its_module():
+    desk = ExampleDesk(tools__go="a := Flush(1)\nb := Flush(2)\n", b__go="tools.Flush(3)\nother.Flush(4)\n")
+    assert desk.replace(("Flush(1", "Drain(1"), ("Flush(2", "Drain(2")).offered(1) == [(0, "Flush", "Drain")]
+
+
 def test_a_new_text_that_names_what_stands_before_it_needs_the_same_name_there():
     text = "a.put(t)\nx = 1\na.put(t)\nb.put(t)\na.put(t)\n"
     desk = ExampleDesk(a__go=text).replace(
