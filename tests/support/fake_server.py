@@ -191,7 +191,7 @@ def always(place: str) -> Callable[..., list[Place]]:
     def rank(places: Places, uri: str, cursor: int, hunks: Sequence[Hunk], may_use: object) -> list[Place]:
         there = next((each for each in places.documents.uris if name and each.endswith(f"/{name}")), uri)
         documents = places.documents
-        return [region_edits.region_around(documents.snapshot(there), documents.path(there), int(number), 0.9)]
+        return [Place.around(documents.snapshot(there), documents.path(there), int(number), 0.9)]
 
     return rank
 

@@ -62,14 +62,6 @@ def no_evidence(snapshot: Snapshot) -> Evidence:
 
 
 @dataclass(slots=True)
-class _Known:
-    """A diagnostic's change, and the number of the last report that had it."""
-
-    change: int | None
-    report: int
-
-
-@dataclass(slots=True)
 class _Reported:
     """What was reported of a document."""
 
@@ -79,16 +71,15 @@ class _Reported:
     """The text of the last report."""
     reports: int = 0
     diagnostics: list[Diagnostic] = field(default_factory=list)
-    known: dict[int, _Known] = field(default_factory=dict)
-    """By line and column: edits of other lines leave them as they are."""
+    known: dict[int, tuple[int | None, int]] = field(default_factory=dict)
+    """A diagnostic's change, and the last report that had it, by line and column: edits of other lines leave these."""
 
     def change_of(self, key: int, now: int) -> int | None:
         """After which change the diagnostic appeared, if the last one is `now`."""
-        known = self.known.get(key)
-        if known is None:
+        if key not in self.known:
             return now if now > self.first_change else None
-        is_back = known.change is not None and known.report < self.reports - 1
-        return now if is_back else known.change
+        change, report = self.known[key]
+        return now if change is not None and report < self.reports - 1 else change
 
 
 class Diagnostics:
@@ -111,10 +102,10 @@ class Diagnostics:
         for each in sorted(diagnostics, key=lambda one: not one.is_error)[:MAX_DIAGNOSTICS]:
             key = _key(each, snapshot)
             change = document.change_of(key, self._changes)
-            document.known[key] = _Known(change, document.reports)
+            document.known[key] = change, document.reports
             document.diagnostics.append(replace(each, change=change))
         oldest = document.reports - REPORTS_REMEMBERED
-        document.known = {key: each for key, each in document.known.items() if each.report > oldest}
+        document.known = {key: each for key, each in document.known.items() if each[1] > oldest}
 
     def asked_about(self, snapshot: Snapshot, lines: Iterable[int]) -> None:
         """The user asks what can be done about the errors in these lines; for documents without reports."""

@@ -62,15 +62,15 @@ class IndexedDocument:
         """What was asked of this version: indentations by line, definitions by chunk."""
         self.line_count = 0
 
-    def update(self, snapshot: Snapshot, at_once: bool = False) -> bool:
-        """Switch to a version; returns whether all of it is indexed, after a slice of time unless `at_once`."""
+    def update(self, snapshot: Snapshot) -> bool:
+        """Switch to a version; returns whether all of it is indexed, after a slice of time."""
         if self.snapshot is not None and self.snapshot.source is snapshot.source:
             return True
         texts, old = snapshot.chunks, self._chunks
         self._indents, self._headers = {}, {}
         lead, trail = equal_ends(texts, self._texts)  # nearly all chunks are the same objects
         wanted = texts[lead : len(texts) - trail]
-        found = self._read(wanted, at_once)
+        found = self._read(wanted)
         for chunk in old[lead : len(old) - trail]:
             for word in chunk.words:
                 self._with_word[word].remove(chunk)
@@ -155,13 +155,13 @@ class IndexedDocument:
         found = {self._starts[chunk.number] + line for chunk in chunks for line in lines_with_word(chunk.text, name)}
         return sorted(found) if len(found) <= limit else []
 
-    def _read(self, texts: Sequence[str], at_once: bool) -> list[_Chunk]:
+    def _read(self, texts: Sequence[str]) -> list[_Chunk]:
         """The chunks of these texts, as many as time allows but at least one."""
         end = perf_counter() + WORK_SLICE_SECONDS
         found: list[_Chunk] = []
         for text in texts:
             found.append(_Chunk(text))
-            if not at_once and perf_counter() > end:
+            if perf_counter() > end:
                 break
         return found
 

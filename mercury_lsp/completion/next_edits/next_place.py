@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from mercury_engine.places.candidates import TOLERANCE_LINES
-
 from mercury_lsp.completion.next_edits.checks import parses
 from mercury_lsp.completion.next_edits.diagnostics import Evidence
 from mercury_lsp.completion.next_edits.history import Hunk
@@ -41,8 +39,7 @@ def broken_places(
         errors = sorted(evidence(snapshot).errors)
         for line in (*(each for each in errors if each >= at), *(each for each in reversed(errors) if each < at)):
             if not any(each.covers(line) for each in own) and parses(snapshot, line, line + 1):
-                around = max(0, line - TOLERANCE_LINES), line + TOLERANCE_LINES + 1
-                yield Place(snapshot, path, line, *around, CERTAIN_CHANCE)
+                yield Place.around(snapshot, path, line, CERTAIN_CHANCE)
 
 
 def next_place(places: Sequence[Place], last: Hunk, uri: str, line: int) -> Place | None:

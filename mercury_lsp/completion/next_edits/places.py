@@ -11,7 +11,7 @@ from pathlib import Path
 import mercury_engine
 from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.places.candidates import TOLERANCE_LINES
-from mercury_engine.places.head import PlaceHead
+from mercury_engine.places.head import LikelyPlace, PlaceHead
 from mercury_engine.places.situation import LineChange, Situation
 
 from mercury_lsp.completion.next_edits.history import Hunk
@@ -42,6 +42,20 @@ class Place:
     end_line: int
     probability: float
 
+    @classmethod
+    def around(
+        cls,
+        snapshot: Snapshot,
+        path: str,
+        line: int,
+        probability: float,
+        above: int = TOLERANCE_LINES,
+        below: int = TOLERANCE_LINES,
+    ) -> "Place":
+        """A line of a document with so many above and below it."""
+        count = snapshot.source.line_of(snapshot.length) + 1
+        return cls(snapshot, path, line, max(0, line - above), min(count, line + below + 1), probability)
+
     def covers(self, line: int) -> bool:
         """Whether a line of its document is among its lines."""
         return self.start_line <= line < self.end_line
@@ -66,9 +80,13 @@ class Places:
             return []
         numbers = {each: number for number, each in enumerate(ready)}
         changes = tuple(_change(numbers[hunk.uri], hunk) for hunk in hunks[-HUNKS_SEEN:] if hunk.uri in numbers)
-        documents = tuple(ready.values())
+        shown, documents = tuple(ready), tuple(ready.values())
         found = self._head().places(Situation(documents, changes, (numbers[uri], line)), PLACES_FOUND)
-        return [_place(documents[each.candidate.document], each.candidate.line, each.probability) for each in found]
+        return [self._place(shown[each.candidate.document], each) for each in found]
+
+    def _place(self, uri: str, found: LikelyPlace) -> Place:
+        snapshot, path = self.documents.snapshot(uri), self.documents.path(uri)
+        return Place.around(snapshot, path, found.candidate.line, found.probability)
 
     def prepare(self, uri: str) -> None:
         """Index a document from the next pause on."""
@@ -110,12 +128,6 @@ class Places:
 
 def _change(number: int, hunk: Hunk) -> LineChange:
     return LineChange(number, hunk.line, hunk.before_lines, hunk.after_lines)
-
-
-def _place(document: IndexedDocument, line: int, probability: float) -> Place:
-    assert document.snapshot is not None
-    start, end = max(0, line - TOLERANCE_LINES), min(document.line_count, line + TOLERANCE_LINES + 1)
-    return Place(document.snapshot, document.path, line, start, end, probability)
 
 
 @cache

@@ -64,16 +64,8 @@ def regions_at_hand(snapshot: Snapshot, path: str, cursor_line: int | None, hunk
     found: list[Place] = []
     for line in lines:
         if not any(each.covers(line) for each in found):
-            found.append(region_around(snapshot, path, line))
+            found.append(Place.around(snapshot, path, line, 1.0, REGION_LINES_ABOVE, REGION_LINES_BELOW))
     return found
-
-
-def region_around(snapshot: Snapshot, path: str, line: int, probability: float = 1.0) -> Place:
-    """The lines around a line."""
-    count = snapshot.source.line_of(snapshot.length) + 1
-    return Place(
-        snapshot, path, line, max(0, line - REGION_LINES_ABOVE), min(count, line + REGION_LINES_BELOW + 1), probability
-    )
 
 
 class RegionEdits:
