@@ -184,11 +184,16 @@ def _texts_like(first: Example, second: Example, snapshot: Snapshot) -> Iterator
 
 
 def _anchor(first: Example, second: Example) -> tuple[list[str], list[str]]:
-    """The tokens before and after both examples that are looked for, too; none if the text itself is long enough."""
+    """The tokens before and after both examples that are looked for, too; none if the text itself is long enough.
+
+    Of those around it only letters and digits count: `: str,` stands everywhere.
+    """
     tokens, (before, after) = TOKEN.findall(second.old), second.around(first)
     for count in range(max(len(before), len(after)) + 1):
         left, right = before[len(before) - count :] if count < len(before) else before, after[:count]
-        if len("".join((*left, *tokens, *right))) >= MIN_CHARS and (tokens or count >= ANCHOR_TOKENS):
+        text = "".join((*left, *tokens, *right))
+        length = sum(map(str.isalnum, text)) if count else len(text)
+        if length >= MIN_CHARS and (tokens or count >= ANCHOR_TOKENS):
             return left, right
     return before, after
 

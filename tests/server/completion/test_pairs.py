@@ -82,6 +82,12 @@ def test_what_stands_around_both_examples_makes_a_short_text_long_enough():
     assert desk.offered() == [(3, "2", "1")]
 
 
+def test_marks_around_a_short_text_do_not_make_it_long_enough():
+    text = "".join(f"def {name}(size: str, b: int): ...\n" for name in "fghk").replace("def h(size", "\ndef h(text")
+    desk = ExampleDesk(a__py=text).replace(("f(size: str", "f(size: bool"), ("g(size: str", "g(size: bool"))
+    assert [line for line, _, _ in desk.offered()] == [4]
+
+
 def test_an_argument_follows_where_all_that_the_examples_share_stands_before_it():
     text = "a = load(url)\nb = load(url)\n\nc = load(url)\nd = load(path)\nload(url, 1)\n"
     desk = ExampleDesk(a__py=text).replace(("a = load(url)", "a = load(url, timeout)"))
