@@ -8,7 +8,7 @@ import pytest
 from mercury_engine.errors import ModelError
 from mercury_engine.models import weights
 
-from tests.support import masked
+from tests.support import masked, tiny
 from tests.support.editor import Editor
 
 SERVER = [sys.executable, "-m", "mercury_lsp", "--in-process"]
@@ -17,7 +17,7 @@ URI = "file:///elsewhere/sample.py"
 
 
 @pytest.mark.parametrize("family", masked.TYPES)
-def test_a_checkpoint_loads_and_its_denoising_is_streamed(family: str, tmp_path: Path):
+def test_a_checkpoint_loads_and_its_denoising_is_streamed_without_special_tokens(family: str, tmp_path: Path):
     folder, _ = masked.folder(tmp_path / family, family)
     with Editor(None, SERVER) as editor:
         capabilities = {"experimental": {"mercury": {"denoising": True}}}
@@ -25,9 +25,11 @@ def test_a_checkpoint_loads_and_its_denoising_is_streamed(family: str, tmp_path:
         editor.open(URI, "def add(a, b):\n    return \n\n\nprint(add(1, 2))\n")
         place = {"textDocument": {"uri": URI}, "position": {"line": 1, "character": 11}}
         asked = place | {"context": {"triggerKind": 1}, "partialResultToken": "part"}
-        editor.request("textDocument/inlineCompletion", asked)
-        first = editor.received("$/progress")[0]["value"][0]["mercury"]["slots"]
-    assert "mask" in {slot["state"] for slot in first}
+        found = editor.request("textDocument/inlineCompletion", asked)
+        parts = editor.received("$/progress")
+    assert "mask" in {slot["state"] for slot in parts[0]["value"][0]["mercury"]["slots"]}
+    special = (*masked.MASKS.values(), "<|mask|>", "<|expand|>", tiny.START)
+    assert not any(text in json.dumps([found, parts]) for text in special)
 
 
 @pytest.mark.parametrize(

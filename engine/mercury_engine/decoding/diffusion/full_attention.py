@@ -106,17 +106,23 @@ class FullAttentionDecoder:
         self.cache.clear()
 
     def _denoise(self, gap: MaskedGap, request: FillRequest, control: Control) -> ForwardSteps[None]:
-        """Find the number of slots and reveal them; what breaks the document's syntax is masked again once."""
+        """Find the number of slots and reveal them; what breaks the syntax is masked again, once, and then cut off."""
         gap.slots = Slots.masked((yield from gap.length()), self.tokens)
         gap.show(control)
         sampler = self.model.sampler(request.effort, gap.most)
         yield from gap.reveal(sampler, control, request.max_steps)
-        text = self.rules.vocabulary.spelled(gap.slots.ids.tolist())
-        wrong = control.check(text) if control.check is not None else None
-        if wrong is not None:
+        if (wrong := self._wrong(gap, control)) is not None:
             gap.mask_from(wrong)
             gap.show(control)
             yield from gap.reveal(sampler, control, request.max_steps)
+            if (wrong := self._wrong(gap, control)) is not None:
+                gap.cut_at(wrong)
+                gap.show(control)
+
+    def _wrong(self, gap: MaskedGap, control: Control) -> int | None:
+        """Where the text of the slots breaks the document's syntax; None if it does not."""
+        text = self.rules.vocabulary.spelled(gap.slots.ids.tolist())
+        return control.check(text) if control.check is not None else None
 
     def _accept(self, gap: MaskedGap, written: Hypothesis) -> None:
         """Accept the revealed slots from the left up to the first mask."""

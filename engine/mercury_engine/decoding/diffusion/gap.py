@@ -125,10 +125,17 @@ class MaskedGap:
 
     def mask_from(self, position: int) -> None:
         """Mask the slots again from the one that writes the character at this position of their text."""
+        self.slots = self.slots.masked_again(np.arange(self._slot_at(position), len(self.slots.ids)), self._tokens)
+
+    def cut_at(self, position: int) -> None:
+        """Drop the slots from that one on."""
+        slot = self._slot_at(position)
+        self.slots = Slots(self.slots.ids[:slot], self.slots.probability[:slot])
+
+    def _slot_at(self, position: int) -> int:
         texts = self._model.rules.vocabulary.texts
         ends = np.cumsum([len(texts[token]) for token in self.slots.ids])
-        first = int(np.searchsorted(ends, position, side="right"))
-        self.slots = self.slots.masked_again(np.arange(first, len(self.slots.ids)), self._tokens)
+        return int(np.searchsorted(ends, position, side="right"))
 
     def show(self, control: Control) -> None:
         """Report the slots to whoever watches."""

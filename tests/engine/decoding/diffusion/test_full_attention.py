@@ -12,7 +12,7 @@ from mercury_engine.decoding.diffusion.masked_end import BLOCK
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.engine import Engine
 from mercury_engine.errors import PromptTooLong, RequestError
-from mercury_engine.kv_cache.two_sided import MOST_NEW, TwoSides
+from mercury_engine.kv_cache.two_sided import MOST_NEW, MOST_USES, TwoSides
 from mercury_engine.models import batching, weights
 from mercury_engine.models.network import ForwardRequest
 
@@ -126,6 +126,28 @@ def test_steps_are_bounded_and_the_last_reveals_all(engine):
     engine.fill(FillRequest(REQUEST.near, suffix=REQUEST.suffix, max_steps=2), Control(on_step=seen.append))
     assert all(slot.state == "committed" for slot in seen[-1])
     assert len(seen) == 3
+
+
+@pytest.mark.parametrize(("wrong", "kept"), [((2, None), True), ((2, 3), False)])
+def test_a_text_that_breaks_the_syntax_is_masked_again_once_and_then_cut(engine, wrong, kept):
+    texts, positions, seen = list[str](), [*wrong], []
+    control = Control(on_step=seen.append, check=lambda text: texts.append(text) or positions.pop(0))
+    found = engine.fill(replace(REQUEST, multiline=True), control)
+    assert len(texts) == 2 and texts[1].startswith(texts[0][:1])
+    assert any(before[-1].state == "committed" and after[-1].state == "mask" for before, after in pairwise(seen))
+    shown = "".join(slot.text for slot in seen[-1])
+    assert shown == texts[1] if kept else len(shown) <= 3 and texts[1].startswith(shown)
+    assert shown.startswith(found.text)
+
+
+def test_after_128_passes_over_it_a_text_is_read_again(engine):
+    decoder, sides = decoder_of(engine), TwoSides(tuple(range(5, 45)), tuple(range(50, 70)))
+    decoder.forget()
+    mask, read = engine.reader.config.mask_id, list[int]()
+    for _ in range(2 * MOST_USES + 2):
+        read.append(decoder.cache.new(sides))
+        batching.finished(decoder.cache.reread(sides, [mask], decoder.cache.overlap(sides)), engine.reader)
+    assert [number for number, tokens in enumerate(read) if tokens == sides.tokens] == [0, MOST_USES + 1]
 
 
 def test_texts_are_scored_by_their_tokens_probabilities(engine):
