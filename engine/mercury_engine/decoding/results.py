@@ -1,6 +1,6 @@
 """Turns hypotheses into fills: cuts them where they are worth most, calibrates and ranks the candidates."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from mercury_engine.api import PART_OF_A_CHARACTER, Fill, FillRequest
@@ -8,7 +8,9 @@ from mercury_engine.decoding.context_reader import GapContext
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.truncation import truncated, word_start
-from mercury_engine.text.boundaries import ends_whole
+from mercury_engine.text.boundaries import closing_of, ends_whole
+
+Check = Callable[[str], int | None]
 
 EVEN_PROBABILITY = 0.5
 """Probability below which a text is more likely wrong than right."""
@@ -29,16 +31,26 @@ class Cut:
 
 
 def fill_of(
-    request: FillRequest, hypotheses: Sequence[Hypothesis], context: GapContext | None, rules: GapRules
+    request: FillRequest,
+    hypotheses: Sequence[Hypothesis],
+    context: GapContext | None,
+    rules: GapRules,
+    check: Check | None = None,
 ) -> Fill:
-    """The fill that the hypotheses make; an empty one where the context could not be read in time."""
+    """The fill that the hypotheses make; an empty one where the context could not be read in time.
+
+    `check`: see `Control`.
+    """
     if context is None:
         return Fill("", 0.0, steps=0, elapsed=0.0)
-    return ranked([_fill_from(request, each, rules, context) for each in hypotheses])
+    return ranked([_fill_from(request, each, rules, context, check) for each in hypotheses])
 
 
-def _fill_from(request: FillRequest, hypothesis: Hypothesis, rules: GapRules, context: GapContext) -> Fill:
+def _fill_from(
+    request: FillRequest, hypothesis: Hypothesis, rules: GapRules, context: GapContext, check: Check | None
+) -> Fill:
     cut = most_useful(hypothesis, request, rules) if request.utility else sure_enough(hypothesis, request, rules)
+    cut = closed(cut, hypothesis, request, rules, check)
     return Fill(
         text=cut.text,
         confidence=rules.calibration.kept(cut.confidence),
@@ -118,9 +130,26 @@ def _cut_after(hypothesis: Hypothesis, request: FillRequest, tokens: int, rules:
     shown, line = _whole_lines(truncated(text, after)), request.near.rpartition("\n")[2]
     is_shown = request.utility is not None or request.give_up_below > 0
     if is_shown and not request.prose:
-        rest = rules.text(hypothesis).removeprefix(shown) + "\n" * hypothesis.ended
+        rest = _rest(hypothesis, shown, rules)
         shown = shown if ends_whole(shown, rest, line, request.follows.partition("\n")[0]) else ""
     return Cut(shown, hypothesis.probability(tokens))
+
+
+def closed(cut: Cut, hypothesis: Hypothesis, request: FillRequest, rules: GapRules, check: Check | None) -> Cut:
+    """The cut with the brackets and marks that alone follow it in its line, if the document's syntax allows them.
+
+    They do not count against its confidence: where they are unsure, the syntax leaves little choice.
+    """
+    if cut.is_finished or request.prose or not cut.text:
+        return cut
+    text = cut.text + closing_of(_rest(hypothesis, cut.text, rules), request.follows.partition("\n")[0])
+    is_wrong = check is not None and text != cut.text and check(text + "\n") is not None
+    return cut if is_wrong else replace(cut, text=text)
+
+
+def _rest(hypothesis: Hypothesis, shown: str, rules: GapRules) -> str:
+    """How the model goes on after the shown text."""
+    return rules.text(hypothesis).removeprefix(shown) + "\n" * hypothesis.ended
 
 
 def _whole_lines(text: str) -> str:

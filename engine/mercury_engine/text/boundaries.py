@@ -2,6 +2,9 @@
 
 from mercury_engine.text.brackets import CLOSING, bracket_step, has_open_bracket, string_starts
 
+CLOSING_MARKS = ")]};,:"
+"""Characters that close a line without saying anything more."""
+
 SUFFIX_CHARS = 8
 """Characters after the gap that the rest of a text must begin with to be taken for them."""
 
@@ -26,6 +29,12 @@ def ends_whole(text: str, rest: str, line_prefix: str, line_suffix: str = "") ->
     if after[:1] == ":":
         return after[1:2] not in (":", "=")
     return bool(after) and (after[0] in "\r\n;" or after[0] in CLOSING)
+
+
+def closing_of(rest: str, line_suffix: str) -> str:
+    """The brackets and marks that alone are left of the line in `rest`; "" where the document has text there."""
+    line, line_break, _ = rest.partition("\n")
+    return line.rstrip() if line_break and not line.strip(CLOSING_MARKS + " \t\r") and not line_suffix.strip() else ""
 
 
 def _opened(text: str, line_prefix: str) -> tuple[bool, bool, bool]:

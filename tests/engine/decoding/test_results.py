@@ -1,10 +1,12 @@
 """Which beginning of a fill becomes the answer."""
 
+from dataclasses import replace
+
 import pytest
 from mercury_engine.api import FillRequest
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
-from mercury_engine.decoding.results import cut_after, most_useful, sure_enough
+from mercury_engine.decoding.results import closed, cut_after, most_useful, sure_enough
 from mercury_engine.decoding.vocabulary import Vocabulary
 from mercury_engine.utility import Utility
 
@@ -140,3 +142,19 @@ def test_of_several_lines_only_whole_ones_are_shown(rules, reading):
 def test_brackets_that_the_model_would_close_are_closed(rules, reading):
     written = accepted(rules, ("f", 0.9), ("(x", 0.9), (")", 0.1), ("\n", 0.1))
     assert cut_after(written, ASKED, 2, reading(written)).text == "f(x)"
+
+
+def test_a_text_takes_along_what_alone_closes_its_line(rules, reading):
+    asked = FillRequest("area(", suffix=("\n",), utility=Utility())
+    written = accepted(rules, ("width, height", 0.95), (");", 0.4), ("", 0.9), ended=True)
+    cut = most_useful(written, asked, reading(written))
+    found = closed(cut, written, asked, rules, lambda _: None)
+    assert (cut.text, found.text, found.confidence) == ("width, height", "width, height);", cut.confidence)
+
+
+def test_what_breaks_the_syntax_or_stands_behind_the_cursor_is_not_taken_along(rules, reading):
+    asked = FillRequest("area(", suffix=("\n",), utility=Utility())
+    written = accepted(rules, ("width, height", 0.95), (")];", 0.4), ("", 0.9), ended=True)
+    cut = most_useful(written, asked, reading(written))
+    assert closed(cut, written, asked, rules, lambda text: text.find("]")).text == "width, height"
+    assert closed(cut, written, replace(asked, suffix=(")\n",)), rules, None).text == "width, height"

@@ -84,7 +84,7 @@ class AutoregressiveDecoder:
 
     def fill(self, request: FillRequest, control: Control) -> ForwardSteps[Fill]:
         """See `Decoder.fill`."""
-        return fill_of(request, *(yield from self.write(request, control)), self.rules)
+        return fill_of(request, *(yield from self.write(request, control)), self.rules, control.check)
 
     def score(self, request: ScoreRequest) -> ForwardSteps[Scores]:
         """See `Decoder.score`."""

@@ -76,7 +76,7 @@ class BlockCausalDecoder:
 
     def fill(self, request: FillRequest, control: Control) -> ForwardSteps[Fill]:
         """See `Decoder.fill`."""
-        return fill_of(request, *(yield from self.write(request, control)), self.rules)
+        return fill_of(request, *(yield from self.write(request, control)), self.rules, control.check)
 
     def score(self, request: ScoreRequest) -> ForwardSteps[Scores]:
         """The sum of each token's log-probability with its block masked from it on: one pass a block."""

@@ -49,7 +49,7 @@ class DiffusionDecoder:
 
     def fill(self, request: FillRequest, control: Control) -> ForwardSteps[Fill]:
         """See `Decoder.fill`."""
-        return fill_of(request, *(yield from self.write(request, control)), self.rules)
+        return fill_of(request, *(yield from self.write(request, control)), self.rules, control.check)
 
     def score(self, request: ScoreRequest) -> ForwardSteps[Scores]:
         """See `Decoder.score`; the network that reads the context scores, which is causal."""
