@@ -284,6 +284,8 @@ class GenerateRequest:
     """Whether names of special tokens in the prompt are these tokens, which text of users must never be."""
     chat: Chat | None = None
     """A conversation instead of the prompt."""
+    ids: tuple[int, ...] | None = None
+    """Either of them in tokens, where they are known."""
     max_tokens: int | None = None
     """Most tokens to write; None: up to the end of the model's context, 0: only read the prompt."""
     stop: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ caller's thread. Not both at a time: the engine is not thread-safe. Only a contr
 thread.
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -119,6 +120,8 @@ class Engine:
         """See `InferenceEngine.answer`; on the engine's thread."""
         if self._serving is None:
             self._serving = Serving(lambda more, done: self._scheduler().answer_all(more, done))
+        if isinstance(request, GenerateRequest):  # a text of 2 MB takes seconds, in which others are answered
+            request = replace(request, ids=tuple(await asyncio.to_thread(self._prompt, request)))
         return await self._serving.answer(request, control or Control())
 
     def fill(self, request: FillRequest, control: Control | None = None) -> Fill:
@@ -207,6 +210,8 @@ class Engine:
 
     def _prompt(self, request: GenerateRequest) -> list[int]:
         """A prompt's tokens without the one that begins every text. Raises RequestError."""
+        if request.ids is not None:
+            return [*request.ids]
         if request.chat is None:
             encode = self.tokenizer.encode_marked if request.marked else self.tokenizer.encode
             ids = encode(request.prompt)

@@ -1,7 +1,7 @@
 """`/mercury/v1/answer`: whole requests to the engine, for a Mercury elsewhere that names this server as its engine."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -15,6 +15,14 @@ from mercury_lsp.engine_host.remote import wire
 from mercury_lsp.http import fields, replies
 from mercury_lsp.http.errors import as_api_error, bad_request
 from mercury_lsp.http.service import Service
+
+MAX_BLOCK_CHARS = 2_048
+"""Longest block of a context; four times the chunks of another Mercury. The engine remembers thousands of them."""
+
+MAX_TEXT_CHARS = 40_000
+"""Longest text of another kind, and all texts to score together."""
+
+MAX_CANDIDATES, MAX_TEXTS, MAX_HUNKS = 8, 256, 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +39,22 @@ class Asked:
         given = [each for each in (self.fill, self.score, self.rewrite) if each is not None]
         if len(given) != 1:
             raise bad_request("the body has to hold fill, score or rewrite, and one of them only")
-        return given[0]
+        request = given[0]
+        blocks, texts, counts = _sizes(request)
+        if max(map(len, blocks), default=0) > MAX_BLOCK_CHARS or sum(map(len, texts)) > MAX_TEXT_CHARS or counts:
+            raise bad_request("the request is larger than any of another Mercury; install the same version there")
+        return request
+
+
+def _sizes(request: FillRequest | ScoreRequest | RewriteRequest) -> tuple[Sequence[str], Sequence[str], bool]:
+    """The context's blocks, the other texts, and whether there is too much of anything else."""
+    if isinstance(request, RewriteRequest):
+        texts = [request.text, request.near, *(each.removed + each.inserted for each in request.history)]
+        return (*request.far, *request.suffix), texts, len(request.history) > MAX_HUNKS
+    gap = request if isinstance(request, FillRequest) else request.gap
+    scored = request.texts if isinstance(request, ScoreRequest) else ()
+    blocks = (*gap.far, *gap.suffix, *gap.lookup_text)
+    return blocks, (gap.near, *scored), gap.candidates > MAX_CANDIDATES or len(scored) > MAX_TEXTS
 
 
 def routes(service: Service) -> list[Route]:

@@ -4,6 +4,7 @@ No model is asked: a line of the snippet such as `# ... existing code ...` stand
 lines around it say which.
 """
 
+import asyncio
 import math
 import re
 from collections.abc import Sequence
@@ -27,11 +28,16 @@ LEAST_ALIKE = 0.6
 
 MAX_LINES = 5_000
 
+MAX_COMPARED_CHARS = 400
+"""Longest line of which it is asked whether it is a version of another."""
+
 _LEFT_OUT = re.compile(r"\W*(?:\.\.\.|…)\s*(?:(?:existing|rest|unchanged|remaining|other)\b.*|\W*)", re.IGNORECASE)
 
 
 def routes(service: Service) -> list[Route]:
     """The routes of this dialect."""
+
+    turn = asyncio.Lock()  # lines that are all alike take seconds
 
     async def apply(request: Request) -> Response:
         asked = await fields.read(request, EditRequest)
@@ -40,7 +46,8 @@ def routes(service: Service) -> list[Route]:
             raise bad_request("the message has no <|original_code|> or no <|update_snippet|>", "messages")
         if original.count("\n") + snippet.count("\n") > MAX_LINES:
             raise bad_request(f"the original and the snippet have more than {MAX_LINES:,} lines", "messages")
-        text = merged(original, snippet)
+        async with turn:
+            text = await asyncio.to_thread(merged, original, snippet)
         if text is None:
             raise ApiError(422, "the snippet's lines are not in the original; send more of the lines around a change")
         head = {"id": replies.new_id("apply"), "created": replies.now(), "model": await service.model()}
@@ -109,7 +116,9 @@ def _span(old: Sequence[str], part: Sequence[str]) -> tuple[int, int] | None:
 
 def _is_version(old: str, new: str) -> bool:
     """Whether one line is the other, changed in a part."""
-    return old.strip() == new.strip() or SequenceMatcher(None, old, new).ratio() >= LEAST_ALIKE
+    if old.strip() == new.strip():
+        return True
+    return len(old) + len(new) <= 2 * MAX_COMPARED_CHARS and SequenceMatcher(None, old, new).ratio() >= LEAST_ALIKE
 
 
 def _indent(line: str) -> float:

@@ -70,6 +70,7 @@ class ChatRequest:
 
     def request(self, use: ToolUse) -> GenerateRequest:
         """What the engine is asked. Raises ApiError."""
+        fields.require_few(self.stop)
         asked = (self.max_completion_tokens, self.max_tokens, self.n_predict)
         most = next((each for each in asked if each is not None and each >= 0), None)
         return GenerateRequest(

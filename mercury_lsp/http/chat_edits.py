@@ -11,7 +11,8 @@ from mercury_lsp.http.service import Service
 
 REGION, REGION_END, CURSOR = "<editable_region>\n", "\n</editable_region>", "<cursor_position/>"
 
-_HISTORY = re.compile(r"<edit_history>(.*?)</edit_history>\n*", re.DOTALL)
+_HISTORY = re.compile(r"<edit_history>((?:(?!<edit_history>).)*?)</edit_history>\n*", re.DOTALL)
+"""Ends a search at the next beginning, or many without an end would take the square of their number."""
 
 _EDITED_FILE = re.compile(r'^User edited "(.*)":$', re.MULTILINE)
 
@@ -35,6 +36,8 @@ async def edited(service: Service, text: str) -> tuple[str, dict[str, Any]]:
 
 def _duet_document(text: str) -> EditedDocument | None:
     """What a message of minuet's duet says; None if it is none."""
+    if REGION not in text or CURSOR not in text:
+        return None
     history = "".join(_HISTORY.findall(text))
     before, begun, rest = _HISTORY.sub("", text).partition(REGION)
     region, ended, after = rest.partition(REGION_END)

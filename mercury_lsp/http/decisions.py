@@ -41,6 +41,10 @@ class DecisionRequest:
     state: Any = ""
 
 
+MAX_QUESTION_CHARS = 6_000
+"""Longest question with its criteria; the model reads all of it."""
+
+
 def routes(service: Service) -> list[Route]:
     """The routes of this dialect."""
 
@@ -51,7 +55,9 @@ def routes(service: Service) -> list[Route]:
         model, state, answers, read = await service.model(), _text(asked.state)[-MAX_STATE_CHARS:], {}, 0
         for name, question in asked.questions.items():
             options = _options(question)
-            prompt = without_secrets(_prompt(state, question, options), "plaintext")
+            if len(asking := _prompt("", question, options)) > MAX_QUESTION_CHARS:
+                raise bad_request(f"a question has more than {MAX_QUESTION_CHARS:,} characters", "questions")
+            prompt = without_secrets(state + asking, "plaintext")
             answering = service.compare(FillRequest(near=prompt), [f" {option}" for option in options])
             nats, tokens = await replies.while_connected(request, answering)
             answers[name], read = _answer(question, options, _shares(nats)), read + tokens

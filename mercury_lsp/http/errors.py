@@ -34,7 +34,8 @@ def queue_full() -> ApiError:
 def reply_to(error: ApiError) -> Response:
     """The reply that reports an error."""
     kind = "server_error" if error.status >= 500 else "invalid_request_error"
-    body = {"error": {"message": str(error), "type": kind, "param": error.param, "code": error.code}}
+    message = str(error).encode("utf-8", "replace").decode("utf-8")
+    body = {"error": {"message": message, "type": kind, "param": error.param, "code": error.code}}
     headers = {"Retry-After": str(RETRY_SECONDS)} if error.status in (429, 503) else None
     return JSONResponse(body, error.status, headers)
 

@@ -13,6 +13,7 @@ from mercury_lsp.context.workspace.secret_files import is_secret
 from mercury_lsp.documents.document import Document, Snapshot
 from mercury_lsp.documents.languages import LANGUAGES, language, language_of
 from mercury_lsp.documents.redaction import chunk_without_secrets
+from mercury_lsp.http.fields import require_few
 
 PROMPT_CHARS, SUFFIX_CHARS = 16_000, 8_000
 """Characters around the gap that are looked at; the window that the model reads is shorter."""
@@ -22,6 +23,9 @@ SNIPPET_CHARS = 4_800
 
 MAX_OTHER_CHARS = 200_000
 """Characters of other files that are looked at."""
+
+MAX_OTHERS = 256
+"""Other files that are looked at."""
 
 MAX_PATH_CHARS = 200
 
@@ -50,6 +54,10 @@ class Gap:
     stop: tuple[str, ...] = ()
     deadline_ms: float | None = None
     candidates: int = 1
+
+    def __post_init__(self) -> None:
+        """Raises ApiError."""
+        require_few(self.stop)
 
     @property
     def is_one_line(self) -> bool:
@@ -90,7 +98,7 @@ def _parts(others: Sequence[OtherText]) -> tuple[tuple[str, ...], tuple[str, ...
     """Blocks of other files for the model to read, and chunks to search, both without secrets."""
     read, searched = list[str](), list[str]()
     room, looked_at = SNIPPET_CHARS, MAX_OTHER_CHARS
-    for other in reversed(others):
+    for other in reversed(others[-MAX_OTHERS:]):
         looked_at -= len(other.text)
         if looked_at < 0:
             break

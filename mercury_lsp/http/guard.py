@@ -49,7 +49,7 @@ class Guard:
 
     def _refusal(self, path: str, headers: Headers) -> ApiError | None:
         host, origin = headers.get("host", ""), headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and _place(origin) != host:
             return ApiError(403, f"pages from {origin[:200]} may not use this server")
         if self._token is None:
             is_local = _name(host) in LOCAL_HOSTS
@@ -62,6 +62,13 @@ class Guard:
 def _name(host: str) -> str:
     try:
         return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _place(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc
     except ValueError:
         return ""
 

@@ -1,8 +1,9 @@
 """Lines that the next-edit engine rewrites for clients that send a document with a region and recent edits."""
 
 import re
+from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Event
 from typing import Any
 
@@ -22,6 +23,12 @@ LINES_ABOVE_CURSOR = 8
 """Lines above the cursor that are rewritten where a region is longer than the engine takes."""
 
 MAX_HUNKS = 16
+
+MAX_DIFF_CHARS = 100_000
+"""The end of a longer diff counts."""
+
+WINDOW_CHARS = 16_000
+"""Characters on each side of the cursor that are looked at; the model sees fewer."""
 
 DEADLINE_MS = 10_000.0
 """Milliseconds after which a rewrite is given up; clients wait longer than an editor's user."""
@@ -52,6 +59,16 @@ class EditedDocument:
     def snapshot(self) -> Snapshot:
         """The document as the engine's host has it."""
         return Document("untitled:", language_of(self.path), 0, self.text).snapshot()
+
+    def window(self) -> tuple["EditedDocument", int]:
+        """The whole lines around the cursor or the region's start, and the character that they begin with."""
+        middle = self.start if self.cursor is None else self.cursor
+        first, last = max(0, middle - WINDOW_CHARS), min(len(self.text), middle + WINDOW_CHARS)
+        first = self.text.find("\n", first, middle) + 1 or first if first else 0
+        last = self.text.rfind("\n", middle, last) + 1 or last if last < len(self.text) else last
+        start, end = (min(max(each, first), last) - first for each in (self.start, self.end))
+        cursor = None if self.cursor is None else self.cursor - first
+        return replace(self, text=self.text[first:last], start=start, end=end, cursor=cursor), first
 
     def region(self, snapshot: Snapshot) -> Place:
         """The region's whole lines; those around the cursor, if they are too many."""
@@ -84,7 +101,8 @@ async def rewritten(service: Service, asked: EditedDocument) -> RewrittenRegion:
     await service.engine()
     if not service.edits.can_rewrite:
         raise ApiError(501, NO_EDITS, "model")
-    region, answers = asked.region(asked.snapshot()), list[Rewrite]()
+    near, first = asked.window()
+    region, answers = near.region(near.snapshot()), list[Rewrite]()
 
     async def rewrite(request: RewriteRequest, control: Control) -> Rewrite | None:
         found = await service.edits.rewrite(request, control)
@@ -96,7 +114,11 @@ async def rewritten(service: Service, asked: EditedDocument) -> RewrittenRegion:
         found = await rewrite_region(rewrite, region, asked.history, MIN_PROBABILITY, DEADLINE_MS, cancel)
     finally:
         cancel.set()
-    changes = tuple(hunk for hunk in found or () if hunk.probability >= MIN_PROBABILITY)
+    changes = tuple(
+        replace(hunk, start=hunk.start + first, end=hunk.end + first)
+        for hunk in found or ()
+        if hunk.probability >= MIN_PROBABILITY
+    )
     return RewrittenRegion(changes, sum(each.tokens_read for each in answers), sum(each.steps for each in answers))
 
 
@@ -110,7 +132,7 @@ def applied(text: str, start: int, end: int, changes: Sequence[RewrittenLines]) 
 
 def read_diff(diff: str, path: str) -> tuple[EditHunk, ...]:
     """The hunks of unified diffs, without secrets; those of the file at `path` count as the document's own."""
-    return tuple(_clean(each) for each in _hunks(diff, path))[-MAX_HUNKS:]
+    return tuple(map(clean_hunk, deque(_hunks(diff[-MAX_DIFF_CHARS:], path), MAX_HUNKS)))
 
 
 def _hunks(diff: str, path: str) -> Iterator[EditHunk]:
@@ -135,6 +157,7 @@ def _hunks(diff: str, path: str) -> Iterator[EditHunk]:
             number = int(head[1]) - 1 if head else number + 1
 
 
-def _clean(hunk: EditHunk) -> EditHunk:
+def clean_hunk(hunk: EditHunk) -> EditHunk:
+    """The hunk without secrets."""
     removed, inserted = change_without_secrets(hunk.removed, hunk.inserted, language_of(hunk.path or ""), "", "")
     return EditHunk(0, removed, inserted, hunk.path, hunk.line)

@@ -1,7 +1,7 @@
 """Sweep's next edits: its editor plugins' route, and its models' prompt in `/v1/completions`."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -10,17 +10,26 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from mercury_lsp.documents.languages import language_of
-from mercury_lsp.documents.redaction import change_without_secrets
 from mercury_lsp.documents.utf16 import chars_within, utf16_length
 from mercury_lsp.http import fields, replies
-from mercury_lsp.http.rewriting import EditedDocument, applied, read_diff, rewritten
+from mercury_lsp.http.rewriting import (
+    MAX_DIFF_CHARS,
+    MAX_HUNKS,
+    EditedDocument,
+    applied,
+    clean_hunk,
+    read_diff,
+    rewritten,
+)
 from mercury_lsp.http.service import Service
 
 SEPARATOR = "<|file_sep|>"
 
-_NAMED = re.compile(r"(original|current|updated)/(.*?)(?::\d+:\d+)?\n")
-_DIFF = re.compile(r"(.*?)(?:\.diff|:\d+:\d+)\noriginal:\n(.*?)updated:\n(.*)", re.DOTALL)
+MAX_PARTS = 256
+"""Parts of a prompt that are looked at, from the end."""
+
+_NAMED = re.compile(r"(original|current|updated)/(.{0,1000}?)(?::\d{1,9}:\d{1,9})?\n")
+_DIFF = re.compile(r"(.{0,1000})(?:\.diff|:\d{1,9}:\d{1,9})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +95,29 @@ def read_prompt(prompt: str) -> SweepPrompt | None:
     """What a prompt of Sweep's models says; None if it is none."""
     parts: dict[str, str] = {}
     history, path = list[EditHunk](), ""
-    for each in prompt.split(SEPARATOR)[1:]:
+    for each in prompt.rsplit(SEPARATOR, MAX_PARTS)[1:]:
         if named := _NAMED.match(each):
             parts[named[1]], path = each[named.end() :], named[2]
-        elif changed := _DIFF.fullmatch(each):
-            removed, inserted = change_without_secrets(changed[2], changed[3], language_of(changed[1]), "", "")
-            history.append(EditHunk(0, removed, inserted, changed[1]))
+        elif (changed := _changed(each)) is not None:
+            history.append(changed)
     if "current" not in parts or "updated" not in parts:
         return None
     text = parts["current"].removesuffix("\n") + "\n"
     cursor = text.find("<|cursor|>")
     text = text.replace("<|cursor|>", "", 1)
-    own = tuple(EditHunk(0, each.removed, each.inserted, None if each.path == path else each.path) for each in history)
+    own = tuple(
+        clean_hunk(replace(each, path=None if each.path == path else each.path)) for each in history[-MAX_HUNKS:]
+    )
     return SweepPrompt(EditedDocument(text, 0, len(text), path, None if cursor < 0 else cursor, own), parts["updated"])
+
+
+def _changed(part: str) -> EditHunk | None:
+    """The change that a part of a prompt describes; None if it is none."""
+    head, begun, rest = part.partition("\noriginal:\n")
+    removed, ended, inserted = rest.partition("updated:\n")
+    named = _DIFF.fullmatch(head)
+    is_short = len(removed) + len(inserted) <= MAX_DIFF_CHARS
+    return EditHunk(0, removed, inserted, named[1]) if named and begun and ended and is_short else None
 
 
 async def completed(service: Service, prompt: SweepPrompt) -> tuple[str, dict[str, Any]]:

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, replace
 
-from mercury_lsp.http.gap import Gap, OtherText
+from mercury_lsp.http.gap import MAX_OTHERS, Gap, OtherText
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,6 @@ def _files(head: str, template: GapTemplate) -> list[OtherText]:
     """The files before the gap's own text; the last has no text if it is the one with the gap."""
     if not template.file or template.file not in head:
         return []
-    _, *files = head.split(template.file)
+    _, *files = head.rsplit(template.file, MAX_OTHERS)
     parted = (each.partition("\n") for each in files)
     return [OtherText(text, path.strip()) for path, _, text in parted]

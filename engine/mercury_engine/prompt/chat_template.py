@@ -60,10 +60,10 @@ class ChatTemplate:
 
     def _guarded_text(self, chat: Chat) -> tuple[str, str]:
         """The text with a guard in names of special tokens in messages, and the guard."""
-        guard = _unused(chat)
-        messages = [_guarded(_message(each), self._tokenizer.special_names, guard) for each in chat.messages]
-        tools = [_guarded(each, self._tokenizer.special_names, guard) for each in chat.tools]
         try:
+            guard = _unused(chat)
+            messages = [_guarded(_message(each), self._tokenizer.special_names, guard) for each in chat.messages]
+            tools = [_guarded(each, self._tokenizer.special_names, guard) for each in chat.tools]
             text = self._template.render(
                 messages=messages,
                 tools=tools or None,
@@ -73,7 +73,7 @@ class ChatTemplate:
             )
         except RequestError:
             raise
-        except Exception as error:  # a template may fail in any way
+        except Exception as error:  # a template may fail in any way, and messages may be nested too deeply
             raise RequestError(f"the model's chat template cannot write these messages: {error}") from error
         return text + chat.reply, guard
 

@@ -132,3 +132,11 @@ def test_an_engine_chats_or_says_that_its_model_does_not(folder, tmp_path_factor
     assert other.chat_format is None
     with pytest.raises(RequestError, match="choose a model that was trained to chat"):
         other.generate(GenerateRequest(chat=Chat((user("hello"),))))
+
+
+def test_messages_that_are_nested_too_deeply_are_refused(folder):
+    nested: dict = {}
+    for _ in range(5_000):
+        nested = {"items": nested}
+    with pytest.raises(RequestError, match="cannot write these messages"):
+        written(folder, user("x"), tools=(nested,))

@@ -8,6 +8,7 @@ import pytest
 from inceptionai import AsyncInception
 from mercury_engine.api import Answer, Control, RegionHunk, Request, Rewrite, RewriteRequest
 
+from mercury_lsp.http import rewriting
 from mercury_lsp.http.apply import merged
 from mercury_lsp.http.edits import edited_document
 from mercury_lsp.http.rewriting import read_diff
@@ -101,6 +102,23 @@ async def test_a_long_region_is_rewritten_around_the_cursor_and_returned_whole()
     text = found["choices"][0]["message"]["content"].splitlines()
     assert len(text) == 60 and asked.text.count("\n") == 24
     assert [number for number, line in enumerate(text) if "new" in line] == [*range(22, 46)]
+
+
+@pytest.mark.parametrize("above", [0, 20_000])
+@pytest.mark.parametrize("below", [0, 20_000])
+async def test_of_a_long_file_only_what_is_near_the_region_is_looked_at(above: int, below: int):
+    before, after = (
+        "".join(f"{side}{number} = 1\n" for number in range(count)) for side, count in (("a", above), ("b", below))
+    )
+    region = "<|code_to_edit|>\nz = old(<|cursor|>3)\n<|/code_to_edit|>\n"
+    prompt = f"<|current_file_content|>\ncurrent_file_path: a.py\n{before}{region}{after}<|/current_file_content|>\n"
+    async with served(Editing()) as server:
+        found = await server.json("/v1/edit/completions", {"messages": [{"content": prompt}]})
+        [asked] = server.engine.regions
+    assert found["choices"][0]["message"]["content"] == "z = new(3)\n"
+    assert asked.text == "z = old(3)\n"
+    assert (f"a{above - 1} = 1" in asked.near or not above) and ("b0 = 1" in "".join(asked.suffix) or not below)
+    assert rewriting.EditedDocument(before + after, 0, 1).window()[0].text.count("\n") < 5_000
 
 
 async def test_a_model_that_makes_no_edits_says_which_one_does():

@@ -4,6 +4,7 @@ import asyncio
 import json
 import socket
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -192,3 +193,56 @@ async def test_a_thousand_connections_that_ask_together_are_all_answered(monkeyp
         statuses = await asyncio.gather(*(one(server, number) for number in range(1000)))
         assert len(statuses) == 1000 and set(statuses) <= {200, 429, 503}
         assert await status(server) == 200
+
+
+async def test_an_origin_that_is_no_url_is_refused():
+    async with served() as server:
+        assert await status(server, Origin="http://[") == 403
+
+
+def user(text: str) -> dict[str, str]:
+    return {"role": "user", "content": text}
+
+
+EDITED = (
+    "<|current_file_content|>\ncurrent_file_path: a.py\n{}<|code_to_edit|>\nx = 1<|cursor|>\n<|/code_to_edit|>\n"
+    "<|/current_file_content|>\n<|edit_diff_history|>\n{}<|/edit_diff_history|>"
+)
+
+WIDE_DIFF = "@@ -1 +1 @@\n-a = 1\n+b = 2\n" * 40_000
+
+HEAVY: dict[str, tuple[str, dict[str, Any]]] = {
+    "histories without an end": ("/v1/chat/completions", {"messages": [user("<edit_history>" * 140_000)]}),
+    "diffs without an end": ("/v1/completions", {"prompt": "<|file_sep|>" + "a.diff\noriginal:\n" * 110_000}),
+    "templates of many files": ("/v1/completions", {"prompt": "<|file_sep|>" * 150_000 + "<|fim_prefix|>a"}),
+    "a long file and a long diff": (
+        "/v1/edit/completions",
+        {"messages": [user(EDITED.format("y = 1\n" * 60_000, WIDE_DIFF))]},
+    ),
+    "a million wrong items": ("/infill", {"input_extra": [1] * 1_000_000}),
+    "a million empty items": ("/infill", {"input_extra": [{}] * 600_000}),
+    "a text instead of a list": ("/v1/chat/completions", {"messages": "x" * 1_000_000}),
+    "many stop texts": ("/v1/fim/completions", {"stop": [f"stop{number}" for number in range(100_000)]}),
+    "long stop texts": ("/v1/chat/completions", {"messages": [user("x")], "stop": ["x" * 100_000]}),
+    "a long question": ("/v1/decisions", {"questions": {"a": {"type": "noul", "instructions": "x" * 1_000_000}}}),
+    "many candidates": ("/mercury/v1/answer", {"fill": {"near": "x", "candidates": 1_000_000}}),
+    "a long block": ("/mercury/v1/answer", {"fill": {"near": "x", "far": ["x" * 1_000_000]}}),
+    "many texts to score": ("/mercury/v1/answer", {"score": {"gap": {"near": "x"}, "texts": ["x"] * 100_000}}),
+}
+
+
+@pytest.mark.parametrize(("path", "body"), HEAVY.values(), ids=HEAVY)
+async def test_no_body_within_the_limit_keeps_the_server_from_others(path: str, body: dict[str, Any]):
+    """Each took from seconds to hours of the event loop, which editors share."""
+    async with served() as server:
+        heavy = asyncio.ensure_future(server.post(path, body))
+        assert (await asyncio.wait_for(heavy, 20)).status_code in (200, 400, 501)
+        assert await status(server) == 200
+
+
+async def test_a_half_of_a_surrogate_pair_is_never_repeated():
+    async with served() as server:
+        refused = await server.client.post("/v1/chat/completions", content=b'{"messages": ["\\ud800"]}')
+        assert refused.status_code == 400
+        questions = b'{"questions": {"\\ud800": {"type": "score", "criteria": ["\\udc00", "b"]}}}'
+        assert "?" in (await server.client.post("/v1/decisions", content=questions)).json()["answers"]
