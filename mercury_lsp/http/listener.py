@@ -7,7 +7,7 @@ import re
 import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Self
@@ -35,7 +35,16 @@ SEND_SECONDS = 20.0
 """For a client to take what was sent."""
 
 MAX_CONNECTIONS = 512
-"""Connections at a time; a request on a further one is answered with 503."""
+"""Connections at a time; a further one takes the place of the idlest one, or its request is answered with 503."""
+
+IDLE_SECONDS = 1.0
+"""Without a request, after which a connection makes room."""
+
+MAX_REFUSED = 1024
+"""Connections beyond the limit that wait for their 503; further ones are closed at once."""
+
+MAX_FILES = 4096
+"""Files and sockets that the process may open, where the system lets it; editors' connections are among them."""
 
 STOP_SECONDS = 2
 """For replies under way when the server stops."""
@@ -98,6 +107,7 @@ class HttpListener:
     @asynccontextmanager
     async def serving(self, engines: Engines) -> AsyncIterator[None]:
         """Serves while the context is open, with the process's engines."""
+        _allow_files()
         service = Service(engines, self._settings)
         config = uvicorn.Config(
             application(service, self._token),
@@ -108,7 +118,6 @@ class HttpListener:
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=MAX_CONNECTIONS,
             timeout_graceful_shutdown=STOP_SECONDS,
         )
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # clients could fill the log with warnings
@@ -134,6 +143,19 @@ class HttpListener:
         sys.stderr.flush()
 
 
+def _allow_files() -> None:
+    """Raise the process's limit of open files, which is 256 or 1,024 on many systems."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MAX_FILES if hard == resource.RLIM_INFINITY else min(MAX_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
 class _Server(uvicorn.Server):
     """Leaves signals to the daemon."""
 
@@ -150,10 +172,16 @@ class _Protocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._busy_at = self.loop.time()
+        if len(self.connections) > MAX_CONNECTIONS and not self._make_room():
+            self.limit_concurrency = 0  # its request is answered with 503
+            if len(self.connections) > MAX_CONNECTIONS + MAX_REFUSED:
+                transport.abort()
         transport.set_write_buffer_limits(high=0)  # what the system does not take at once counts as unread
         self._expect_head()
 
     def data_received(self, data: bytes) -> None:
+        self._busy_at = self.loop.time()
         super().data_received(data)
         self._expect_head()
 
@@ -170,9 +198,23 @@ class _Protocol(H11Protocol):
         super().resume_writing()
         self._forget_unread()
 
+    @property
+    def _is_idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _make_room(self) -> bool:
+        """Hang up on the connection that has been idle for longest; False if all are busy."""
+        before = self.loop.time() - IDLE_SECONDS
+        others = [each for each in self.connections if isinstance(each, _Protocol) and each is not self]
+        idle = [
+            each for each in others if each._is_idle and each._busy_at <= before and not each.transport.is_closing()
+        ]
+        if idle:
+            min(idle, key=lambda each: each._busy_at).transport.abort()
+        return bool(idle)
+
     def _expect_head(self) -> None:
-        is_expected = self.cycle is None or self.cycle.response_complete
-        if not is_expected:
+        if not self._is_idle:
             self._forget_silence()
         elif self._silence is None:
             self._silence = self.loop.call_later(HEAD_SECONDS, self.transport.abort)

@@ -150,17 +150,49 @@ async def test_a_client_that_falls_silent_is_hung_up_on(monkeypatch: pytest.Monk
         assert await status(server) == 200
 
 
+async def opened(server: Served, count: int) -> list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """So many connections that say nothing."""
+    host, _, port = server.url.removeprefix("http://").partition(":")
+    return [await asyncio.open_connection(host, int(port)) for _ in range(count)]
+
+
+async def fresh_status(server: Served) -> int:
+    """That of a request on a connection of its own."""
+    return (await server.client.post("/infill", json={}, headers={"Connection": "close"})).status_code
+
+
 async def test_connections_beyond_the_limit_are_answered_and_leave_room_again(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(listener, "MAX_CONNECTIONS", 20)
+    monkeypatch.setattr(listener, "IDLE_SECONDS", 60.0)
     async with served() as server:
-        host, _, port = server.url.removeprefix("http://").partition(":")
-        opened = [await asyncio.open_connection(host, int(port)) for _ in range(40)]
-        reply = await server.client.post("/infill", json={}, headers={"Connection": "close"})
-        assert reply.status_code == 503
-        for _, writer in opened:
+        connections = await opened(server, 40)
+        assert await fresh_status(server) == 503
+        reader, writer = connections[0]
+        writer.write(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert b"200" in await reader.readline(), "those within the limit are served"
+        for _, writer in connections:
             writer.close()
-        while (await server.client.post("/infill", json={}, headers={"Connection": "close"})).status_code != 200:
+        while await fresh_status(server) != 200:
             await asyncio.sleep(0)
+
+
+async def test_idle_connections_make_room_for_those_that_ask(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(listener, "MAX_CONNECTIONS", 20)
+    monkeypatch.setattr(listener, "IDLE_SECONDS", 0.0)
+    async with served() as server:
+        connections = await opened(server, 40)
+        assert [await fresh_status(server) for _ in range(3)] == [200] * 3
+        assert await asyncio.wait_for(connections[0][0].read(), 10) == b"", "the idlest one was closed"
+
+
+async def test_far_beyond_the_limit_connections_are_closed_at_once(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(listener, "MAX_CONNECTIONS", 20)
+    monkeypatch.setattr(listener, "MAX_REFUSED", 5)
+    monkeypatch.setattr(listener, "IDLE_SECONDS", 60.0)
+    async with served() as server:
+        connections = await opened(server, 30)
+        with suppress(ConnectionResetError):
+            assert await asyncio.wait_for(connections[-1][0].read(), 10) == b""
 
 
 async def test_a_client_that_does_not_read_its_replies_is_let_go(monkeypatch: pytest.MonkeyPatch):
