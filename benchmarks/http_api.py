@@ -3,8 +3,8 @@
 N connections ask `/infill` for single lines of the corpus's files, each for its next one as soon as the last is there,
 for S seconds: requests per second, and the time from a request to its whole reply. No gap is asked for twice. Beside
 them an editor asks over LSP for suggestions in a document of its own; `editor_slowdown` is the ratio of its median
-times under that load and alone. With `--gguf`, a file of the same model, llama.cpp's own server (`pip install
-xllamacpp`) gets the same requests.
+times under that load and alone, `server_mb` the server's resident memory before, under and after the load. With
+`--gguf`, a file of the same model, llama.cpp's own server (`pip install xllamacpp`) gets the same requests.
 """
 
 import argparse
@@ -31,6 +31,7 @@ from mercury_lab.evaluation import suite  # noqa: E402
 from mercury_lab.evaluation.gaps import held_out_files  # noqa: E402
 from on_all import options as options_of_all  # noqa: E402
 from on_keys import figures  # noqa: E402
+from on_keys.editor import resident_mb  # noqa: E402
 from rich.table import Table  # noqa: E402
 
 from mercury_lsp.commands.client import Client  # noqa: E402
@@ -72,15 +73,19 @@ def main() -> int:
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """The record of a run."""
     bodies = sample(options)
-    with tempfile.TemporaryDirectory(prefix="mercury-") as folder, mercury(options, Path(folder) / "socket") as url:
+    with (
+        tempfile.TemporaryDirectory(prefix="mercury-") as folder,
+        mercury(options, Path(folder) / "socket") as (url, pid),
+    ):
         command = [sys.executable, "-m", "mercury_lsp", "--socket", str(Path(folder) / "socket")]
         with Client(command) as editor, ThreadPoolExecutor(1) as other:
             opened(editor, options)
-            alone = typed(editor)
+            alone, resident = typed(editor), {"before": resident_mb(pid)}
             loading = other.submit(load, url, options, bodies)
             time.sleep(options.seconds / 4)  # the load has built up
-            under_load = typed(editor)
+            under_load, resident["under"] = typed(editor), resident_mb(pid)
             ours = loading.result()
+            resident["after"] = resident_mb(pid)
     theirs = None
     if options.gguf is not None:
         with llama(options) as url:
@@ -96,6 +101,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "model": options.model or "bundled",
         "mercury": ours,
         "llama_cpp": theirs,
+        "server_mb": {when: round(found or 0.0, 1) for when, found in resident.items()},
         "editor_ms": {"alone": figures.spread(alone), "under_load": figures.spread(under_load)},
         "seed": options.seed,
         **options_of_all.circumstances(),
@@ -180,8 +186,8 @@ def _suggested(editor: Client, column: int = 0) -> None:
 
 
 @contextmanager
-def mercury(options: argparse.Namespace, socket: Path) -> Iterator[str]:
-    """The address of our server."""
+def mercury(options: argparse.Namespace, socket: Path) -> Iterator[tuple[str, int]]:
+    """The address of our server, and its process."""
     command = [sys.executable, "-m", "mercury_lsp", "serve", "--http", "127.0.0.1:0", "--socket", str(socket)]
     command += ["--model", options.model or "bundled"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
@@ -190,7 +196,7 @@ def mercury(options: argparse.Namespace, socket: Path) -> Iterator[str]:
             found = re.search(r"serving (\S+) with ", said := server.stderr.readline())
             if found is None:
                 raise SystemExit(said)
-            yield found[1]
+            yield found[1], server.pid
         finally:
             server.terminate()
 
