@@ -136,6 +136,8 @@ KNOWN_REPOSITORIES = {
         KnownRepository(
             "tiny-a2d-bd3lm-0.5b", "dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-bd3lm-v0.1", 1_000, IN_BLOCKS
         ),
+        KnownRepository("tiny-a2d-0.6b", "dllm-hub/Qwen3-0.6B-diffusion-mdlm-v0.1", 1_200, DIFFUSION),
+        KnownRepository("tiny-a2d-bd3lm-0.6b", "dllm-hub/Qwen3-0.6B-diffusion-bd3lm-v0.1", 1_200, IN_BLOCKS),
         KnownRepository("dreamon-7b", "Dream-org/DreamOn-v0-7B", 9_000, f"{DIFFUSION} and finds its length; for a GPU"),
         KnownRepository("dream-coder-7b", "Dream-org/Dream-Coder-v0-Instruct-7B", 9_000, f"{DIFFUSION}; for a GPU"),
         KnownRepository("diffucoder-7b", "apple/DiffuCoder-7B-cpGRPO", 9_000, f"{DIFFUSION}; for a GPU"),
