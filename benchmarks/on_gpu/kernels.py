@@ -12,7 +12,7 @@ from types import ModuleType
 import torch
 from mercury_engine.models.network import ModelConfig
 from mercury_kernels import accept, attention, linear, norm, qkv, reference, swiglu
-from mercury_kernels.operands import Drafts, Frames, Matrix, Table
+from mercury_kernels.operands import Drafts, Matrix, Places, Table
 from torch import Tensor
 
 from on_gpu.clock import Clock, spread
@@ -74,31 +74,30 @@ class Cases:
         inner = self.real(self.rows, 2 * self.shape.intermediate_size)
         return Case("swiglu", swiglu, lambda m, _: m.swiglu(inner), 1.5 * inner.numel() * self.size, 0, 0)
 
-    def frames(self) -> Frames:
-        near = torch.arange(self.rows, device=self.device, dtype=torch.int32)
-        cos, sin = reference.rotary_table(-200, 200, self.width, 1e4, self.device)
-        return Frames(near, near - self.rows, cos, sin, 200)
+    def places(self) -> Places:
+        positions = torch.arange(self.rows, device=self.device, dtype=torch.int32)
+        return Places(positions, *reference.rotary_table(self.rows, self.width, 1e4, self.device))
 
     def caches(self, pages: int, size: int = 64) -> tuple[Tensor, Tensor]:
         return tuple(self.real(pages, self.heads, size, self.width) for _ in range(2))
 
     def epilogue(self) -> Case:
-        x, frames = self.real(self.rows, (self.groups + 2) * self.heads * self.width), self.frames()
+        x, places = self.real(self.rows, (self.groups + 2) * self.heads * self.width), self.places()
         keys, values = self.caches(4)
 
         def call(module: ModuleType, _: int) -> tuple[Tensor, ...]:
-            return module.rotate_and_store(x, frames, keys, values, frames.near), keys, values
+            return module.rotate_and_store(x, places, keys, values, places.positions), keys, values
 
         return Case("rotate_and_store", qkv, call, 3 * x.numel() * self.size, 0, 0)
 
     def qkv(self) -> Case:
         outputs, inputs = (self.groups + 2) * self.heads * self.width, self.shape.hidden_size
-        matrices, frames = self.matrices(outputs, inputs), self.frames()
+        matrices, places = self.matrices(outputs, inputs), self.places()
         keys, values = self.caches(4)
 
         def call(module: ModuleType, i: int) -> tuple[Tensor, ...]:
             q = module.project_qkv(
-                self.x, self.scale, 1e-6, matrices[i % len(matrices)], frames, keys, values, frames.near
+                self.x, self.scale, 1e-6, matrices[i % len(matrices)], places, keys, values, places.positions
             )
             return q, keys, values
 
@@ -108,10 +107,11 @@ class Cases:
         columns = max(2, self.context // 64 + 1)
         copies = 1 if self.device.type == "cpu" else 40  # one layer's cache each
         pools = [self.caches(columns + 1) for _ in range(copies)]
-        q = self.real(2, self.rows, self.heads * self.groups, self.width)
+        q = self.real(self.rows, self.heads * self.groups, self.width)
         pages = torch.randperm(columns, device=self.device).int()[None] + 1
-        ends = torch.tensor([[columns * 3 // 4, columns]], device=self.device, dtype=torch.int32)
-        table = Table(pages, torch.full_like(pages, 64), ends)
+        ends = torch.tensor([columns], device=self.device, dtype=torch.int32)
+        limits = torch.arange(self.rows, device=self.device, dtype=torch.int32) + 1
+        table = Table(pages, torch.full_like(pages, 64), ends, ends - 1, limits)
 
         def call(module: ModuleType, i: int) -> Tensor:
             return module.paged_attention(q, *pools[i % copies], table)

@@ -1,9 +1,8 @@
-"""Attention of canvas rows to cached pages (prefix, own rows, suffix), with the keys split over programs.
+"""Attention of rows to cached pages, the far ones and their own, with the keys split over programs.
 
 out = sum_t exp(s_t - max) v_t / sum_t exp(s_t - max) over all keys t, with scores s_t = q . k_t / sqrt(D).
 
-Each request lists its pages in a table. Keys in columns before ends[b,0] meet queries rotated for the prefix frame,
-the others queries of the suffix frame. A program takes a share of the columns for one key head and a tile of its query
+Each request lists its pages in a table. A program takes a share of the columns for one key head and a tile of its query
 rows; the last program to finish a tile joins the shares in a fixed order, so results do not depend on timing.
 arXiv 2205.14135, 2311.01282.
 
@@ -50,7 +49,6 @@ def _span(
     scale: tl.tensor,
     stride: tl.tensor,
     D: tl.tensor,
-    CAUSAL: tl.constexpr,
     P: tl.constexpr,
     BD: tl.constexpr,
 ) -> tl.tensor:
@@ -65,10 +63,8 @@ def _span(
         k = tl.load(keys + page + tile, inside, 0.0)
         v = tl.load(values + page + tile, inside, 0.0)
         scores = dot(q, tl.trans(k), tl.zeros((q.shape[0], P), tl.float32)) * scale
-        seen = (t < count)[None, :]
-        if CAUSAL:
-            place = (column - own) * P + t
-            seen = seen & ((place < 0)[None, :] | (place[None, :] < limit[:, None]))
+        last_seen = tl.where(column < own, P, limit - (column - own) * P)
+        seen = t[None, :] < tl.minimum(last_seen, count)[:, None]
         scores = tl.where(seen, scores, float("-inf"))
         higher = tl.maximum(top, tl.max(scores, 1))
         base = tl.where(higher == float("-inf"), 0.0, higher)
@@ -99,11 +95,9 @@ def _attend(
     W: tl.tensor,
     H: tl.tensor,
     D: tl.tensor,
-    frame: tl.tensor,
     shares: tl.tensor,
     G: tl.constexpr,
     SPLIT: tl.constexpr,
-    CAUSAL: tl.constexpr,
     P: tl.constexpr,
     BM: tl.constexpr,
     BD: tl.constexpr,
@@ -118,25 +112,19 @@ def _attend(
     d = tl.arange(0, BD)
     at = ((row * H + head) * G + m % G).to(tl.int64)[:, None] * D + d[None, :]
     inside = valid[:, None] & (d < D)[None, :]
-    near, columns = tl.load(ends + batch * 2), tl.load(ends + batch * 2 + 1)
+    columns = tl.load(ends + batch)
     each = tl.cdiv(columns, shares)
     first = share * each
     last = tl.minimum(first + each, columns)
-    start, limit = 0, m
-    if CAUSAL:
-        start, limit = tl.load(own + batch), tl.load(limits + row, valid, 0)
+    start, limit = tl.load(own + batch), tl.load(limits + row, valid, 0)
     acc = tl.zeros((BM, BD), tl.float32)
     top, total = tl.full((BM,), float("-inf"), tl.float32), tl.zeros((BM,), tl.float32)
     keys += head * P * D
     values += head * P * D
     stride = H * P * D
     acc, top, total = _span(
-        tl.load(q + at, inside, 0.0), acc, top, total, first, tl.minimum(last, near), pages + batch * W,
-        counts + batch * W, keys, values, start, limit, scale, stride, D, CAUSAL, P, BD,
-    )  # fmt: skip
-    acc, top, total = _span(
-        tl.load(q + frame + at, inside, 0.0), acc, top, total, tl.maximum(first, near), last, pages + batch * W,
-        counts + batch * W, keys, values, start, limit, scale, stride, D, False, P, BD,
+        tl.load(q + at, inside, 0.0), acc, top, total, first, last, pages + batch * W,
+        counts + batch * W, keys, values, start, limit, scale, stride, D, P, BD,
     )  # fmt: skip
     if not SPLIT:
         total = tl.where(total == 0.0, 1.0, total)
@@ -169,12 +157,12 @@ def _attend(
 
 @guarded(reference.paged_attention)
 def paged_attention(q: Tensor, keys: Tensor, values: Tensor, table: Table) -> Tensor:
-    """[M,H*G*D] for q [2,M,H*G,D] and pages [N,H,P,D]; P is a power of two, at least 16."""
+    """[M,H*G*D] for q [M,H*G,D] and pages [N,H,P,D]; P is a power of two, at least 16."""
     batch, columns = table.pages.shape
     heads, size, width = keys.shape[1:]
-    groups, rows = q.shape[2] // heads, q.shape[1] // max(batch, 1)
+    groups, rows = q.shape[1] // heads, len(q) // max(batch, 1)
     q = q.contiguous()
-    out = q.new_empty(q.shape[1], q.shape[2] * width)
+    out = q.new_empty(len(q), q.shape[1] * width)
     tile, warps, stages = _tile(rows * groups, batch * heads, power(width), q.element_size())
     tiles = triton.cdiv(rows * groups, tile)
     splits = _splits(q.device, batch * heads * tiles, columns)
@@ -182,13 +170,11 @@ def paged_attention(q: Tensor, keys: Tensor, values: Tensor, table: Table) -> Te
     pieces = batch * heads * tiles * splits
     partial = torch.empty(pieces * tile * block if splits > 1 else 1, dtype=torch.float32, device=q.device)
     state = torch.empty(pieces * tile * 2 if splits > 1 else 1, dtype=torch.float32, device=q.device)
-    causal = table.own is not None and table.limits is not None
     if out.numel():
         _attend[(tiles, heads * splits, batch)](
-            q, keys, values, out, table.pages, table.counts, table.ends, table.own if causal else table.ends,
-            table.limits if causal else table.ends, partial, state, counters(q.device), width**-0.5 * LOG2_E, rows,
-            columns, heads, width, q.stride(0), splits, groups, splits > 1, causal, size, tile, block,
-            MOST_SHARES, 2, **options(q.device, warps, stages),
+            q, keys, values, out, table.pages, table.counts, table.ends, table.own, table.limits, partial, state,
+            counters(q.device), width**-0.5 * LOG2_E, rows, columns, heads, width, splits, groups, splits > 1, size,
+            tile, block, MOST_SHARES, 2, **options(q.device, warps, stages),
         )  # fmt: skip
     return out
 
@@ -196,7 +182,7 @@ def paged_attention(q: Tensor, keys: Tensor, values: Tensor, table: Table) -> Te
 def _tile(rows: int, programs: int, width: int, bytes_: int) -> tuple[int, int, int]:
     """Query rows of a program, its warps and stages; float32 takes small tiles, which just fit into registers."""
     if bytes_ == 4:
-        return 16, 4 if width <= 64 else 8, 1
+        return 16, 4 if width <= 64 else 16, 1
     return power(rows, most=32 if programs < 32 else 64), 4, 3 if width <= 64 else 2
 
 

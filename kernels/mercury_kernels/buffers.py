@@ -74,13 +74,13 @@ class RowBuffers(Block):
         b, r, w = bucket.batch, bucket.rows, bucket.columns
         each = b, r
         back: Shapes = {"token": each, "probability": each, "accepted": (b,)}
-        more: Shapes = dict.fromkeys(("ids", "near", "places", "limits"), each) | {"own": (b,)}
-        more |= {"pages": (b, w), "counts": (b, w), "ends": (b, 2), "first": (b,)}
+        more: Shapes = dict.fromkeys(("ids", "positions", "slots", "limits"), each) | {"own": (b,)}
+        more |= {"pages": (b, w), "counts": (b, w), "ends": (b,), "first": (b,)}
         more |= dict.fromkeys(("draft", "ban", "stop", "share", "pair_first", "pair_last"), each)
         more |= {"pair_token": (b * MOST_PAIRS,), "pair_share": (b * MOST_PAIRS,)}
         super().__init__(back, more, ("probability", "share", "pair_share"), device)
         d = self.fields
-        self.ids, self.near, self.places = (d[name].view(-1) for name in ("ids", "near", "places"))
+        self.ids, self.positions, self.slots = (d[name].view(-1) for name in ("ids", "positions", "slots"))
         self.table = Table(d["pages"], d["counts"], d["ends"], d["own"], d["limits"].view(-1))
         self.drafts = Drafts(*(d[field.name] for field in fields(Drafts)))
 

@@ -22,33 +22,27 @@ class Matrix:
 
 
 @dataclass(frozen=True, slots=True)
-class Frames:
-    """Positions int32 [M] of rows in the prefix frame (near) and in the suffix frame (away).
+class Places:
+    """Positions int32 [M] of rows, and the angles of all positions: cos and sin, float32 [positions,D/2]."""
 
-    Angles are looked up in cos and sin, float32 [positions,D/2]; row `origin` is position 0.
-    """
-
-    near: Tensor
-    away: Tensor
+    positions: Tensor
     cos: Tensor
     sin: Tensor
-    origin: int
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The pages that each request sees, in order: prefix, own rows, suffix.
+    """The pages that each request sees, in order: those of its far blocks, then its own.
 
-    pages int32 [B,W] are page numbers, counts int32 [B,W] the visible tokens in each. ends int32 [B,2] is the number of
-    prefix and own columns, which meet queries of the prefix frame, and the number of all columns. With limits
-    int32 [M], a row sees only own keys below its limit, counted from column own[b], own int32 [B].
+    pages int32 [B,W] are page numbers, counts int32 [B,W] the visible tokens in each; ends int32 [B] columns are used.
+    The own ones begin at column own[b], own int32 [B]; a row sees only their keys below its limit, limits int32 [M].
     """
 
     pages: Tensor
     counts: Tensor
     ends: Tensor
-    own: Tensor | None = None
-    limits: Tensor | None = None
+    own: Tensor
+    limits: Tensor
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mercury_kernels import reference
-from mercury_kernels.operands import Drafts, Frames, Matrix, Table
+from mercury_kernels.operands import Drafts, Matrix, Places, Table
 from mercury_kernels.reference import (
     Segment,
     causal_attention,
@@ -26,8 +26,8 @@ from mercury_kernels.reference import (
 
 __all__ = [
     "Drafts",
-    "Frames",
     "Matrix",
+    "Places",
     "Segment",
     "Table",
     "accept",
@@ -40,7 +40,6 @@ __all__ = [
     "rotary_angles",
     "rotary_table",
     "rotate",
-    "rotate_and_store",
     "segmented_attention",
     "swiglu",
     "why_not",
@@ -60,44 +59,22 @@ def swiglu(gate_up: Tensor) -> Tensor:
     return _triton("swiglu").swiglu(gate_up) if _inference(gate_up) else reference.swiglu(gate_up)
 
 
-def rotate_and_store(
-    qkv: Tensor,
-    frames: Frames,
-    keys: Tensor,
-    values: Tensor,
-    slots: Tensor,
-    qk_norm: tuple[Tensor, Tensor] | None = None,
-    eps: float = 0.0,
-) -> Tensor:
-    """Queries [2,M,H*G,D] in both frames from qkv [M,(H*G+2H)*D]; stores the rows' keys and values in pages [N,H,P,D].
-
-    slots int32 [M] are page * P + offset; rows that must leave nothing share a scrap page. qk_norm: two weights [D].
-    """
-    kernels = _triton("qkv") if qkv.is_cuda else reference
-    return kernels.rotate_and_store(qkv, frames, keys, values, slots, qk_norm, eps)
-
-
 def project_qkv(
-    x: Tensor,
-    norm: Tensor,
-    eps: float,
-    matrix: Matrix,
-    frames: Frames,
-    keys: Tensor,
-    values: Tensor,
-    slots: Tensor,
-    qk_norm: tuple[Tensor, Tensor] | None = None,
+    x: Tensor, norm: Tensor, eps: float, matrix: Matrix, places: Places, keys: Tensor, values: Tensor, slots: Tensor
 ) -> Tensor:
-    """RMSNorm of x [M,C], projection and `rotate_and_store`: one kernel for few rows, three for many."""
-    if x.is_cuda and len(x) > FUSED_ROWS:
-        qkv = linear(x, matrix, norm, eps)
-        return rotate_and_store(qkv, frames, keys, values, slots, qk_norm, eps)
+    """Rotated queries [M,H*G,D] of RMSNorm of x [M,C] times the matrix; one kernel for few rows, three for many.
+
+    The rows' keys and values are stored in pages [N,H,P,D]: slots int32 [M] are page * P + offset; rows that must leave
+    nothing share a scrap page.
+    """
     kernels = _triton("qkv") if x.is_cuda else reference
-    return kernels.project_qkv(x, norm, eps, matrix, frames, keys, values, slots, qk_norm)
+    if x.is_cuda and len(x) > FUSED_ROWS:
+        return kernels.rotate_and_store(linear(x, matrix, norm, eps), places, keys, values, slots)
+    return kernels.project_qkv(x, norm, eps, matrix, places, keys, values, slots)
 
 
 def paged_attention(q: Tensor, keys: Tensor, values: Tensor, table: Table) -> Tensor:
-    """Attention [M,H*G*D] over all visible keys together; q [2,M,H*G,D] in both frames, keys and values [N,H,P,D]."""
+    """Attention [M,H*G*D] over all visible keys together; q [M,H*G,D], keys and values [N,H,P,D]."""
     kernels = _triton("attention") if q.is_cuda else reference
     return kernels.paged_attention(q, keys, values, table)
 

@@ -1,7 +1,7 @@
-"""Queries, keys and values of a layer: norm, projection, QK-norm, rotation in both frames and cache write.
+"""Queries, keys and values of a layer: norm, projection, rotation and cache write.
 
 qkv = norm(x) W^T + b. Channels i and i + E of a head are rotated by the angle a of the row's position:
-(l cos a - r sin a, r cos a + l sin a). Queries are rotated in both frames, keys in the prefix frame. arXiv 2104.09864.
+(l cos a - r sin a, r cos a + l sin a). arXiv 2104.09864.
 
 Few rows run as one kernel that streams the weights once; many rows go through a library matrix product, then
 `rotate_and_store`. A program owns channel pairs of one head, so it has both halves of every rotation in registers.
@@ -17,7 +17,7 @@ from torch import Tensor
 from mercury_kernels import reference
 from mercury_kernels.launch import dot, guarded, multiprocessors, options, power
 from mercury_kernels.linear import LARGE, linear
-from mercury_kernels.operands import Frames, Matrix
+from mercury_kernels.operands import Matrix, Places
 
 
 @triton.jit
@@ -61,72 +61,50 @@ def _finish(
     m: tl.tensor,
     pair: tl.tensor,
     out: tl.tensor,
-    near: tl.tensor,
-    away: tl.tensor,
+    positions: tl.tensor,
     cos: tl.tensor,
     sin: tl.tensor,
     keys: tl.tensor,
     values: tl.tensor,
     slots: tl.tensor,
-    q_norm: tl.tensor,
-    k_norm: tl.tensor,
-    eps: tl.tensor,
-    origin: tl.tensor,
     M: tl.tensor,
     E: tl.tensor,
     P: tl.tensor,
     HQ: tl.tensor,
     H: tl.tensor,
-    QK_NORM: tl.constexpr,
 ) -> None:
-    """Norm, rotation and stores for one head's channel pairs, float32 [BM,BE] halves."""
+    """Rotation and stores for one head's channel pairs, float32 [BM,BE] halves."""
     valid = m < M
     inside = valid[:, None] & (pair < E)[None, :]
-    if QK_NORM:  # noqa: SIM102  a compile-time constant
-        if head < HQ + H:
-            rms = tl.rsqrt((tl.sum(left * left, 1) + tl.sum(right * right, 1)) / (2 * E) + eps)
-            weight = tl.where(head < HQ, q_norm, k_norm)
-            a = tl.load(weight + pair, pair < E, 0.0).to(tl.float32)
-            b = tl.load(weight + E + pair, pair < E, 0.0).to(tl.float32)
-            left, right = left * rms[:, None] * a[None, :], right * rms[:, None] * b[None, :]
+    if head < HQ + H:
+        left, right = _turn(left, right, cos, sin, tl.load(positions + m, valid, 0), pair, inside, E)
     if head < HQ:
-        first, second = _turn(left, right, cos, sin, tl.load(near + m, valid, 0) + origin, pair, inside, E)
-        at = (m * HQ + head).to(tl.int64) * 2 * E
-        _put(out, at, pair, E, first, second, inside)
-        first, second = _turn(left, right, cos, sin, tl.load(away + m, valid, 0) + origin, pair, inside, E)
-        _put(out, at + M * HQ * 2 * E, pair, E, first, second, inside)
+        _put(out, (m * HQ + head).to(tl.int64) * 2 * E, pair, E, left, right, inside)
     else:
         slot = tl.load(slots + m, valid, 0).to(tl.int64)
+        kind = (head - HQ) % H
+        at = ((slot // P * H + kind) * P + slot % P) * 2 * E
         if head < HQ + H:
-            at = ((slot // P * H + head - HQ) * P + slot % P) * 2 * E
-            first, second = _turn(left, right, cos, sin, tl.load(near + m, valid, 0) + origin, pair, inside, E)
-            _put(keys, at, pair, E, first, second, inside)
+            _put(keys, at, pair, E, left, right, inside)
         else:
-            at = ((slot // P * H + head - HQ - H) * P + slot % P) * 2 * E
             _put(values, at, pair, E, left, right, inside)
 
 
-@triton.jit(do_not_specialize=["M", "origin"])
+@triton.jit(do_not_specialize=["M"])
 def _rotate_and_store(
     qkv: tl.tensor,
     out: tl.tensor,
-    near: tl.tensor,
-    away: tl.tensor,
+    positions: tl.tensor,
     cos: tl.tensor,
     sin: tl.tensor,
     keys: tl.tensor,
     values: tl.tensor,
     slots: tl.tensor,
-    q_norm: tl.tensor,
-    k_norm: tl.tensor,
-    eps: tl.tensor,
-    origin: tl.tensor,
     M: tl.tensor,
     E: tl.tensor,
     P: tl.tensor,
     HQ: tl.tensor,
     H: tl.tensor,
-    QK_NORM: tl.constexpr,
     BM: tl.constexpr,
     BE: tl.constexpr,
 ) -> None:
@@ -137,37 +115,29 @@ def _rotate_and_store(
     inside = (m < M)[:, None] & (pair < E)[None, :]
     left = tl.load(qkv + at, inside, 0.0).to(tl.float32)
     right = tl.load(qkv + at + E, inside, 0.0).to(tl.float32)
-    _finish(
-        left, right, head, m, pair, out, near, away, cos, sin, keys, values, slots,
-        q_norm, k_norm, eps, origin, M, E, P, HQ, H, QK_NORM,
-    )  # fmt: skip
+    _finish(left, right, head, m, pair, out, positions, cos, sin, keys, values, slots, M, E, P, HQ, H)
 
 
-@triton.jit(do_not_specialize=["M", "origin"])
+@triton.jit(do_not_specialize=["M"])
 def _project_qkv(
     x: tl.tensor,
     norm: tl.tensor,
     weight: tl.tensor,
     bias: tl.tensor,
     out: tl.tensor,
-    near: tl.tensor,
-    away: tl.tensor,
+    positions: tl.tensor,
     cos: tl.tensor,
     sin: tl.tensor,
     keys: tl.tensor,
     values: tl.tensor,
     slots: tl.tensor,
-    q_norm: tl.tensor,
-    k_norm: tl.tensor,
     eps: tl.tensor,
-    origin: tl.tensor,
     M: tl.tensor,
     C: tl.tensor,
     E: tl.tensor,
     P: tl.tensor,
     HQ: tl.tensor,
     H: tl.tensor,
-    QK_NORM: tl.constexpr,
     HAS_BIAS: tl.constexpr,
     BM: tl.constexpr,
     BE: tl.constexpr,
@@ -199,50 +169,28 @@ def _project_qkv(
     if HAS_BIAS:
         left += tl.load(bias + column, pair < E, 0.0).to(tl.float32)[None, :]
         right += tl.load(bias + column + E, pair < E, 0.0).to(tl.float32)[None, :]
-    _finish(
-        left, right, head, m, pair, out, near, away, cos, sin, keys, values, slots,
-        q_norm, k_norm, eps, origin, M, E, P, HQ, H, QK_NORM,
-    )  # fmt: skip
+    _finish(left, right, head, m, pair, out, positions, cos, sin, keys, values, slots, M, E, P, HQ, H)
 
 
 @guarded(reference.rotate_and_store)
-def rotate_and_store(
-    qkv: Tensor,
-    frames: Frames,
-    keys: Tensor,
-    values: Tensor,
-    slots: Tensor,
-    qk_norm: tuple[Tensor, Tensor] | None = None,
-    eps: float = 0.0,
-) -> Tensor:
-    """Queries [2,M,HQ,D] in both frames from qkv [M,(HQ+2H)*D]; stores the rows' keys and values in the cache."""
+def rotate_and_store(qkv: Tensor, places: Places, keys: Tensor, values: Tensor, slots: Tensor) -> Tensor:
+    """Rotated queries [M,HQ,D] from qkv [M,(HQ+2H)*D]; stores the rows' keys and values in the cache."""
     qkv = qkv.contiguous()
     heads, size, width = keys.shape[1:]
     queries = qkv.shape[1] // width - 2 * heads
-    out = qkv.new_empty(2, len(qkv), queries, width)
-    weights = qk_norm or (qkv, qkv)
+    out = qkv.new_empty(len(qkv), queries, width)
     block = power(width // 2)
     rows = min(power(len(qkv)), max(1, 2048 // block))
-    grid = (queries + 2 * heads, triton.cdiv(len(qkv), rows))
-    _rotate_and_store[grid](
-        qkv, out, frames.near, frames.away, frames.cos, frames.sin, keys, values, slots, *weights, eps,
-        frames.origin, len(qkv), width // 2, size, queries, heads, qk_norm is not None, rows, block,
-        **options(qkv.device, 8, 1),
+    _rotate_and_store[(queries + 2 * heads, triton.cdiv(len(qkv), rows))](
+        qkv, out, places.positions, places.cos, places.sin, keys, values, slots, len(qkv), width // 2, size, queries,
+        heads, rows, block, **options(qkv.device, 8, 1),
     )  # fmt: skip
     return out
 
 
 @guarded(reference.project_qkv)
 def project_qkv(
-    x: Tensor,
-    norm: Tensor,
-    eps: float,
-    matrix: Matrix,
-    frames: Frames,
-    keys: Tensor,
-    values: Tensor,
-    slots: Tensor,
-    qk_norm: tuple[Tensor, Tensor] | None = None,
+    x: Tensor, norm: Tensor, eps: float, matrix: Matrix, places: Places, keys: Tensor, values: Tensor, slots: Tensor
 ) -> Tensor:
     """RMSNorm of x [M,C], projection and `rotate_and_store`; fast for up to about 64 rows.
 
@@ -251,18 +199,15 @@ def project_qkv(
     x = x.contiguous()
     heads, size, width = keys.shape[1:]
     queries = matrix.outputs // width - 2 * heads
-    if qk_norm is None and reads_many_rows(x.device, len(x), x.shape[1], matrix.outputs, width):
-        return rotate_and_store(linear(x, matrix, norm, eps), frames, keys, values, slots)
-    out = x.new_empty(2, len(x), queries, width)
-    weights = qk_norm or (x, x)
-    rows = power(len(x), most=64)
-    block = power(width // 2) if qk_norm else _pairs(x.device, width // 2, queries + 2 * heads)
+    if reads_many_rows(x.device, len(x), x.shape[1], matrix.outputs, width):
+        return rotate_and_store(linear(x, matrix, norm, eps), places, keys, values, slots)
+    out = x.new_empty(len(x), queries, width)
+    rows, block = power(len(x), most=64), _pairs(x.device, width // 2, queries + 2 * heads)
     grid = (triton.cdiv(len(x), rows), (queries + 2 * heads) * triton.cdiv(width // 2, block))
     _project_qkv[grid](
-        x, norm, matrix.weight, x if matrix.bias is None else matrix.bias,
-        out, frames.near, frames.away, frames.cos, frames.sin, keys, values, slots, *weights, eps, frames.origin,
-        len(x), x.shape[1], width // 2, size, queries, heads, qk_norm is not None, matrix.bias is not None,
-        rows, block, _depth(x), **options(x.device, 4, 4),
+        x, norm, matrix.weight, x if matrix.bias is None else matrix.bias, out, places.positions, places.cos,
+        places.sin, keys, values, slots, eps, len(x), x.shape[1], width // 2, size, queries, heads,
+        matrix.bias is not None, rows, block, _depth(x), **options(x.device, 4, 4),
     )  # fmt: skip
     return out
 

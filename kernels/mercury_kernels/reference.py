@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from mercury_kernels.operands import Drafts, Frames, Matrix, Table
+from mercury_kernels.operands import Drafts, Matrix, Places, Table
 
 Segment = tuple[Tensor, Tensor, Tensor, Tensor | None]
 """Queries [B,H,GS,D] rotated for this segment, keys [B,H,T,D], values [B,H,T,D], bias [B|1,1,GS|1,T] or None."""
@@ -77,57 +77,39 @@ def swiglu(gate_up: Tensor) -> Tensor:
     return F.silu(gate) * up
 
 
-def rotary_table(first: int, last: int, head_width: int, theta: float, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Cosines and sines float32 [last - first + 1,D/2] of the positions from `first` to `last`."""
-    cos, sin = rotary_angles(torch.arange(first, last + 1, device=device), head_width, theta)
+def rotary_table(positions: int, head_width: int, theta: float, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Cosines and sines float32 [positions,D/2] of the positions from 0 on."""
+    cos, sin = rotary_angles(torch.arange(positions, device=device), head_width, theta)
     return cos[:, : head_width // 2].contiguous(), sin[:, : head_width // 2].contiguous()
 
 
-def rotate_and_store(
-    qkv: Tensor,
-    frames: Frames,
-    keys: Tensor,
-    values: Tensor,
-    slots: Tensor,
-    qk_norm: tuple[Tensor, Tensor] | None = None,
-    eps: float = 0.0,
-) -> Tensor:
-    """Queries [2,M,H*G,D] in both frames from qkv [M,(H*G+2H)*D]; stores the rows' keys and values in pages [N,H,P,D].
+def rotate_and_store(qkv: Tensor, places: Places, keys: Tensor, values: Tensor, slots: Tensor) -> Tensor:
+    """Rotated queries [M,H*G,D] from qkv [M,(H*G+2H)*D]; stores the rows' keys and values in pages [N,H,P,D].
 
-    slots int32 [M] are page * P + offset; rows that must leave nothing share a scrap page. qk_norm: two weights [D].
+    slots int32 [M] are page * P + offset; rows that must leave nothing share a scrap page.
     """
     rows, heads, width = qkv.shape[0], keys.shape[1], keys.shape[3]
     wide = qkv.view(rows, -1, width)
     q, k, v = wide.split([wide.shape[1] - 2 * heads, heads, heads], 1)
-    if qk_norm is not None:
-        q, k = rms_norm(q, qk_norm[0], eps), rms_norm(k, qk_norm[1], eps)
     page, place = (slots // keys.shape[2]).long(), (slots % keys.shape[2]).long()
-    keys[page, :, place] = _turned(k, frames, frames.near).to(keys.dtype)
+    keys[page, :, place] = _turned(k, places).to(keys.dtype)
     values[page, :, place] = v.to(values.dtype)
-    return torch.stack((_turned(q, frames, frames.near), _turned(q, frames, frames.away)))
+    return _turned(q, places)
 
 
-def _turned(x: Tensor, frames: Frames, positions: Tensor) -> Tensor:
-    """x [M,h,D] at positions [M], rotated in float32."""
-    row = (positions + frames.origin).long()
-    cos, sin = frames.cos[row][:, None], frames.sin[row][:, None]
+def _turned(x: Tensor, places: Places) -> Tensor:
+    """x [M,h,D], rotated in float32."""
+    row = places.positions.long()
+    cos, sin = places.cos[row][:, None], places.sin[row][:, None]
     left, right = x.float().chunk(2, -1)
     return torch.cat((left * cos - right * sin, right * cos + left * sin), -1).to(x.dtype)
 
 
 def project_qkv(
-    x: Tensor,
-    norm: Tensor,
-    eps: float,
-    matrix: Matrix,
-    frames: Frames,
-    keys: Tensor,
-    values: Tensor,
-    slots: Tensor,
-    qk_norm: tuple[Tensor, Tensor] | None = None,
+    x: Tensor, norm: Tensor, eps: float, matrix: Matrix, places: Places, keys: Tensor, values: Tensor, slots: Tensor
 ) -> Tensor:
     """RMSNorm of x [M,C], projection and `rotate_and_store`."""
-    return rotate_and_store(linear(x, matrix, norm, eps), frames, keys, values, slots, qk_norm, eps)
+    return rotate_and_store(linear(x, matrix, norm, eps), places, keys, values, slots)
 
 
 def linear(
@@ -147,33 +129,29 @@ def linear(
 
 
 def paged_attention(q: Tensor, keys: Tensor, values: Tensor, table: Table) -> Tensor:
-    """Attention [M,H*G*D] over all visible keys together; q [2,M,H*G,D] in both frames, keys and values [N,H,P,D].
+    """Attention [M,H*G*D] over all visible keys together; q [M,H*G,D], keys and values [N,H,P,D].
 
     A row that sees no key gets zeros.
     """
-    batch, columns = table.pages.shape
+    batch = table.pages.shape[0]
     heads, size, width = keys.shape[1:]
-    q = q.view(2, batch, -1, heads, q.shape[2] // heads, width).permute(0, 1, 3, 4, 2, 5).float()
+    q = q.view(batch, -1, heads, q.shape[1] // heads, width).permute(0, 2, 3, 1, 4).float()
     k, v = (t[table.pages.long()].transpose(1, 2).flatten(2, 3)[:, :, None].float() for t in (keys, values))
-    near, away = q @ k.transpose(-1, -2) * width**-0.5  # [B,H,G,R,W*P]
-    column = torch.arange(columns, device=q.device).repeat_interleave(size)
-    scores = torch.where((column >= table.ends[:, :1])[:, None, None, None], away, near)
-    seen = _visible(table, column, q.shape[4], size)[:, None, None]
+    scores = q @ k.transpose(-1, -2) * width**-0.5  # [B,H,G,R,W*P]
+    seen = _visible(table, q.shape[3], size)[:, None, None]
     weights = scores.masked_fill(~seen, float("-inf")).softmax(-1).nan_to_num(0.0)
     out = weights @ v.masked_fill(~seen.any(-2)[..., None], 0.0)
     return out.permute(0, 3, 1, 2, 4).flatten(0, 1).flatten(1).to(keys.dtype)
 
 
-def _visible(table: Table, column: Tensor, rows: int, size: int) -> Tensor:
+def _visible(table: Table, rows: int, size: int) -> Tensor:
     """bool [B,R,W*P]: the keys that each row sees."""
-    place = torch.arange(size, device=column.device).repeat(table.pages.shape[1])
-    seen = (place < table.counts[:, column]) & (column < table.ends[:, 1:])
-    seen = seen[:, None].expand(-1, rows, -1)
-    if table.own is None or table.limits is None:
-        return seen
-    own = (column >= table.own[:, None]) & (column < table.ends[:, :1])
-    place = (column - table.own[:, None]) * size + place
-    return seen & (~own[:, None] | (place[:, None] < table.limits.view(-1, rows, 1)))
+    columns, device = table.pages.shape[1], table.pages.device
+    column = torch.arange(columns, device=device).repeat_interleave(size)
+    place = torch.arange(size, device=device).repeat(columns)
+    seen = (place < table.counts[:, column]) & (column < table.ends[:, None])
+    own = (column - table.own[:, None]) * size + place
+    return seen[:, None] & ((own < 0)[:, None] | (own[:, None] < table.limits.view(-1, rows, 1)))
 
 
 def _logits(hidden: Tensor, matrix: Matrix, norm: Tensor | None, eps: float) -> Tensor:

@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 import triton
 from mercury_kernels import accept, attention, launch, linear, norm, qkv, swiglu
-from mercury_kernels.operands import Drafts, Frames, Matrix, Table
+from mercury_kernels.operands import Drafts, Matrix, Places, Table
 from triton.backends.compiler import GPUTarget
 from triton.runtime.jit import JITFunction
 
@@ -91,18 +91,16 @@ def weights(outputs: int, inputs: int, kind: torch.dtype = torch.bfloat16) -> Ma
 
 
 def layer(rows: int, shape: tuple[int, ...], kind: torch.dtype = torch.bfloat16) -> None:
-    """One layer's kernels for `rows` rows, with and without drafts."""
+    """One layer's kernels for `rows` rows."""
     channels, inner, queries, heads, width, _ = shape
     x, scale = torch.empty(rows, channels, dtype=kind), torch.empty(channels, dtype=kind)
     keys = torch.empty(30, heads, 64, width, dtype=kind)
     cos = torch.empty(2048, width // 2)
-    places = torch.zeros(rows, dtype=torch.int32)
-    frames = Frames(places, places, cos, cos, 100)
+    slots = torch.zeros(rows, dtype=torch.int32)
     matrix = weights((queries + 2 * heads) * width, channels, kind)
-    q = qkv.project_qkv(x, scale, 1e-5, matrix, frames, keys, keys, places)
-    pages, ends = (torch.zeros(1, n, dtype=torch.int32) for n in (29, 2))
-    attended = attention.paged_attention(q, keys, keys, Table(pages, pages, ends))
-    attention.paged_attention(q, keys, keys, Table(pages, pages, ends, places[:1], places))
+    q = qkv.project_qkv(x, scale, 1e-5, matrix, Places(slots, cos, cos), keys, keys, slots)
+    pages = torch.zeros(1, 29, dtype=torch.int32)
+    attended = attention.paged_attention(q, keys, keys, Table(pages, pages, slots[:1], slots[:1], slots))
     linear.linear(attended, weights(channels, queries * width, kind), residual=x)
     h = linear.linear(x, weights(2 * inner, channels, kind), scale, 1e-5, gated=True)
     linear.linear(h, weights(channels, inner, kind), residual=x)
@@ -120,13 +118,13 @@ def verification(requests: int, channels: int, vocabulary: int) -> None:
 def others(rows: int, channels: int) -> None:
     """The kernels for many rows."""
     x, scale = torch.zeros(rows, channels, dtype=torch.bfloat16), torch.zeros(channels, dtype=torch.bfloat16)
-    places = torch.zeros(rows, dtype=torch.int32)
+    slots = torch.zeros(rows, dtype=torch.int32)
     norm.rms_norm(x, scale, 1e-5)
     swiglu.swiglu(x)
     keys = torch.zeros(30, 3, 64, 64, dtype=torch.bfloat16)
-    frames = Frames(places, places, torch.zeros(99, 32), torch.zeros(99, 32), 9)
+    places = Places(slots, torch.zeros(99, 32), torch.zeros(99, 32))
     many = torch.zeros(rows, 15 * 64, dtype=torch.bfloat16)
-    qkv.rotate_and_store(many, frames, keys, keys, places, (scale[:64], scale[:64]), 1e-5)
+    qkv.rotate_and_store(many, places, keys, keys, slots)
 
 
 def aim(capability: int) -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from mercury_kernels import linear, qkv, reference
 from mercury_kernels.launch import power
-from mercury_kernels.operands import Frames, Matrix
+from mercury_kernels.operands import Matrix, Places
 
 from tests.support.close import close, randn, wide
 
@@ -92,12 +92,20 @@ def test_tiles_of_rows_that_read_the_same_weights_are_neighbours(monkeypatch):
     x, keys = torch.zeros(65, 32), torch.zeros(4, 2, 16, 16)
     grid = launched(monkeypatch, (linear, "_linear"), lambda: linear.linear(x, Matrix(torch.zeros(96, 32))))
     assert grid[0] == 2
-    places = torch.zeros(65, dtype=torch.int32)
-    frames = Frames(places, places, torch.zeros(9, 8), torch.zeros(9, 8), 0)
+    slots = torch.zeros(65, dtype=torch.int32)
     grid = launched(
         monkeypatch,
         (qkv, "_project_qkv"),
-        lambda: qkv.project_qkv(x, x[0], 1e-5, Matrix(torch.zeros(96, 32)), frames, keys, keys, places),
+        lambda: qkv.project_qkv(
+            x,
+            x[0],
+            1e-5,
+            Matrix(torch.zeros(96, 32)),
+            Places(slots, torch.zeros(9, 8), torch.zeros(9, 8)),
+            keys,
+            keys,
+            slots,
+        ),
     )
     assert grid[0] == 2
 

@@ -1,11 +1,11 @@
-"""Queries in two frames and the cache write equal their twins, as an epilogue and fused with norm and projection."""
+"""Queries and the cache write equal their twins, as an epilogue and fused with norm and projection."""
 
 from dataclasses import dataclass
 
 import pytest
 import torch
 from mercury_kernels import qkv, reference
-from mercury_kernels.operands import Frames, Matrix
+from mercury_kernels.operands import Matrix, Places
 
 from tests.support.close import close, randn, wide
 
@@ -20,38 +20,33 @@ SHAPES = [  # rows, query heads, key heads, head width, channels, page
 
 @dataclass
 class Case:
-    frames: Frames
+    places: Places
     keys: torch.Tensor
     values: torch.Tensor
     slots: torch.Tensor
-    norms: tuple[torch.Tensor, torch.Tensor]
 
     def caches(self):
         return self.keys.clone(), self.values.clone()
 
 
 def case(rows, heads, width, page, dtype, device):
-    """Rows at positions on both sides of zero; each row has its own place in three shuffled pages."""
-    cos, sin = reference.rotary_table(-100, 300, width, 10_000.0, torch.device("cpu"))
-    near = torch.arange(rows) + 37
-    frames = Frames(near.int().to(device), (near - 90).int().to(device), cos.to(device), sin.to(device), 100)
+    """Each row has its own place in three shuffled pages."""
+    cos, sin = reference.rotary_table(300, width, 10_000.0, torch.device("cpu"))
+    places = Places((torch.arange(rows) + 37).int().to(device), cos.to(device), sin.to(device))
     keys, values = (randn(3, heads, page, width, dtype=dtype, device=device) for _ in range(2))
-    slots = torch.randperm(3 * page)[:rows].int().to(device)
-    return Case(frames, keys, values, slots, tuple(randn(width, dtype=dtype, device=device) for _ in range(2)))
+    return Case(places, keys, values, torch.randperm(3 * page)[:rows].int().to(device))
 
 
-@pytest.mark.parametrize("normed", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_rotation_and_cache_write_equal_their_twin(device, shape, dtype, normed):
+def test_rotation_and_cache_write_equal_their_twin(device, shape, dtype):
     rows, queries, heads, width, _, page = shape
     made = case(rows, heads, width, page, dtype, device)
     x = randn(rows, (queries + 2 * heads) * width, dtype=dtype, device=device)
     keys, values = made.caches()
     right_keys, right_values = wide(made.caches())
-    norms = made.norms if normed else None
-    q = qkv.rotate_and_store(x, made.frames, keys, values, made.slots, norms, 1e-5)
-    right = reference.rotate_and_store(wide(x), made.frames, right_keys, right_values, made.slots, wide(norms), 1e-5)
+    q = qkv.rotate_and_store(x, made.places, keys, values, made.slots)
+    right = reference.rotate_and_store(wide(x), made.places, right_keys, right_values, made.slots)
     for found, expected in ((q, right), (keys, right_keys), (values, right_values)):
         close(found, expected)
 
@@ -62,35 +57,25 @@ def test_a_projection_in_two_kernels_equals_its_twin(device, monkeypatch):
     for shape in SHAPES[2:]:
         rows, queries, heads, width, channels, _ = shape
         assert qkv.reads_many_rows(device, rows, channels, (queries + 2 * heads) * width, width)
-        test_fused_projection_equals_its_twin(device, shape, torch.float32, "plain")
+        test_fused_projection_equals_its_twin(device, shape, torch.float32, False)
 
 
-@pytest.mark.parametrize("weights", ["plain", "bias and norms"])
+@pytest.mark.parametrize("biased", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_fused_projection_equals_its_twin(device, shape, dtype, weights):
+def test_fused_projection_equals_its_twin(device, shape, dtype, biased):
     rows, queries, heads, width, channels, page = shape
     made = case(rows, heads, width, page, dtype, device)
     x, norm = randn(rows, channels, dtype=dtype, device=device), randn(channels, dtype=dtype, device=device)
     outputs = (queries + 2 * heads) * width
     matrix = Matrix(randn(outputs, channels, dtype=dtype, device=device))
-    norms = None
-    if weights == "bias and norms":
-        matrix, norms = Matrix(matrix.weight, randn(outputs, dtype=dtype, device=device)), made.norms
+    if biased:
+        matrix = Matrix(matrix.weight, randn(outputs, dtype=dtype, device=device))
     keys, values = made.caches()
     right_keys, right_values = wide(made.caches())
-    q = qkv.project_qkv(x, norm, 1e-5, matrix, made.frames, keys, values, made.slots, norms)
+    q = qkv.project_qkv(x, norm, 1e-5, matrix, made.places, keys, values, made.slots)
     right = reference.project_qkv(
-        wide(x), wide(norm), 1e-5, wide(matrix), made.frames, right_keys, right_values, made.slots, wide(norms)
+        wide(x), wide(norm), 1e-5, wide(matrix), made.places, right_keys, right_values, made.slots
     )
     for found, expected in ((q, right), (keys, right_keys), (values, right_values)):
         close(found, expected)
-
-
-def test_positions_of_both_frames_are_distinguished(device):
-    made = case(4, 1, 16, 16, torch.float32, device)
-    x = randn(4, 3 * 16, device=device)
-    near, away = qkv.rotate_and_store(x, made.frames, *made.caches(), made.slots)  # type: ignore[call-arg]
-    assert float((near - away).abs().max()) > 0.1
-    same = Frames(made.frames.away, made.frames.away, made.frames.cos, made.frames.sin, made.frames.origin)
-    close(qkv.rotate_and_store(x, same, *made.caches(), made.slots)[0], away)  # type: ignore[call-arg]

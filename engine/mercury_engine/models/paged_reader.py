@@ -15,7 +15,7 @@ import torch
 from mercury_kernels import ops
 from mercury_kernels.buffers import MOST_PAIRS, Bucket, RowBuffers
 from mercury_kernels.capture import Captures
-from mercury_kernels.ops import Frames
+from mercury_kernels.ops import Places
 from mercury_kernels.pages import PagePool, PageRun
 
 from mercury_engine.models.decoder import TorchDecoder
@@ -66,7 +66,7 @@ class PagedReader:
         count = pages or _affordable_pages(self.device, size)
         self.pool = PagePool(config.num_hidden_layers, heads, width, count, dtype, self.device, page_size)
         self.end_id, self.longest = config.end_id, PAGE_BUCKETS[-1] * page_size
-        self._angles = ops.rotary_table(0, self.longest, width, config.rope_theta, self.device)
+        self._angles = ops.rotary_table(self.longest, width, config.rope_theta, self.device)
         self._lists = TokenMasks(config.vocab_size, self.device, LISTS)
         shapes = [Bucket(ROWS, columns, batch) for columns in PAGE_BUCKETS for batch in BATCHES]
         shapes += [Bucket(rows, columns, 1) for columns in PAGE_BUCKETS for rows in PREFILL_ROWS]
@@ -143,8 +143,8 @@ class PagedReader:
 
     def _run(self, buffers: RowBuffers, decides: bool) -> None:
         """The captured work."""
-        frames = Frames(buffers.near, buffers.near, *self._angles, 0)
-        hidden = forward(self.weights, buffers.ids, frames, self.pool, buffers.places, buffers.table)
+        places = Places(buffers.positions, *self._angles)
+        hidden = forward(self.weights, buffers.ids, places, self.pool, buffers.slots, buffers.table)
         if decides:
             weights, lists = self.weights, self._lists.table
             ops.accept(hidden, weights.head, lists, buffers.drafts, self.end_id, weights.norm, weights.eps)
@@ -155,8 +155,8 @@ class PagedReader:
         rows, far, size = len(request.ids), len(request.far), self.pool.size
         position = request.start + np.arange(rows)
         own = np.array(request.pages[far:])
-        host["ids"][number, :rows], host["near"][number, :rows] = request.ids, position
-        host["places"][number, :rows] = own[position // size] * size + position % size
+        host["ids"][number, :rows], host["positions"][number, :rows] = request.ids, position
+        host["slots"][number, :rows] = own[position // size] * size + position % size
         host["limits"][number, :rows] = position + 1
         counts = [*request.far, *self.pool.counts(request.start + rows)]
         host["pages"][number, : len(counts)], host["counts"][number, : len(counts)] = (

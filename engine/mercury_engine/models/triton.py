@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 from mercury_kernels import ops
-from mercury_kernels.ops import Frames, Matrix, Table
+from mercury_kernels.ops import Matrix, Places, Table
 from mercury_kernels.pages import PagePool
 from torch import Tensor
 from torch.nn import functional as F
@@ -56,13 +56,11 @@ def _layer(layer: Layer) -> TritonLayer:
     return TritonLayer(layer.attn_norm, qkv, out, layer.ffn_norm, gate_up, down)
 
 
-def forward(
-    weights: TritonWeights, ids: Tensor, frames: Frames, pool: PagePool, places: Tensor, table: Table
-) -> Tensor:
-    """Hidden states [M,C] before the last norm, for tokens ids [M] whose keys and values are stored at places [M]."""
+def forward(weights: TritonWeights, ids: Tensor, places: Places, pool: PagePool, slots: Tensor, table: Table) -> Tensor:
+    """Hidden states [M,C] before the last norm, for tokens ids [M] whose keys and values are stored in slots [M]."""
     x = F.embedding(ids, weights.table)
     for layer, keys, values in zip(weights.layers, pool.keys, pool.values, strict=True):
-        q = ops.project_qkv(x, layer.attn_norm, weights.eps, layer.qkv, frames, keys, values, places)
+        q = ops.project_qkv(x, layer.attn_norm, weights.eps, layer.qkv, places, keys, values, slots)
         x = ops.linear(ops.paged_attention(q, keys, values, table), layer.out, residual=x)
         inner = ops.linear(x, layer.gate_up, layer.ffn_norm, weights.eps, gated=True)
         x = ops.linear(inner, layer.down, residual=x)
