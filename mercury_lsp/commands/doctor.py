@@ -225,15 +225,12 @@ def _fill(engine: InferenceEngine) -> str:
 
 
 def _speed(engine: InferenceEngine) -> str:
-    """How fast the model is on this machine when it is idle, and the largest model that would still be fast enough."""
+    """How fast the model is on this machine, and the largest model that would still be fast enough."""
     path: Path | None = getattr(engine, "path", None)
     store, weights = Store(), weight_bytes(path) if path else 0
     kept = path and listing.measurement_of(store, path)
-    measured = kept if kept and not kept.was_busy else measuring.measure(engine)
-    speed = f"{measured.pass_ms:.0f} ms a pass, {measured.answer_ms:.0f} ms a suggestion"
-    if measured.was_busy:
-        return f"{speed} while other programs run; run mercury-lsp doctor when they rest to learn which model suits"
-    speed = f"{speed} (measured on {measured.day})"
+    measured = kept or measuring.measure(engine)
+    speed = f"{measured.pass_ms:.0f} ms a pass, {measured.answer_ms:.0f} ms a suggestion (measured on {measured.day})"
     if not weights:
         return speed
     largest = listing.largest_within(listing.models(store, (measured, weights)), QUICK_MS)

@@ -25,8 +25,7 @@ from mercury_lsp.settings import BUNDLED, SAME
 LEGEND = (
     "+: installed; *: in use where an editor's settings name no model; e: the same for next edits; memory: of a server "
     "that has loaded it; pass, answer: milliseconds of a forward pass and of a suggestion on this machine, measured on "
-    "that day; busy: while other programs ran, see --measure; "
-    "~: estimated"
+    "that day, see --measure; ~: estimated"
 )
 
 
@@ -193,5 +192,5 @@ def _figures(row: Model) -> list[str]:
         memory,
         f"{mark}{row.speed.pass_ms:,.0f}",
         f"{mark}{row.speed.answer_ms:,.0f}",
-        f"{row.speed.day or ''}{' busy' if row.speed.was_busy else ''}",
+        row.speed.day or "",
     ]

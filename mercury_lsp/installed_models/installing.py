@@ -118,9 +118,9 @@ def _of_repository(repository: str, name: str, about: str = "") -> Addition:
 
 def _of_path(path: Path, name: str | None) -> Addition:
     if path.suffix == _GGUF and path.is_file():
-        return FileAddition(name or path.stem.lower(), path)
+        return PathAddition(name or path.stem.lower(), path)
     if path.is_dir():
-        return FolderAddition(name or path.name.lower(), path)
+        return PathAddition(name or path.name.lower(), path)
     raise ModelNotFound(f"no folder and no GGUF file {path}")
 
 
@@ -161,13 +161,7 @@ class KnownAddition:
                 shutil.copyfile(adapter, made / adapter.name)
             if self.model.edit_format is not None:
                 (made / FORMAT_FILE).write_text(json.dumps({"family": self.model.edit_format}) + "\n", "utf-8")
-        record = _tried(
-            made,
-            self.model.origin.hub.repository,
-            self.model.licence,
-            ((gguf.name, self.model.origin.sha256),),
-            progress,
-        )
+        record = _tried(made, self.model.origin.hub.repository, self.model.licence, progress)
         store.publish(self.name, made, record)
         return record
 
@@ -202,8 +196,8 @@ class KnownAddition:
 
 
 @dataclass
-class FolderAddition:
-    """A model folder of the user's; it stays where it is, and is linked."""
+class PathAddition:
+    """A model folder or GGUF file of the user's; it stays where it is, and is linked."""
 
     name: str
     path: Path
@@ -216,27 +210,10 @@ class FolderAddition:
 
     def install(self, store: Store, progress: Progress) -> ModelRecord:
         check_folder(self.path)
-        record = _tried(self.path, str(self.path), None, (), progress)
-        store.link(self.name, self.path, record)
-        return record
-
-
-@dataclass
-class FileAddition:
-    """A GGUF file of the user's; it stays where it is, and is linked."""
-
-    name: str
-    path: Path
-
-    download_bytes = 0
-
-    @property
-    def terms(self) -> str:
-        return f"{self.path}, which stays where it is"
-
-    def install(self, store: Store, progress: Progress) -> ModelRecord:
-        check_folder(self.path)
-        record = _tried(self.path, str(self.path), None, (), progress)
+        record = _tried(self.path, str(self.path), None, progress)
+        if self.path.is_dir():
+            store.link(self.name, self.path, record)
+            return record
         made = store.unfinished(self.name) / "model"
         with disk_errors(store.folder):
             made.mkdir(exist_ok=True)
@@ -301,9 +278,8 @@ class HubAddition:
                 if file.path == _CONFIG:
                     check_config(made)
         check_folder(made)
-        hashes = tuple((file.path, file.sha256) for file in files if file.sha256)
         source = f"{self.repository.name}@{self.repository.commit}"
-        record = _tried(made, source, self.repository.licence, hashes, progress)
+        record = _tried(made, source, self.repository.licence, progress)
         store.publish(self.name, made, record)
         return record
 
@@ -314,12 +290,10 @@ class HubAddition:
         check(target, file.sha256, file.size)
 
 
-def _tried(
-    folder: Path, source: str, licence: str | None, files: tuple[tuple[str, str], ...], progress: Progress
-) -> ModelRecord:
+def _tried(folder: Path, source: str, licence: str | None, progress: Progress) -> ModelRecord:
     """The record of a model that runs on this machine. Raises ModelError if it does not."""
     progress.note("measuring a forward pass")
-    return ModelRecord(source, licence, files, measuring.measured(folder))
+    return ModelRecord(source, licence, measuring.measured(folder))
 
 
 def _link(path: Path, target: Path) -> None:

@@ -31,8 +31,6 @@ class Speed:
     """Whether it is scaled from another model's measurement by the bytes that a pass reads."""
     day: str | None = None
     """When it was measured; None if it was estimated, or before days were kept."""
-    was_busy: bool = False
-    """Whether other programs used the processors meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +60,7 @@ class Model:
 def models(store: Store, reference: Reference | None = None) -> list[Model]:
     """The bundled model, the other installed ones, then those that could be added. Raises SettingsError.
 
-    What was not measured, or only while other programs ran, is estimated from the reference; without one, from the
-    bundled model's measurement.
+    What was not measured is estimated from the reference; without one, from the bundled model's measurement.
     """
     chosen = default_model.read() or BUNDLED
     reference = reference or _reference(store)
@@ -129,10 +126,8 @@ def _sees_after(folder: Path) -> bool:
 
 
 def _speed(found: Measurement | None, reference: Reference | None, weights: int) -> Speed | None:
-    """As measured; estimated where nothing was, or where only the reference's measurement is from an idle machine."""
-    if found is None or (found.was_busy and reference is not None and not reference[0].was_busy):
-        return _scaled(reference, weights)
-    return Speed(found.pass_ms, found.answer_ms, False, found.day, found.was_busy)
+    """As measured; estimated where nothing was."""
+    return _scaled(reference, weights) if found is None else Speed(found.pass_ms, found.answer_ms, False, found.day)
 
 
 def _available(model: KnownModel, reference: Reference | None) -> Model:

@@ -4,7 +4,6 @@ A process of its own has only this model's memory, and a model that is too large
 """
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -32,9 +31,6 @@ PLACES = 5
 KEYS = 6
 """Keys typed at each place."""
 
-BUSY_SHARE = 0.5
-"""Running programs per processor, in the minute before, from which on the machine counts as busy."""
-
 REST = ("\n\n\ndef main():\n    return 0\n",)
 """Code after the cursor."""
 
@@ -56,22 +52,13 @@ def measured(folder: Path | None) -> Measurement:
 
 def measure(engine: InferenceEngine) -> Measurement:
     """Type in this module's own text, and take the median fill and the median pass."""
-    was_busy = is_busy()
     text = Path(__file__).read_text("utf-8")
     places = [len(text) * number // PLACES - KEYS for number in range(1, PLACES)]
     fills = [fill for place in places for fill in _typed(engine, text, place)]
     passes = [fill.elapsed / max(1, fill.steps) for fill in fills]
     elapsed = [fill.elapsed for fill in fills]
     pass_ms, answer_ms = (round(median(seconds) * 1000, 2) for seconds in (passes, elapsed))
-    return Measurement(pass_ms, answer_ms, memory.resident_mb(), date.today().isoformat(), was_busy)
-
-
-def is_busy() -> bool:
-    """Whether other programs use the processors; False where the system does not say."""
-    try:
-        return os.getloadavg()[0] > BUSY_SHARE * (os.cpu_count() or 1)
-    except (AttributeError, OSError):  # Windows has no such figure
-        return False
+    return Measurement(pass_ms, answer_ms, memory.resident_mb(), date.today().isoformat())
 
 
 def _typed(engine: InferenceEngine, text: str, place: int) -> Sequence[Fill]:

@@ -18,8 +18,6 @@ class Measurement:
     """Resident memory of a process that has filled a few gaps; None if the system does not report it."""
     day: str | None = None
     """When it was measured, as in 2026-11-24; None for what an older version measured."""
-    was_busy: bool = False
-    """Whether other programs used the processors meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +26,6 @@ class ModelRecord:
 
     source: str
     licence: str | None = None
-    files: tuple[tuple[str, str], ...] = ()
-    """The files that were downloaded, with their SHA-256."""
     measured: Measurement | None = None
 
     def to_json(self) -> str:
@@ -42,8 +38,7 @@ def read(path: Path) -> ModelRecord | None:
     try:
         raw = json.loads(path.read_text("utf-8"))
         measured = raw.get("measured")
-        files = tuple((str(file), str(sha256)) for file, sha256 in raw.get("files", ()))
-        return ModelRecord(raw["source"], raw.get("licence"), files, measured and _measurement(measured))
+        return ModelRecord(raw["source"], raw.get("licence"), measured and _measurement(measured))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -56,5 +51,4 @@ def _measurement(raw: dict[str, Any]) -> Measurement:
         float(raw["answer_ms"]),
         None if memory is None else float(memory),
         str(day) if day is not None else None,
-        raw.get("was_busy") is True,
     )

@@ -12,7 +12,6 @@ import pytest
 import torch
 from mercury_engine.api import Fill, FillRequest, SlotView
 from mercury_engine.errors import ModelNotFound
-from mercury_engine.model_folders import BUNDLED_MODEL
 from mercury_engine.models import adapters, gpu, weights
 from mercury_engine.utility import Utility
 from mercury_kernels import ops
@@ -25,9 +24,7 @@ from mercury_lsp.commands import doctor, loading, relay, try_
 from mercury_lsp.commands.client import Client
 from mercury_lsp.commands.file_position import FilePosition
 from mercury_lsp.errors import UsageError
-from mercury_lsp.installed_models import larger, listing, measuring
-from mercury_lsp.installed_models.record import Measurement, ModelRecord
-from mercury_lsp.installed_models.store import Store
+from mercury_lsp.installed_models import larger
 from mercury_lsp.settings import Settings
 from tests.support import tiny
 from tests.support.fake_engine import FakeEngine
@@ -425,7 +422,6 @@ def test_doctor_names_the_largest_model_that_is_quick_enough(monkeypatch: pytest
     (tmp_path / "model.safetensors").write_bytes(bytes(1_000_000))
     made = engine()
     made.path = tmp_path  # type: ignore[attr-defined]
-    monkeypatch.setattr(measuring, "is_busy", lambda: False)
 
     def said(milliseconds: float) -> str:
         made.fill = lambda request: Fill("1", 0.9, steps=2, elapsed=milliseconds / 1000)  # type: ignore[method-assign]
@@ -436,27 +432,6 @@ def test_doctor_names_the_largest_model_that_is_quick_enough(monkeypatch: pytest
     assert said(0.1).endswith("within 100 ms: qwen2.5-coder-0.5b (estimated)")
     assert said(1.0).endswith("within 100 ms: bundled (estimated)")
     assert said(200.0).endswith("no known model answers within 100 ms here")
-    monkeypatch.setattr(measuring, "is_busy", lambda: True)
-    assert "while other programs run" in said(0.1) and "qwen" not in said(0.1)
-
-
-def test_doctor_advises_from_the_measurement_that_was_made_while_the_machine_was_idle(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
-    monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: tmp_path)
-    monkeypatch.setattr(measuring, "is_busy", lambda: True)
-    store = Store()
-    store.write_record("bundled", ModelRecord("bundled", measured=Measurement(9.0, 11.0, 200.0, "2026-11-24")))
-    (store.folder / "mine").mkdir()
-    (store.folder / "mine" / "model.safetensors").write_bytes(bytes(1000))
-    store.write_record("mine", ModelRecord("mine", measured=Measurement(1.0, 1.0, 1.0, "2026-11-25", was_busy=True)))
-    made = engine()
-    made.path = BUNDLED_MODEL  # type: ignore[attr-defined]
-    said = {each.name: each for each in doctor.findings(Settings(), lambda settings: made)}["speed"].value
-    assert said.endswith("within 100 ms: qwen2.5-coder-0.5b (estimated)")
-    assert said.startswith("9 ms a pass, 11 ms a suggestion (measured on 2026-11-24); the largest")
-    mine = {row.name: row for row in listing.models(store)}["mine"].speed
-    assert mine is not None and mine.estimated, "an idle measurement tells more than one of a busy moment"
 
 
 RIGHT = {

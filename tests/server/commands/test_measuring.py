@@ -40,10 +40,3 @@ def test_a_model_that_does_not_run_is_a_clear_error(monkeypatch, code: int, stde
 def test_a_folder_that_is_no_model_is_reported_by_the_process_that_tries_it(tmp_path: Path):
     with pytest.raises(ModelError, match=f"cannot run the model: no .* in {tmp_path}"):
         measuring.measured(tmp_path)
-
-
-@pytest.mark.parametrize(("running", "busy"), [(0.0, False), (1.9, False), (2.1, True), (9.0, True)])
-def test_a_machine_counts_as_busy_from_half_a_program_per_processor_on(monkeypatch, running: float, busy: bool):
-    monkeypatch.setattr(measuring.os, "getloadavg", lambda: (running, 0.0, 0.0))
-    monkeypatch.setattr(measuring.os, "cpu_count", lambda: 4)
-    assert measuring.is_busy() is busy
