@@ -13,10 +13,9 @@ import numpy as np
 from mercury_kernels.cpu.layers import Layers, Part
 
 from mercury_engine.models import adapters, quantized_weights, weights
-from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray, bfloat16, log_softmax, log_softmax_in_place
+from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray, bfloat16, log_softmax_in_place
 from mercury_engine.models.embedding import Embedding
 from mercury_engine.models.network import (
-    LENGTH_CLASSES,
     CanvasForward,
     ForwardRequest,
     KeyValueBlock,
@@ -46,8 +45,6 @@ class CpuNetwork:
         self.embedding = Embedding(state, config, folder)
         width, divisor = config.head_dim, np.array(config.rope_factors or 1.0)
         self._frequencies = (config.rope_theta ** (-np.arange(0, width, 2) / width) / divisor).astype(np.float32)
-        self.length: FloatArray | None = None
-        """The length head, once the writer is prepared; None for a writer trained without one."""
         self._writes = False
         self._adapters = self._put_adapters(folder)
 
@@ -57,8 +54,6 @@ class CpuNetwork:
             return
         adapter = weights.read_tensors(self._folder, weights.ADAPTER_FILES)
         quantized_weights.put_writer(self._stack, self.config, adapter, self._folder)
-        if "length" in adapter:
-            self.length = self._adapter_rows(adapter, "length", LENGTH_CLASSES)
         self.embedding.markers = self._adapter_rows(adapter, "markers", 2)
         self._writes = True
 
@@ -131,11 +126,6 @@ class CpuNetwork:
         ends = hidden_RC @ self.embedding.markers[1]
         never = np.full_like(ends, -np.inf)
         return log_softmax_in_place(np.concatenate((self._stack.head(hidden_RC), never[:, None], ends[:, None]), 1))
-
-    def lengths(self, hidden_RC: FloatArray) -> FloatArray:
-        """See `TorchDecoder.lengths`."""
-        assert self.length is not None, "this writer was trained without a length head"
-        return log_softmax(hidden_RC @ self.length.T)
 
     def with_bias(self, keys: StoredArray) -> StoredArray:
         """A block's keys with the bias that the kernels leave out, see `Layers.with_bias`."""

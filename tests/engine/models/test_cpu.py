@@ -138,13 +138,6 @@ def test_the_writers_weights_are_loaded_on_first_use(folder, monkeypatch):
     assert np.array_equal(read(network)[0], before), "the reader is not changed by it"
 
 
-def test_the_writer_keeps_its_length_head(plain, folder):
-    network = loaded(folder)
-    network.prepare()
-    hidden = np.random.default_rng(0).normal(size=(3, plain.config.hidden_size)).astype(np.float32)
-    close(network.lengths(hidden), plain.decoder.lengths(torch.from_numpy(hidden)).detach())
-
-
 def test_a_reader_without_a_writer_has_nothing_to_prepare(tmp_path):
     network = loaded(tiny.folder(tmp_path, rank=0, **tiny.WIDE))
     network.prepare()
@@ -312,7 +305,7 @@ def test_a_damaged_adapter_is_reported_when_the_writer_is_used(tmp_path):
         network.prepare()
 
 
-@pytest.mark.parametrize("name", ["layers.0.qkv.up", "layers.1.down.down", "length", "markers"])
+@pytest.mark.parametrize("name", ["layers.0.qkv.up", "layers.1.down.down", "markers"])
 def test_an_adapter_with_nan_is_refused(tmp_path, name):
     path = tiny.folder(tmp_path, **tiny.WIDE)
     adapter = load_file(path / "adapter.safetensors")
