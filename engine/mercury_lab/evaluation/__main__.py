@@ -1,5 +1,5 @@
-"""`python -m mercury_lab.evaluation COMMAND`: replay, infill, humaneval, situations, edits, commits, commit-list,
-cursor-list, formats, calibration, lengths or unpack.
+"""`python -m mercury_lab.evaluation COMMAND`: replay, infill, humaneval, doctests, situations, edits, commits,
+commit-list, cursor-list, formats, calibration, lengths or unpack.
 """
 
 import sys
@@ -10,6 +10,7 @@ SUITE_MODULES = {
     "replay": "evaluation.replay",
     "infill": "evaluation.infill",
     "humaneval": "evaluation.humaneval",
+    "doctests": "evaluation.doctests",
     "situations": "editing.situations",
     "cursor-list": "commit_edits.cursor_list",
     "edits": "editing.edits",
