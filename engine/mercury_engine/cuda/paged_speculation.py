@@ -33,10 +33,13 @@ class PagedSpeculation:
         self._planner = PassPlanner(rules, options)
 
     def takes(self, request: FillRequest, control: Control, hypotheses: Sequence[Hypothesis]) -> bool:
-        """Whether the fill may run here: one hypothesis, no adapter, no watched or counted steps, room in memory."""
+        """Whether the fill may run here: one hypothesis that ends itself, no adapter, no watched or counted steps, room
+        in memory.
+        """
         counted = control.on_step is not None or request.max_steps is not None
         adapted = request.adapter in self._context_reader.cache.network.adapters
-        return len(hypotheses) == 1 and not counted and not adapted and self.contexts.has_room()
+        is_plain = len(hypotheses) == 1 and not hypotheses[0].writes_on
+        return is_plain and not counted and not adapted and self.contexts.has_room()
 
     def write(
         self, request: FillRequest, control: Control, hypotheses: Sequence[Hypothesis], near: list[int]

@@ -22,6 +22,9 @@ it; without a bound it would be 59 %.
 BELOW_CHARS = 1200
 """Characters after the gap whose lines a fill of several lines must not repeat."""
 
+BLOCKS_ABOVE = 4
+"""Blocks above the cursor's in which the header is looked for of the definition that a fill must not leave."""
+
 SLOTS: dict[Effort, int] = {"instant": 8, "low": 16, "medium": 32, "high": MAX_SLOTS}
 """Longest fill by effort, in tokens."""
 
@@ -43,10 +46,10 @@ class GapRules:
         self.stopping = StoppingCriteria(tokenizer, texts, has_markers)
         self.masks = SlotMasks(tokenizer, self.vocabulary, self.stopping)
 
-    def begin(self, request: FillRequest, cut: PrefixCut) -> list[Hypothesis]:
+    def begin(self, request: FillRequest, cut: PrefixCut, writes_on: bool = False) -> list[Hypothesis]:
         """The hypotheses that a request asks for, each with another first token."""
         slots = min(request.max_slots, SLOTS[request.effort])
-        above, _, line = request.near.rpartition("\n")
+        above, _, line = "".join((*request.far[-BLOCKS_ABOVE:], request.near)).rpartition("\n")
         return [
             Hypothesis(
                 self.vocabulary,
@@ -59,6 +62,7 @@ class GapRules:
                 line if request.multiline else None,
                 None if request.utility else above,
                 request.multiline,
+                writes_on,
             )
             for rank in range(max(1, request.candidates))
         ]
@@ -85,6 +89,8 @@ class GapRules:
 
     def stop_tokens(self, hypothesis: Hypothesis) -> StopTokens | None:
         """The tokens that would end the hypothesis here; None where it cannot end."""
+        if hypothesis.writes_on:
+            return None
         return self.stopping.at(hypothesis.follows, hypothesis.multiline, self.text(hypothesis))
 
     def repaired(self, control: Control, hypothesis: Hypothesis) -> bool:
@@ -106,7 +112,7 @@ class GapRules:
 
 def _end(text: str, hypothesis: Hypothesis) -> int | None:
     """Where a text goes beyond what the fill is for; None if it does not."""
-    ends = [find_end(text, hypothesis.follows)]
+    ends = [find_end(text, hypothesis.follows), hypothesis.limit]
     if not hypothesis.multiline:
         ends.append(first_line_end(text))
     line, above = hypothesis.line, hypothesis.above

@@ -37,6 +37,10 @@ class Hypothesis:
     """The text above that line if the fill ends with its definition; None if with a thought (`text.thought`)."""
     multiline: bool = False
     """Whether the text may break the line; if not, it ends with the token that does."""
+    writes_on: bool = False
+    """Whether the model's own end is passed over, because the end is looked for afterwards."""
+    limit: int | None = None
+    """Most characters of the text; None: no limit."""
     known: int = field(init=False)
     """Number of tokens that were known at the start."""
     spell: str = field(init=False)
@@ -90,6 +94,13 @@ class Hypothesis:
         self.ids, self.probabilities = self.ids[:at], self.probabilities[:at]
         self.spell = self.begun[len(self.vocabulary.spelled(self.ids[self.known :])) :]
         self.confidence = math.prod(self.probabilities)
+
+    def end_at(self, position: int) -> None:
+        """End before the character at `position` of the text, with the token that writes the one before it."""
+        tokens = self._token_at(max(0, position + len(self.begun) - 1)) + 1
+        self.ids, self.probabilities = self.ids[:tokens], self.probabilities[:tokens]
+        self.confidence = math.prod(self.probabilities)
+        self.ended, self.limit = True, position
 
     def probability(self, tokens: int) -> float:
         """That the first so many tokens are right; one more than are accepted counts the end marker."""

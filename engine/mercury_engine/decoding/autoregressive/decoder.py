@@ -1,6 +1,7 @@
 """The decoder of causal models: drafts, verified and accepted several tokens a pass; rewriting; scoring; text."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from mercury_engine.api import (
@@ -14,6 +15,7 @@ from mercury_engine.api import (
     ScoreRequest,
     Scores,
 )
+from mercury_engine.decoding.autoregressive.ends import EndSearch, writes_on
 from mercury_engine.decoding.autoregressive.generating import Generator
 from mercury_engine.decoding.autoregressive.lookups import Lookups
 from mercury_engine.decoding.autoregressive.regions import RegionReader
@@ -25,7 +27,7 @@ from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.options import AutoregressiveOptions
 from mercury_engine.decoding.results import fill_of
-from mercury_engine.models.batching import ForwardSteps
+from mercury_engine.models.batching import DeadlineReached, ForwardSteps
 from mercury_engine.models.network import Network
 
 
@@ -60,6 +62,7 @@ class AutoregressiveDecoder:
         self.network, self.contexts, self.rules, self.options = network, contexts, rules, options
         lookups = Lookups(contexts.tokenizer)
         self.speculation = Speculation(network, contexts, lookups, rules, options)
+        self.ends = EndSearch(network, contexts, rules)
         self.on_gpu = on_gpu
         self.rewriter = Rewriter(network, rules.vocabulary.texts)
         self.generator = Generator(network, contexts, rules, options)
@@ -78,13 +81,18 @@ class AutoregressiveDecoder:
     def write(self, request: FillRequest, control: Control) -> ForwardSteps[tuple[list[Hypothesis], GapContext | None]]:
         """See `Decoder.write`."""
         cut = self.contexts.cut(request)
-        hypotheses = self.rules.begin(request, cut)
+        hypotheses = self.rules.begin(request, cut, writes_on(request))
         on_gpu = self.on_gpu if self.on_gpu is not None and self.on_gpu.takes(request, control, hypotheses) else None
         return hypotheses, (yield from (on_gpu or self.speculation).write(request, control, hypotheses, cut.read))
 
     def fill(self, request: FillRequest, control: Control) -> ForwardSteps[Fill]:
         """See `Decoder.fill`."""
-        return fill_of(request, *(yield from self.write(request, control)), self.rules, control.check)
+        hypotheses, context = yield from self.write(request, control)
+        if hypotheses[0].writes_on and context is not None:
+            with suppress(DeadlineReached):
+                for each in hypotheses:
+                    yield from self.ends.end(request, each, context)
+        return fill_of(request, hypotheses, context, self.rules, control.check)
 
     def score(self, request: ScoreRequest) -> ForwardSteps[Scores]:
         """See `Decoder.score`."""
