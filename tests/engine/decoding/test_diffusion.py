@@ -135,7 +135,7 @@ def test_unmasked_slots_are_shown_as_such_before_they_are_accepted(engine):
 
 
 def test_candidates_differ_and_come_surest_first(engine):
-    fill = engine.fill(FillRequest(near="x = 1", suffix=("\n",), max_slots=8, candidates=4, multiline=True))
+    fill = engine.fill(FillRequest(near="x = 1", suffix=("\n",), max_slots=8, candidates=8, multiline=True))
     found = [fill, *fill.others]
     assert len({each.text for each in found}) == len(found) > 1
     assert [each.confidence for each in found] == sorted((each.confidence for each in found), reverse=True)

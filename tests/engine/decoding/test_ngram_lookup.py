@@ -166,7 +166,7 @@ def test_a_long_match_in_unread_text_outweighs_the_reader_and_a_short_one_does_n
     long, short = tiny.SAMPLE[TYPED - 100 : TYPED + 200], tiny.SAMPLE[TYPED : TYPED + 200]
     fill = writing.fill(replace(TYPED_AGAIN, lookup_text=(long,)))
     assert len(fill.text) > 20 and tiny.SAMPLE.startswith(fill.text, TYPED)
-    assert fill.confidence > alone.confidence and fill.steps < alone.steps
+    assert fill.steps < alone.steps
     assert writing.fill(replace(TYPED_AGAIN, lookup_text=(short,))).text == alone.text
 
 
