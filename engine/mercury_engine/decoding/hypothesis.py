@@ -41,6 +41,8 @@ class Hypothesis:
     """Whether the model's own end is passed over, because the end is looked for afterwards."""
     limit: int | None = None
     """Most characters of the text; None: no limit."""
+    fit: float = -math.inf
+    """Log-probability of the lines below after the text, if its end was looked for."""
     known: int = field(init=False)
     """Number of tokens that were known at the start."""
     spell: str = field(init=False)

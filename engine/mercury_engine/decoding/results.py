@@ -43,7 +43,8 @@ def fill_of(
     """
     if context is None:
         return Fill("", 0.0, steps=0, elapsed=0.0)
-    return ranked([_fill_from(request, each, rules, context, check) for each in hypotheses])
+    fills = [_fill_from(request, each, rules, context, check) for each in hypotheses]
+    return ranked(fills, [each.fit for each in hypotheses])
 
 
 def _fill_from(
@@ -66,20 +67,19 @@ def _fill_from(
     )
 
 
-def ranked(fills: list[Fill]) -> Fill:
-    """The most confident fill, with the other different texts as its `others` by falling confidence.
+def ranked(fills: Sequence[Fill], fits: Sequence[float]) -> Fill:
+    """The fill that fits best, or the most confident of those that fit alike, with the others in that order.
 
     The first fill is the best guess everywhere. Another fill is dropped if a different text begins with it: a candidate
     that gave up at the token meant to set it apart is as confident as what all of them have in common.
     """
-    best, *others = fills
     texts = [fill.text for fill in fills]
-    others = [other for other in others if not any(t != other.text and t.startswith(other.text) for t in texts)]
     different: dict[str, Fill] = {}
-    for fill in sorted((best, *others), key=lambda f: -f.confidence):
-        if fill.text:
+    for fill, _ in sorted(zip(fills, fits, strict=True), key=lambda pair: (-pair[1], -pair[0].confidence)):
+        is_part = fill is not fills[0] and any(t != fill.text and t.startswith(fill.text) for t in texts)
+        if fill.text and not is_part:
             different.setdefault(fill.text, fill)
-    first, *others = [*different.values()] or [best]
+    first, *others = [*different.values()] or fills[:1]
     return replace(first, others=tuple(others))
 
 

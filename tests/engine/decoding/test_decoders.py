@@ -1,5 +1,6 @@
 """What both decoders do alike: how a fill starts, stops, is watched, has candidates, and is checked."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -126,8 +127,15 @@ def test_candidates_differ_and_come_surest_first(engine):
     ],
 )
 def test_a_candidate_that_is_the_beginning_of_another_is_dropped_unless_it_is_the_best_guess(filled, kept):
-    found = ranked([Fill(text, confidence, steps=1, elapsed=0.0) for text, confidence in filled])
+    fills = [Fill(text, confidence, steps=1, elapsed=0.0) for text, confidence in filled]
+    found = ranked(fills, [-math.inf] * len(fills))
     assert [each.text for each in (found, *found.others)] == kept
+
+
+def test_a_fill_after_which_the_text_below_is_likelier_comes_first():
+    fills = [Fill("sure", 0.9, steps=1, elapsed=0.0), Fill("fitting", 0.1, steps=1, elapsed=0.0)]
+    found = ranked(fills, [-9.0, -2.0])
+    assert [each.text for each in (found, *found.others)] == ["fitting", "sure"]
 
 
 def test_candidates_share_the_forward_passes(engine, passes):

@@ -39,7 +39,10 @@ class EndSearch:
         self._network, self._contexts, self._rules = network, contexts, rules
 
     def end(self, request: FillRequest, hypothesis: Hypothesis, context: GapContext) -> ForwardSteps[None]:
-        """End the hypothesis at its best end; it stays as it is where it has none, or nothing stands below."""
+        """End the hypothesis at its best end, and note how well the text below fits there.
+
+        It stays as it is where it has no end, or nothing stands below.
+        """
         below, text = lines_below("".join(request.suffix)), self._rules.text(hypothesis)
         ends = [*line_ends(text, hypothesis.ended)][:MOST_ENDS]
         if not below or not ends:
@@ -63,6 +66,7 @@ class EndSearch:
         finally:  # when time is up, the best so far
             if best is not None:
                 hypothesis.end_at(best)
+                hypothesis.fit = most
 
 
 def writes_on(request: FillRequest) -> bool:
