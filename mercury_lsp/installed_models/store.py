@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mercury_engine.downloads.files import disk_errors, sync
 from mercury_engine.errors import ModelNotFound
-from mercury_engine.model_folders import user_models
+from mercury_engine.model_folders import PACKAGED_MODELS, user_models
 
 from mercury_lsp import default_model
 from mercury_lsp.daemon import lock
@@ -21,6 +21,9 @@ from mercury_lsp.errors import UsageError
 from mercury_lsp.installed_models import record
 from mercury_lsp.installed_models.record import ModelRecord
 from mercury_lsp.settings import BUNDLED, SAME
+
+PACKAGED = frozenset(each.parent.name for each in PACKAGED_MODELS.glob("*/config.json"))
+"""The names of the models that come with the package."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
@@ -136,11 +139,11 @@ class Store:
             self._record_path(name).unlink(missing_ok=True)
 
     def make_default(self, name: str, edits: bool = False) -> None:
-        """Have editors use this installed model, or the bundled one; for edits, this one or that of the fills.
+        """Have editors use this installed or packaged model, or the default; for edits, the one of the fills is that.
 
         Raises ModelNotFound, StorageError and OSError.
         """
-        if name != (SAME if edits else BUNDLED):
+        if name != (SAME if edits else BUNDLED) and name not in PACKAGED:
             self.path(name)
         path = default_model.path(edits)
         with disk_errors(path.parent):

@@ -567,6 +567,12 @@ def test_removing_the_model_in_use_goes_back_to_the_bundled_one(models, known, c
     assert rows(capsys)["bundled"]["in_use"]
 
 
+def test_the_packaged_diffusion_model_is_used_by_its_name(models, known, capsys):
+    assert main(["models", "use", "mercury-135m-diffusion"]) == 0
+    assert default_model.added_to({})["model"] == "mercury-135m-diffusion"
+    assert not rows(capsys)["bundled"]["in_use"]
+
+
 def test_next_edits_get_a_model_of_their_own_until_it_is_removed_or_given_back(models, known, capsys):
     assert main(["models", "add", "tiny", "--yes"]) == 0
     assert main(["models", "use", "tiny", "--edits"]) == 0
