@@ -12,7 +12,7 @@ from types import ModuleType
 import torch
 from mercury_engine.models.network import ModelConfig
 from mercury_kernels import accept, attention, linear, norm, qkv, reference, swiglu
-from mercury_kernels.operands import Drafts, Matrix, Places, Table
+from mercury_kernels.operands import Drafts, Matrix, RowPositions, Table
 from torch import Tensor
 
 from on_gpu.clock import Clock, spread
@@ -74,9 +74,9 @@ class Cases:
         inner = self.real(self.rows, 2 * self.shape.intermediate_size)
         return Case("swiglu", swiglu, lambda m, _: m.swiglu(inner), 1.5 * inner.numel() * self.size, 0, 0)
 
-    def places(self) -> Places:
+    def places(self) -> RowPositions:
         positions = torch.arange(self.rows, device=self.device, dtype=torch.int32)
-        return Places(positions, *reference.rotary_table(self.rows, self.width, 1e4, self.device))
+        return RowPositions(positions, *reference.rotary_table(self.rows, self.width, 1e4, self.device))
 
     def caches(self, pages: int, size: int = 64) -> tuple[Tensor, Tensor]:
         return tuple(self.real(pages, self.heads, size, self.width) for _ in range(2))

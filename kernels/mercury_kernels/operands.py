@@ -22,7 +22,7 @@ class Matrix:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class RowPositions:
     """Positions int32 [M] of rows, and the angles of all positions: cos and sin, float32 [positions,D/2]."""
 
     positions: Tensor

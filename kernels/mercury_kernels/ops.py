@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mercury_kernels import reference
-from mercury_kernels.operands import Drafts, Matrix, Places, Table
+from mercury_kernels.operands import Drafts, Matrix, RowPositions, Table
 from mercury_kernels.reference import (
     Segment,
     causal_attention,
@@ -27,7 +27,7 @@ from mercury_kernels.reference import (
 __all__ = [
     "Drafts",
     "Matrix",
-    "Places",
+    "RowPositions",
     "Segment",
     "Table",
     "accept",
@@ -60,7 +60,14 @@ def swiglu(gate_up: Tensor) -> Tensor:
 
 
 def project_qkv(
-    x: Tensor, norm: Tensor, eps: float, matrix: Matrix, places: Places, keys: Tensor, values: Tensor, slots: Tensor
+    x: Tensor,
+    norm: Tensor,
+    eps: float,
+    matrix: Matrix,
+    places: RowPositions,
+    keys: Tensor,
+    values: Tensor,
+    slots: Tensor,
 ) -> Tensor:
     """Rotated queries [M,H*G,D] of RMSNorm of x [M,C] times the matrix; one kernel for few rows, three for many.
 

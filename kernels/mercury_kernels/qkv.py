@@ -17,7 +17,7 @@ from torch import Tensor
 from mercury_kernels import reference
 from mercury_kernels.launch import dot, guarded, multiprocessors, options, power
 from mercury_kernels.linear import LARGE, linear
-from mercury_kernels.operands import Matrix, Places
+from mercury_kernels.operands import Matrix, RowPositions
 
 
 @triton.jit
@@ -173,7 +173,7 @@ def _project_qkv(
 
 
 @guarded(reference.rotate_and_store)
-def rotate_and_store(qkv: Tensor, places: Places, keys: Tensor, values: Tensor, slots: Tensor) -> Tensor:
+def rotate_and_store(qkv: Tensor, places: RowPositions, keys: Tensor, values: Tensor, slots: Tensor) -> Tensor:
     """Rotated queries [M,HQ,D] from qkv [M,(HQ+2H)*D]; stores the rows' keys and values in the cache."""
     qkv = qkv.contiguous()
     heads, size, width = keys.shape[1:]
@@ -190,7 +190,14 @@ def rotate_and_store(qkv: Tensor, places: Places, keys: Tensor, values: Tensor, 
 
 @guarded(reference.project_qkv)
 def project_qkv(
-    x: Tensor, norm: Tensor, eps: float, matrix: Matrix, places: Places, keys: Tensor, values: Tensor, slots: Tensor
+    x: Tensor,
+    norm: Tensor,
+    eps: float,
+    matrix: Matrix,
+    places: RowPositions,
+    keys: Tensor,
+    values: Tensor,
+    slots: Tensor,
 ) -> Tensor:
     """RMSNorm of x [M,C], projection and `rotate_and_store`; fast for up to about 64 rows.
 

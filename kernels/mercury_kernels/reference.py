@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from mercury_kernels.operands import Drafts, Matrix, Places, Table
+from mercury_kernels.operands import Drafts, Matrix, RowPositions, Table
 
 Segment = tuple[Tensor, Tensor, Tensor, Tensor | None]
 """Queries [B,H,GS,D] rotated for this segment, keys [B,H,T,D], values [B,H,T,D], bias [B|1,1,GS|1,T] or None."""
@@ -83,7 +83,7 @@ def rotary_table(positions: int, head_width: int, theta: float, device: torch.de
     return cos[:, : head_width // 2].contiguous(), sin[:, : head_width // 2].contiguous()
 
 
-def rotate_and_store(qkv: Tensor, places: Places, keys: Tensor, values: Tensor, slots: Tensor) -> Tensor:
+def rotate_and_store(qkv: Tensor, places: RowPositions, keys: Tensor, values: Tensor, slots: Tensor) -> Tensor:
     """Rotated queries [M,H*G,D] from qkv [M,(H*G+2H)*D]; stores the rows' keys and values in pages [N,H,P,D].
 
     slots int32 [M] are page * P + offset; rows that must leave nothing share a scrap page.
@@ -97,7 +97,7 @@ def rotate_and_store(qkv: Tensor, places: Places, keys: Tensor, values: Tensor, 
     return _turned(q, places)
 
 
-def _turned(x: Tensor, places: Places) -> Tensor:
+def _turned(x: Tensor, places: RowPositions) -> Tensor:
     """x [M,h,D], rotated in float32."""
     row = places.positions.long()
     cos, sin = places.cos[row][:, None], places.sin[row][:, None]
@@ -106,7 +106,14 @@ def _turned(x: Tensor, places: Places) -> Tensor:
 
 
 def project_qkv(
-    x: Tensor, norm: Tensor, eps: float, matrix: Matrix, places: Places, keys: Tensor, values: Tensor, slots: Tensor
+    x: Tensor,
+    norm: Tensor,
+    eps: float,
+    matrix: Matrix,
+    places: RowPositions,
+    keys: Tensor,
+    values: Tensor,
+    slots: Tensor,
 ) -> Tensor:
     """RMSNorm of x [M,C], projection and `rotate_and_store`."""
     return rotate_and_store(linear(x, matrix, norm, eps), places, keys, values, slots)

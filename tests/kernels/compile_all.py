@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 import triton
 from mercury_kernels import accept, attention, launch, linear, norm, qkv, swiglu
-from mercury_kernels.operands import Drafts, Matrix, Places, Table
+from mercury_kernels.operands import Drafts, Matrix, RowPositions, Table
 from triton.backends.compiler import GPUTarget
 from triton.runtime.jit import JITFunction
 
@@ -98,7 +98,7 @@ def layer(rows: int, shape: tuple[int, ...], kind: torch.dtype = torch.bfloat16)
     cos = torch.empty(2048, width // 2)
     slots = torch.zeros(rows, dtype=torch.int32)
     matrix = weights((queries + 2 * heads) * width, channels, kind)
-    q = qkv.project_qkv(x, scale, 1e-5, matrix, Places(slots, cos, cos), keys, keys, slots)
+    q = qkv.project_qkv(x, scale, 1e-5, matrix, RowPositions(slots, cos, cos), keys, keys, slots)
     pages = torch.zeros(1, 29, dtype=torch.int32)
     attended = attention.paged_attention(q, keys, keys, Table(pages, pages, slots[:1], slots[:1], slots))
     linear.linear(attended, weights(channels, queries * width, kind), residual=x)
@@ -122,7 +122,7 @@ def others(rows: int, channels: int) -> None:
     norm.rms_norm(x, scale, 1e-5)
     swiglu.swiglu(x)
     keys = torch.zeros(30, 3, 64, 64, dtype=torch.bfloat16)
-    places = Places(slots, torch.zeros(99, 32), torch.zeros(99, 32))
+    places = RowPositions(slots, torch.zeros(99, 32), torch.zeros(99, 32))
     many = torch.zeros(rows, 15 * 64, dtype=torch.bfloat16)
     qkv.rotate_and_store(many, places, keys, keys, slots)
 

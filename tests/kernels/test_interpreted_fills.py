@@ -75,6 +75,7 @@ def places(count: int, seed: int) -> Iterator[FillRequest]:
             suffix=(*it.suffix[:1], *(block[:60] for block in it.suffix[1:2])),
             lookup_text=(tiny.SAMPLE[:4000], tiny.SAMPLE[-4000:]) if number % 2 else (),
             max_slots=6,
+            prose=True,  # see `real_gaps`
         )
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from mercury_kernels import linear, qkv, reference
 from mercury_kernels.launch import power
-from mercury_kernels.operands import Matrix, Places
+from mercury_kernels.operands import Matrix, RowPositions
 
 from tests.support.close import close, randn, wide
 
@@ -101,7 +101,7 @@ def test_tiles_of_rows_that_read_the_same_weights_are_neighbours(monkeypatch):
             x[0],
             1e-5,
             Matrix(torch.zeros(96, 32)),
-            Places(slots, torch.zeros(9, 8), torch.zeros(9, 8)),
+            RowPositions(slots, torch.zeros(9, 8), torch.zeros(9, 8)),
             keys,
             keys,
             slots,

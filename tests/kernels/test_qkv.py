@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 import torch
 from mercury_kernels import qkv, reference
-from mercury_kernels.operands import Matrix, Places
+from mercury_kernels.operands import Matrix, RowPositions
 
 from tests.support.close import close, randn, wide
 
@@ -20,7 +20,7 @@ SHAPES = [  # rows, query heads, key heads, head width, channels, page
 
 @dataclass
 class Case:
-    places: Places
+    places: RowPositions
     keys: torch.Tensor
     values: torch.Tensor
     slots: torch.Tensor
@@ -32,7 +32,7 @@ class Case:
 def case(rows, heads, width, page, dtype, device):
     """Each row has its own place in three shuffled pages."""
     cos, sin = reference.rotary_table(300, width, 10_000.0, torch.device("cpu"))
-    places = Places((torch.arange(rows) + 37).int().to(device), cos.to(device), sin.to(device))
+    places = RowPositions((torch.arange(rows) + 37).int().to(device), cos.to(device), sin.to(device))
     keys, values = (randn(3, heads, page, width, dtype=dtype, device=device) for _ in range(2))
     return Case(places, keys, values, torch.randperm(3 * page)[:rows].int().to(device))
 

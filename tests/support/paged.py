@@ -27,11 +27,15 @@ def verifying(folder: Path | None, device: torch.device | None = None, page_size
 
 
 def real_gaps(each: int, seed: int = 0) -> Iterator[FillRequest]:
-    """Gaps of every kind in real files with the nearest part of their context; every other has text to look up."""
+    """Gaps of every kind in real files with the nearest part of their context; every other has text to look up.
+
+    They count as prose, because fills of whole lines of code, whose end is looked for, take the plain loop.
+    """
     for number, gap in enumerate(gaps(tiny.HELD_OUT, each, seed, GAP_KINDS)):
         lookup = (tiny.SAMPLE[:4000], tiny.SAMPLE[-4000:]) if number % 2 else ()
         request = gap.request
-        yield replace(request, far=request.far[-2:], suffix=request.suffix[:3], lookup_text=lookup, max_slots=10)
+        far, suffix = request.far[-2:], request.suffix[:3]
+        yield replace(request, far=far, suffix=suffix, lookup_text=lookup, max_slots=10, prose=True)
 
 
 def alike(found: Fill, expected: Fill) -> None:

@@ -15,7 +15,7 @@ import torch
 from mercury_kernels import ops
 from mercury_kernels.buffers import MOST_PAIRS, Bucket, RowBuffers
 from mercury_kernels.capture import Captures
-from mercury_kernels.ops import Places
+from mercury_kernels.ops import RowPositions
 from mercury_kernels.pages import PagePool, PageRun
 
 from mercury_engine.models.decoder import TorchDecoder
@@ -143,7 +143,7 @@ class PagedReader:
 
     def _run(self, buffers: RowBuffers, decides: bool) -> None:
         """The captured work."""
-        places = Places(buffers.positions, *self._angles)
+        places = RowPositions(buffers.positions, *self._angles)
         hidden = forward(self.weights, buffers.ids, places, self.pool, buffers.slots, buffers.table)
         if decides:
             weights, lists = self.weights, self._lists.table

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 from mercury_kernels import ops
-from mercury_kernels.ops import Matrix, Places, Table
+from mercury_kernels.ops import Matrix, RowPositions, Table
 from mercury_kernels.pages import PagePool
 from torch import Tensor
 from torch.nn import functional as F
@@ -56,7 +56,9 @@ def _layer(layer: Layer) -> TritonLayer:
     return TritonLayer(layer.attn_norm, qkv, out, layer.ffn_norm, gate_up, down)
 
 
-def forward(weights: TritonWeights, ids: Tensor, places: Places, pool: PagePool, slots: Tensor, table: Table) -> Tensor:
+def forward(
+    weights: TritonWeights, ids: Tensor, places: RowPositions, pool: PagePool, slots: Tensor, table: Table
+) -> Tensor:
     """Hidden states [M,C] before the last norm, for tokens ids [M] whose keys and values are stored in slots [M]."""
     x = F.embedding(ids, weights.table)
     for layer, keys, values in zip(weights.layers, pool.keys, pool.values, strict=True):
