@@ -210,7 +210,8 @@ def llama(options: argparse.Namespace) -> Iterator[str]:
     asked.model.path, asked.n_parallel, asked.n_ctx = str(options.gguf), SLOTS, SLOTS * CONTEXT_TOKENS
     asked.n_gpu_layers, asked.verbosity, asked.hostnames, asked.port = 0, -1, ["127.0.0.1"], 0
     asked.cpuparams.n_threads = asked.cpuparams_batch.n_threads = options.threads
-    yield xllamacpp.Server(asked).listening_address
+    server = xllamacpp.Server(asked)  # it stops serving with its last reference
+    yield server.listening_address
 
 
 def table(found: dict[str, Any]) -> Table:
