@@ -37,6 +37,9 @@ class SlotView:
 
 OnStep = Callable[[tuple[SlotView, ...]], None]
 
+Check = Callable[[str], int | None]
+"""The position from which on a fill breaks the document's syntax; None where it does not."""
+
 
 MAX_SLOTS = 64
 """Longest canvas that a request may ask for, in tokens."""
@@ -342,7 +345,7 @@ class Control:
     """May be set from any thread: the engine stops before its next pass and raises `Cancelled`."""
     on_step: OnStep | None = None
     """Called with the first candidate before and after each step of a fill, on the engine's thread, which waits."""
-    check: Callable[[str], int | None] | None = None
+    check: Check | None = None
     """Called with a finished fill, on the engine's thread; returns where it breaks the document's syntax, or None.
 
     What follows from there on is taken back and filled again, once; what is still broken after that is cut off.

@@ -57,9 +57,9 @@ class Generations:
     ) -> Generated:
         engine, started = await self._service.engine(), perf_counter()
         if settled is not None and drafts:
-            writing.control.on_draft = _drafted_here(writing, settled)
+            writing.control.on_draft = _on_loop(lambda text: writing.draft(settled(text)))
         elif settled is not None:
-            writing.control.on_text = _told_here(writing, settled)
+            writing.control.on_text = _on_loop(_growing(writing, settled))
         async with self._turns:
             found = await engine.answer(request, writing.control)
         assert isinstance(found, Generation)
@@ -76,25 +76,22 @@ class Generations:
         return made
 
 
-def _told_here(writing: Writing, settled: Callable[[str], str]) -> Callable[[str], None]:
-    """Takes parts of a text on the engine's thread and lets the writing grow on the event loop's."""
-    loop, parts = asyncio.get_running_loop(), list[str]()
+def _on_loop(take: Callable[[str], None]) -> Callable[[str], None]:
+    """The function made callable on the engine's thread: it runs on the event loop's."""
+    loop = asyncio.get_running_loop()
+
+    def tell(text: str) -> None:
+        loop.call_soon_threadsafe(take, text)
+
+    return tell
+
+
+def _growing(writing: Writing, settled: Callable[[str], str]) -> Callable[[str], None]:
+    """Takes parts of a text and lets the writing grow by them."""
+    parts = list[str]()
 
     def grow(part: str) -> None:
         parts.append(part)
         writing.grow(settled("".join(parts)))
 
-    def tell(part: str) -> None:
-        loop.call_soon_threadsafe(grow, part)
-
-    return tell
-
-
-def _drafted_here(writing: Writing, settled: Callable[[str], str]) -> Callable[[str], None]:
-    """The same for whole texts."""
-    loop = asyncio.get_running_loop()
-
-    def tell(text: str) -> None:
-        loop.call_soon_threadsafe(lambda: writing.draft(settled(text)))
-
-    return tell
+    return grow

@@ -49,7 +49,9 @@ class GapRules:
     def begin(self, request: FillRequest, cut: PrefixCut, writes_on: bool = False) -> list[Hypothesis]:
         """The hypotheses that a request asks for, each with another first token."""
         slots = min(request.max_slots, SLOTS[request.effort])
-        above, _, line = "".join((*request.far[-BLOCKS_ABOVE:], request.near)).rpartition("\n")
+        above, _, line = request.near.rpartition("\n")
+        if request.multiline and request.utility is None:
+            above = "".join((*request.far[-BLOCKS_ABOVE:], above))
         return [
             Hypothesis(
                 self.vocabulary,

@@ -1,16 +1,14 @@
 """Turns hypotheses into fills: cuts them where they are worth most, calibrates and ranks the candidates."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mercury_engine.api import PART_OF_A_CHARACTER, Fill, FillRequest
+from mercury_engine.api import PART_OF_A_CHARACTER, Check, Fill, FillRequest
 from mercury_engine.decoding.context_reader import GapContext
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.truncation import truncated, word_start
 from mercury_engine.text.boundaries import closing_of, ends_whole
-
-Check = Callable[[str], int | None]
 
 EVEN_PROBABILITY = 0.5
 """Probability below which a text is more likely wrong than right."""

@@ -10,13 +10,11 @@ import numpy as np
 
 from mercury_engine.models.arrays import IdArray
 from mercury_engine.prompt.tokenizer import LONGEST_TOKEN, Tokenizer
+from mercury_engine.text.boundaries import CLOSING_MARKS
 from mercury_engine.text.brackets import REMEMBERED_TEXTS, has_open_bracket, outside_strings
 
-END_MARKS = ")]};,:\"'`"
+END_MARKS = CLOSING_MARKS + "\"'`"
 """Characters that end a gap with any token that begins with them: for `)` a reader may predict `);`."""
-
-AFTER_BRACKETS = ")]};,:"
-"""Those of them that belong to the fill while it has a bracket open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ class StoppingCriteria:
 
     def at(self, follows: str, multiline: bool, written: str) -> StopTokens | None:
         """The stop tokens before the text `follows`, given the text written so far; None where the fill cannot end."""
-        if follows[:1] and follows[0] in AFTER_BRACKETS and has_open_bracket(written):
+        if follows[:1] and follows[0] in CLOSING_MARKS and has_open_bracket(written):
             return StopTokens(self.ends_text, is_certain=False) if self._has_markers else None
         key = (follows[:LONGEST_TOKEN], multiline)
         if self._last is None or self._last[0] != key:
@@ -81,7 +79,7 @@ def find_end(text: str, follows: str) -> int | None:
     One token may hold both, as `")` does. The text continues there with a bracket that it did not open, or with a mark
     outside all brackets and strings.
     """
-    if not follows or follows[0] not in AFTER_BRACKETS:
+    if not follows or follows[0] not in CLOSING_MARKS:
         return None
     before = 0
     for at, character, depth in outside_strings(text):

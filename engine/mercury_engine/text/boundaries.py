@@ -3,7 +3,10 @@
 from mercury_engine.text.brackets import CLOSING, bracket_step, has_open_bracket, string_starts
 
 CLOSING_MARKS = ")]};,:"
-"""Characters that close a line without saying anything more."""
+"""Characters that close brackets, or parts of a line, without saying anything more.
+
+After a gap they belong to its fill while that has a bracket open.
+"""
 
 SUFFIX_CHARS = 8
 """Characters after the gap that the rest of a text must begin with to be taken for them."""

@@ -213,8 +213,9 @@ class NextEdits:
 
     def _places(self, asked: _Question, at_hand: Sequence[Place], ranked: Sequence[Place]) -> list[Place]:
         """Places elsewhere that are worth a rewrite: lines in which an error appeared, and the likeliest ones."""
-        sources = [snapshot.source for snapshot, _ in asked.documents]
-        likely = [*broken_places(asked.documents, asked.around.hunks, asked.around.evidence)]
+        documents = asked.documents
+        sources = [snapshot.source for snapshot, _ in documents]
+        likely = [*broken_places(documents, asked.around.hunks, asked.around.evidence)]
         likely += [each for each in ranked if each.probability >= MIN_PLACE_PROBABILITY]
         found: list[Place] = []
         for each in likely:
@@ -248,10 +249,11 @@ class NextEdits:
     def _paired(self, asked: _Question) -> Iterator[Proposal]:
         """The last change where it goes on, if the user has made it twice."""
         hunks = asked.around.hunks
-        origin = next((each for each, _ in asked.documents if hunks and each.uri == hunks[-1].uri), None)
+        documents = asked.documents if hunks else []
+        origin = next((each for each, _ in documents if each.uri == hunks[-1].uri), None)
         if origin is None:
             return
-        for snapshot, _ in asked.documents:
+        for snapshot, _ in documents:
             for hunk, site in paired_sites(hunks, snapshot, origin, asked.cursor is None):
                 is_declined = self._ledger.is_declined(snapshot.uri, site)
                 why_not = OFFERED if is_declined else objection(snapshot, site.start, site.end, site.new, hunks)

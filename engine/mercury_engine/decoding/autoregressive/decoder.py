@@ -91,7 +91,7 @@ class AutoregressiveDecoder:
         if hypotheses[0].writes_on and context is not None:
             with suppress(DeadlineReached):
                 for each in hypotheses:
-                    yield from self.ends.end(request, each, context)
+                    yield from self.ends.end(each, context)
         return fill_of(request, hypotheses, context, self.rules, control.check)
 
     def score(self, request: ScoreRequest) -> ForwardSteps[Scores]:

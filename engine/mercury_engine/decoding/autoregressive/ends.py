@@ -9,6 +9,7 @@ Dimensions: S tokens, V vocabulary.
 
 import math
 from collections.abc import Iterator
+from itertools import islice
 
 from mercury_engine.api import FillRequest
 from mercury_engine.decoding.autoregressive.verifier import Verifier
@@ -27,7 +28,6 @@ LINES_BELOW = 2
 MOST_BELOW_CHARS = 160
 """What is read of the text below: so many lines, blank ones not counted, and so many characters."""
 
-
 OPENS_BLOCK = ":{"
 """Ends of lines after which whole lines follow."""
 
@@ -38,20 +38,19 @@ class EndSearch:
     def __init__(self, network: Network, contexts: ContextReader, rules: GapRules) -> None:
         self._network, self._contexts, self._rules = network, contexts, rules
 
-    def end(self, request: FillRequest, hypothesis: Hypothesis, context: GapContext) -> ForwardSteps[None]:
+    def end(self, hypothesis: Hypothesis, context: GapContext) -> ForwardSteps[None]:
         """End the hypothesis at its best end, and note how well the text below fits there.
 
         It stays as it is where it has no end, or nothing stands below.
         """
-        below, text = lines_below("".join(request.suffix)), self._rules.text(hypothesis)
-        ends = [*line_ends(text, hypothesis.ended)][:MOST_ENDS]
-        if not below or not ends:
+        below, text = lines_below(hypothesis.below), self._rules.text(hypothesis)
+        if not below:
             return
         known, read, best, most = hypothesis.known, hypothesis.known, None, -math.inf
         verifier = Verifier.after(self._network, context)
         verifier.push(hypothesis.ids[:known])
         try:
-            for end in ends:
+            for end in islice(line_ends(text, hypothesis.ended), MOST_ENDS):
                 spelled = self._contexts.tokenizer.encode(hypothesis.begun + text[:end] + below)
                 ids = hypothesis.ids[:known] + spelled
                 shared = common_prefix(ids, hypothesis.ids)
