@@ -127,6 +127,7 @@ class Neovim:
         init.write_text(
             f"vim.opt.runtimepath:prepend({json.dumps(str(PLUGIN))})\n"
             "vim.o.swapfile = false\n"
+            "vim.g.loaded_python3_provider = 0\n"  # or each Neovim looks for Pythons: a second of processor time
             f"{LISTEN % json.dumps(self.socket)}\n"
             f"{before}\n"
             f"require('mercury').setup({{ cmd = {{ {command} }}, debounce_ms = 10, {options} }})\n"
