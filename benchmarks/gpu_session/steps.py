@@ -119,7 +119,8 @@ def _adapter(session: Session, examples: str, name: str, corpus: Path, validatio
     """Leg after leg of the same run: the rate falls over two legs."""
     learning = (
         *_training("adapt", session, session.base, corpus, name, legs=2),
-        *("--examples", examples, "--validation", validation, "--validation-gaps", 256, "--files", files),
+        *("--examples", examples, "--validation", validation, "--files", files),
+        *("--validation-gaps", 256 if session.device == "cuda" else 8),
         *("--save-every", 1),
     )
     return [

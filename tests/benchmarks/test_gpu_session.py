@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,8 @@ from tests.support import tiny, training_data
 ROOT = Path(__file__).parents[2]
 SESSION = ROOT / "benchmarks" / "gpu_session"
 
+MACHINE = Path(__file__).parent / "gpu_machine"
+
 
 @pytest.fixture(scope="module")
 def pieces():
@@ -31,7 +34,7 @@ def pieces():
 
 
 def session(*words: object) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent / "gpu_machine"), "OMP_NUM_THREADS": "1"}
+    environment = os.environ | {"PYTHONPATH": str(MACHINE), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, str(SESSION), *map(str, words)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
@@ -51,11 +54,36 @@ def inputs(tmp_path_factory) -> Path:
     return folder
 
 
+class Rehearsal:
+    """Runs steps in a process that has imported torch, see `rehearsal.py`."""
+
+    def __init__(self, folder: Path) -> None:
+        environment = os.environ | {"PYTHONPATH": str(MACHINE), "OMP_NUM_THREADS": "1"}
+        command = [sys.executable, str(MACHINE / "rehearsal.py")]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.process = subprocess.Popen(command, env=environment, text=True, **pipes)
+        self._output = folder / "output"
+
+    def run(self, *words: object) -> tuple[int, str]:
+        """A step's exit code and what it printed."""
+        self.process.stdin.write(json.dumps([[*map(str, words)], str(self._output)]) + "\n")
+        self.process.stdin.flush()
+        code = int(self.process.stdout.readline())
+        return code, self._output.read_text()
+
+
+@pytest.fixture(scope="module")
+def rehearsal(tmp_path_factory) -> Iterator[Rehearsal]:
+    made = Rehearsal(tmp_path_factory.mktemp("rehearsal"))
+    yield made
+    made.process.communicate()
+
+
 def test_a_rehearsal_finds_only_the_packages_of_such_a_machine():
     there = ["torch", "triton", "transformers", "tokenizers", "numpy", "safetensors", "ml_dtypes", "mercury_engine"]
     gone = ["pygls", "lsprotocol", "tree_sitter", "attrs", "gguf", "platformdirs", "watchfiles", "datasketch", "pytest"]
     find = f"import importlib.util as u; print([name for name in {there + gone} if u.find_spec(name)])"
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent / "gpu_machine"), *sys.path])}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(MACHINE), *sys.path])}
     found = subprocess.run([sys.executable, "-c", find], env=environment, capture_output=True, text=True, check=True)
     assert found.stdout.strip() == str(there)
 
@@ -97,9 +125,13 @@ def test_a_file_too_large_to_come_back_is_cut(pieces, tmp_path):
     ("step", "adapter"),
     [("edits", "edit.adapter.safetensors"), ("gaps", "gap.adapter.safetensors")],
 )
-def test_a_training_step_runs_without_the_server_and_brings_its_weights_back(inputs, tmp_path, step, adapter):
-    done = session(step, "--inputs", inputs, "--out", tmp_path / "out", "--device", "cpu", "--minutes", 0.02)
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_a_training_step_runs_without_the_server_and_brings_its_weights_back(
+    rehearsal, inputs, tmp_path, step, adapter
+):
+    code, printed = rehearsal.run(
+        step, "--inputs", inputs, "--out", tmp_path / "out", "--device", "cpu", "--minutes", 0.02
+    )
+    assert code == 0, printed
     assert load_file(tmp_path / "out" / adapter)
     [log] = (tmp_path / "out").glob("train-*.jsonl")
     assert any("validation" in json.loads(line) for line in log.read_text().splitlines())
@@ -107,9 +139,11 @@ def test_a_training_step_runs_without_the_server_and_brings_its_weights_back(inp
     assert torch.load(light, weights_only=True)["adapter"]
 
 
-def test_the_denoisers_leg_brings_back_what_export_makes_a_model_of(inputs, tmp_path):
-    done = session("diffusion", "--inputs", inputs, "--out", tmp_path / "out", "--device", "cpu", "--minutes", 0.02)
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_the_denoisers_leg_brings_back_what_export_makes_a_model_of(rehearsal, inputs, tmp_path):
+    code, printed = rehearsal.run(
+        "diffusion", "--inputs", inputs, "--out", tmp_path / "out", "--device", "cpu", "--minutes", 0.02
+    )
+    assert code == 0, printed
     [piece] = (tmp_path / "out").glob("denoiser-parent.pt*")
     (tmp_path / "run").mkdir()
     shutil.copyfile(piece, tmp_path / "run" / "checkpoint.pt")
@@ -117,15 +151,15 @@ def test_the_denoisers_leg_brings_back_what_export_makes_a_model_of(inputs, tmp_
     assert weights.read_config(tmp_path / "model").masked_attention is not None
 
 
-def test_the_readers_leg_goes_on_from_the_bundled_reader_and_is_compared_with_it(inputs, tmp_path):
+def test_the_readers_leg_goes_on_from_the_bundled_reader_and_is_compared_with_it(rehearsal, inputs, tmp_path):
     """The first leg makes the reader that the second one begins with."""
     again = tmp_path / "inputs"
     shutil.copytree(inputs, again, ignore=shutil.ignore_patterns("runs", "parents", "reader-base"))
     (again / "mercury-135m" / "settings.json").write_text(json.dumps({"decoding": {"lookahead": 4}}))
     learned, begun = [], []
     for out in (tmp_path / "first", tmp_path / "second"):
-        done = session("reader", "--inputs", again, "--out", out, "--device", "cpu", "--minutes", 0.02)
-        assert done.returncode == 0 and "failed" not in done.stdout, done.stdout + done.stderr
+        code, printed = rehearsal.run("reader", "--inputs", again, "--out", out, "--device", "cpu", "--minutes", 0.02)
+        assert code == 0 and "failed" not in printed, printed
         learned.append(load_file(out / "reader.safetensors"))
         assert torch.load(out / "reader-parent.pt", weights_only=True)["part"] == "reader"
         assert "validation" in (out / "train-reader.jsonl").read_text()
@@ -141,9 +175,9 @@ def test_the_readers_leg_goes_on_from_the_bundled_reader_and_is_compared_with_it
     assert all(torch.equal(start[name], weights) for name, weights in learned[0].items())
 
 
-def test_a_keys_time_is_traced(inputs, tmp_path):
-    done = session("profile", "--inputs", inputs, "--out", tmp_path, "--device", "cpu")
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_a_keys_time_is_traced(rehearsal, inputs, tmp_path):
+    code, printed = rehearsal.run("profile", "--inputs", inputs, "--out", tmp_path, "--device", "cpu")
+    assert code == 0, printed
     assert "aten::" in (tmp_path / "key-profile.txt").read_text()
     assert (tmp_path / "key-trace.json.gz").stat().st_size < 15 * 2**20
 
@@ -155,7 +189,7 @@ def test_the_check_names_the_versions(inputs, tmp_path):
 
 
 def test_the_tests_for_a_gpu_are_found_without_the_server(tmp_path):
-    paths = [str(Path(__file__).parent / "gpu_machine"), *(str(ROOT / each) for each in (".", "engine", "kernels"))]
+    paths = [str(MACHINE), *(str(ROOT / each) for each in (".", "engine", "kernels"))]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     environment["GPU_MACHINE_TESTS"] = "1"
     environment.pop("TRITON_INTERPRET", None)
@@ -166,9 +200,11 @@ def test_the_tests_for_a_gpu_are_found_without_the_server(tmp_path):
     assert "tests/kernels/test_linear.py" in done.stdout and "test_packed.py" in done.stdout
 
 
-def test_a_command_that_fails_says_so_with_the_end_of_its_log(tmp_path):
+def test_a_command_that_fails_says_so_with_the_end_of_its_log(rehearsal, tmp_path):
     (tmp_path / "inputs" / "mercury-135m").mkdir(parents=True)
     (tmp_path / "inputs" / "mercury-135m" / "config.json").write_text("{}")
-    done = session("edits", "--inputs", tmp_path / "inputs", "--out", tmp_path, "--device", "cpu", "--minutes", 0.02)
-    assert done.returncode == 1
-    assert "train: failed" in done.stdout and "qwen2.5-coder-0.5b" in done.stdout
+    code, printed = rehearsal.run(
+        "edits", "--inputs", tmp_path / "inputs", "--out", tmp_path, "--device", "cpu", "--minutes", 0.02
+    )
+    assert code == 1
+    assert "train: failed" in printed and "qwen2.5-coder-0.5b" in printed
