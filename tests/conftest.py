@@ -5,6 +5,7 @@ nothing reads or writes the user's statistics, loads the model that the user cho
 tests that are about sharing the model take `MERCURY_IN_PROCESS` away again.
 """
 
+import gc
 import os
 import sys
 import tempfile
@@ -44,6 +45,12 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["MERCURY_STRICT_KERNELS"] = "1"
     settings.register_profile("patient", deadline=None)
     settings.load_profile("patient")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Collect no garbage among the imported modules: loading a model collects, in 0.25 s with them and 0.02 without."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

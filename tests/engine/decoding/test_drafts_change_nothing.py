@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(compile_kernels.compiler() is None, reason="no C
 
 HELD_OUT = Path(__file__).parents[2] / "data" / "held_out"
 
-GAPS = thorough.GAPS or 75
+GAPS = thorough.GAPS or 30
 
 
 def loaded() -> Engine:
