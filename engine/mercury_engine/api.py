@@ -296,6 +296,8 @@ class GenerateRequest:
     sampling: Sampling = Sampling()
     schema: str | None = None
     """A JSON schema, in JSON, that the text is to match; needs llguidance."""
+    grammar: object = field(default=None, repr=False, compare=False)
+    """The schema as the engine has compiled it, for one answer."""
     alternatives: int | None = None
     """Return the log-probability of each token, and of this many likeliest ones in its place; None: return none."""
     deadline_ms: float | None = None

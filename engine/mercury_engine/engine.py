@@ -30,6 +30,7 @@ from mercury_engine.api import (
     Scores,
 )
 from mercury_engine.decoders import contexts_of, decoder_of
+from mercury_engine.decoding.autoregressive.grammar import Grammars
 from mercury_engine.decoding.calibration import Calibration
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.options import DecodingOptions
@@ -113,6 +114,11 @@ class Engine:
         return ModelWords(self.name, self.tokenizer, self._chat_template)
 
     @cached_property
+    def _grammars(self) -> Grammars:
+        rules = self.decoder.rules
+        return Grammars(self.tokenizer, len(rules.vocabulary.texts), frozenset(rules.stopping.ends_text.tolist()))
+
+    @cached_property
     def _chat_template(self) -> ChatTemplate | None:
         return chat_template_of(self.path, self.tokenizer)
 
@@ -120,8 +126,8 @@ class Engine:
         """See `InferenceEngine.answer`; on the engine's thread."""
         if self._serving is None:
             self._serving = Serving(lambda more, done: self._scheduler().answer_all(more, done))
-        if isinstance(request, GenerateRequest):  # a text of 2 MB takes seconds, in which others are answered
-            request = replace(request, ids=tuple(await asyncio.to_thread(self._prompt, request)))
+        if isinstance(request, GenerateRequest):  # 2 MB of text or schema take seconds, in which others are answered
+            request = await asyncio.to_thread(self._prepared, request)
         return await self._serving.answer(request, control or Control())
 
     def fill(self, request: FillRequest, control: Control | None = None) -> Fill:
@@ -205,13 +211,20 @@ class Engine:
         if isinstance(request, RewriteRequest):
             return self.decoder.rewrite(request)
         if isinstance(request, GenerateRequest):
-            return self.decoder.generate(request, self._prompt(request), control)
+            request = self._prepared(request)
+            return self.decoder.generate(request, [*(request.ids or ())], control)
         return self.decoder.fill(request, control)
+
+    def _prepared(self, request: GenerateRequest) -> GenerateRequest:
+        """The request with its prompt in tokens and its schema compiled. Raises RequestError."""
+        if request.ids is None:
+            request = replace(request, ids=tuple(self._prompt(request)))
+        if request.schema is not None and request.grammar is None:
+            request = replace(request, grammar=self._grammars.of(request.schema))
+        return request
 
     def _prompt(self, request: GenerateRequest) -> list[int]:
         """A prompt's tokens without the one that begins every text. Raises RequestError."""
-        if request.ids is not None:
-            return [*request.ids]
         if request.chat is None:
             encode = self.tokenizer.encode_marked if request.marked else self.tokenizer.encode
             ids = encode(request.prompt)

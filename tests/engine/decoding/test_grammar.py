@@ -1,9 +1,12 @@
 """Grammars: a text that matches a JSON schema, whatever the model would rather write."""
 
+import asyncio
 import json
+from threading import Event
 
 import pytest
-from mercury_engine.api import GenerateRequest, Sampling
+from mercury_engine.api import Fill, FillRequest, GenerateRequest, Generation, Sampling
+from mercury_engine.decoding.autoregressive.grammar import Grammars
 from mercury_engine.errors import RequestError
 
 from tests.support import tiny
@@ -34,6 +37,25 @@ def test_the_text_matches_the_schema(engine, seed):
 def test_what_the_grammar_forces_takes_few_passes(engine):
     found = engine.generate(GenerateRequest("x", schema=json.dumps(SCHEMA), max_tokens=60))
     assert found.steps < found.tokens / 2
+
+
+async def test_a_fill_is_answered_while_a_schema_is_compiled(engine, monkeypatch):
+    begun, filled, compiled = Event(), Event(), Grammars.of
+
+    def slowly(grammars, schema):
+        begun.set()
+        assert filled.wait(60), "the fill waits for the schema"
+        return compiled(grammars, schema)
+
+    monkeypatch.setattr(Grammars, "of", slowly)
+    writing = asyncio.ensure_future(engine.answer(GenerateRequest("x", schema=json.dumps(SCHEMA), max_tokens=60)))
+    assert await asyncio.to_thread(begun.wait, 60)
+    assert isinstance(await engine.answer(FillRequest(near="x = ", max_slots=4)), Fill)
+    filled.set()
+    found = await writing
+    engine.close()
+    assert isinstance(found, Generation)
+    assert json.loads(found.text).keys() == {"name", "is_first"}
 
 
 @pytest.mark.parametrize("schema", ["{", "[]", '{"type": "nonsense"}'])
