@@ -15,9 +15,6 @@ from mercury_lsp.documents.syntax import breaks_document
 MAX_EDIT_CHARS = 4_000
 """Longest edit, old and new text together."""
 
-MAX_LINES_ABOVE = 5
-"""Lines that an edit above the cursor may both remove and insert; more is a rewrite of what the user has passed."""
-
 MIN_BROUGHT_BACK_CHARS = 5
 """Shortest line, without blanks at its ends, that counts as brought back: `}` is in every edit."""
 
@@ -27,6 +24,9 @@ EXAMPLES = 4
 MIN_LIKENESS = 0.7
 """Share of the tokens that a model's text has in common with an example's, if the others are words of its own line."""
 
+SURE = 0.7
+"""Least probability of a model's edit that inserts words of the latest changes in another way than they did."""
+
 Exchange = tuple[tuple[str, ...], tuple[str, ...]]
 """A run of tokens, and what it became."""
 
@@ -34,13 +34,8 @@ _WORD = re.compile(r"\w+")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
-def objection(
-    snapshot: Snapshot, start: int, end: int, new: str, hunks: Sequence[Hunk], cursor_line: int | None = None
-) -> str | None:
-    """Why an edit of [start, end) in this version is not shown, given what the user did; None if it may be.
-
-    `cursor_line` is the cursor's line if a model proposes the edit and nobody asked.
-    """
+def objection(snapshot: Snapshot, start: int, end: int, new: str, hunks: Sequence[Hunk]) -> str | None:
+    """Why an edit of [start, end) in this version is not shown, given what the user did; None if it may be."""
     if not 0 <= start <= end <= snapshot.length or end - start + len(new) > MAX_EDIT_CHARS:
         return "it is too long"
     old = snapshot.slice(start, end)
@@ -53,8 +48,6 @@ def objection(
         return "it brings back lines that you removed"
     if _doubles(snapshot, start, end, old, new, hunks):
         return "it doubles what is there"
-    if cursor_line is not None and _is_needless_above(snapshot, start, old, new, cursor_line):
-        return "it inserts or rewrites lines above the cursor"
     if edit_shows_secret(snapshot, start, end, new):
         return "its lines look like secrets"
     return "it breaks the syntax" if breaks_document(snapshot, start, end, new) else None
@@ -69,21 +62,36 @@ def _whole_lines(snapshot: Snapshot, start: int, end: int, new: str) -> tuple[in
     return first, snapshot.slice(first, last), head + new + tail
 
 
-def strays(old: str, new: str, hunks: Sequence[Hunk]) -> str | None:
-    """Why a model's edit doesn't follow from the user's changes; None if it does.
+def strays(old: str, new: str, made: Sequence[tuple[str, str]], probability: float = 0.0) -> str | None:
+    """Why a model's edit doesn't follow from the changes made, each with its text before and after; None if it does.
 
     Whatever words and marks it exchanges, one of the latest changes exchanged, too, and it removes no more lines than
-    they did. At .25 and above this leaves 9 of 30 edits where one is wanted, all useful, and one of 17 where none is.
+    they did. If it is `SURE`, it may insert words that they brought: `_count = count` after a field and a parameter.
     """
-    latest = hunks[-EXAMPLES:]
-    if old.count("\n") - new.count("\n") > max(
-        [0, *(each.before.count("\n") - each.after.count("\n") for each in latest)]
-    ):
+    latest = made[-EXAMPLES:]
+    removed = (before.count("\n") - after.count("\n") for before, after in latest)
+    if old.count("\n") - new.count("\n") > max([0, *removed]):
         return "it removes lines, and you did not"
-    theirs = {exchange for each in latest for exchange in _exchanges(each.before, each.after)}
+    theirs = {exchange for before, after in latest for exchange in _exchanges(before, after)}
     words = frozenset(word.lower() for word in _TOKEN.findall(old))
-    is_like = all(any(_is_like(ours, other, words) for other in theirs) for ours in _exchanges(old, new))
-    return None if is_like else "it does something else than your changes"
+    brought = {word for _, come in theirs for word in come if _WORD.fullmatch(word)} if probability >= SURE else set()
+    for ours in _exchanges(old, new):
+        inserted = () if ours[0] else tuple(filter(_WORD.fullmatch, ours[1]))
+        is_brought = bool(inserted) and brought.issuperset(inserted)
+        if not is_brought and not any(_is_like(ours, other, words) for other in theirs):
+            return "it does something else than your changes"
+    return None
+
+
+def followed(old: str, new: str, made: Sequence[tuple[str, str]], probability: float) -> tuple[str, str, str | None]:
+    """What of a model's edit follows, of lines replaced one by one the first ones; or all of it, and why it strays."""
+    lines, why, before, after = (lines_of(old), lines_of(new)), None, "", ""
+    pairs = [*zip(*lines, strict=True)] if len(lines[0]) == len(lines[1]) else [(old, new)]
+    for was, now in pairs:
+        if (why := strays(was, now, made, probability)) is not None:
+            break
+        before, after = before + was, after + now
+    return (old, new, why) if before == after else (before, after, None)
 
 
 def _is_like(ours: Exchange, theirs: Exchange, words: frozenset[str]) -> bool:
@@ -151,14 +159,6 @@ def _inserted(before: str, after: str) -> str:
     """What a change wrote between the text that both sides begin and end with."""
     first, last = equal_ends(before, after)
     return after[first : len(after) - last]
-
-
-def _is_needless_above(snapshot: Snapshot, start: int, old: str, new: str, cursor_line: int) -> bool:
-    """Whether it only inserts lines above the cursor's, or rewrites many of them."""
-    line, removed, inserted = snapshot.source.line_of(start), old.count("\n"), new.count("\n")
-    if line + removed > cursor_line:
-        return False
-    return not old.strip() or min(removed, inserted) > MAX_LINES_ABOVE
 
 
 def _lines(text: str) -> frozenset[str]:

@@ -208,7 +208,7 @@ class NextEdits:
         """The first edit of the regions' rewrites that may be shown."""
         if not asked.around.hunks or not regions:
             return []
-        found = await self.regions.first(regions, asked.around, asked.cursor_line, source, self.silence, asked.cancel)
+        found = await self.regions.first(regions, asked.around, source, self.silence, asked.cancel)
         return [] if found is None else [_in_document(found[1], found[0].snapshot, asked)]
 
     def _places(self, asked: _Question, at_hand: Sequence[Place], ranked: Sequence[Place]) -> list[Place]:

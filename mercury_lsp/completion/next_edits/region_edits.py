@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Event
 from time import perf_counter
 
@@ -10,7 +10,7 @@ from mercury_engine.api import REGION_LINES_ABOVE, REGION_LINES_BELOW, EditHunk
 
 from mercury_lsp.completion.next_edits.diagnostics import Evidence, no_evidence
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
-from mercury_lsp.completion.next_edits.filters import objection, strays
+from mercury_lsp.completion.next_edits.filters import followed, objection
 from mercury_lsp.completion.next_edits.history import Hunk, shown
 from mercury_lsp.completion.next_edits.ledger import Ledger
 from mercury_lsp.completion.next_edits.places import Place
@@ -19,8 +19,7 @@ from mercury_lsp.completion.suggestions import Source, Suggestion
 from mercury_lsp.documents.document import Snapshot
 
 MIN_PROBABILITY = 0.3
-"""Least probability of a hunk that is shown. What it says is left to `filters.strays`: of 130 positions of commits that
-want an edit 9 then show one, all useful, and none of 86 quiet ones does."""
+"""Least probability of a hunk that is shown; what it may say is left to `filters.followed`."""
 
 MIN_PLACE_PROBABILITY = 0.1
 """Least probability of a place elsewhere that is rewritten: the model's own "no change" is the veto."""
@@ -80,7 +79,6 @@ class RegionEdits:
         self,
         regions: Iterable[Place],
         around: Surroundings,
-        cursor_line: int | None,
         source: Source,
         silence: list[str],
         cancel: Event,
@@ -92,6 +90,7 @@ class RegionEdits:
         if self.rewrite is None:
             return None
         asked, started = list(regions), perf_counter()
+        made = [(hunk.before, hunk.after) for hunk in around.hunks]
         rewrites = [
             self.rewrite(each, shown(around.hunks, each.snapshot.uri), MIN_PROBABILITY, cancel) for each in asked
         ]
@@ -100,8 +99,11 @@ class RegionEdits:
                 why = "the model changes nothing" if hunks is not None else "the model must not see them"
                 silence.append(f"lines {region.start_line + 1} to {region.end_line}: {why}")
             rejected = -1
-            for hunk in hunks or ():
-                why_not = self._objection(region.snapshot, hunk, around, cursor_line)
+            for whole in hunks or ():
+                chance = whole.probability if source == "region" else 0.0
+                old, new, strays = followed(region.snapshot.slice(whole.start, whole.end), whole.text, made, chance)
+                hunk = replace(whole, end=whole.start + len(old), text=new)
+                why_not = self._objection(region.snapshot, hunk, old, around, strays)
                 if why_not is None and hunk.start == rejected:
                     why_not = "it goes on with one that isn't shown"
                 if why_not is not None:
@@ -110,21 +112,17 @@ class RegionEdits:
                     continue
                 span = region.snapshot, hunk.start, hunk.end
                 found = Suggestion.replacing(*span, hunk.text, hunk.probability, perf_counter() - started, source)
-                old = region.snapshot.slice(hunk.start, hunk.end)
                 self._ledger.offer(found.id, region.snapshot.uri, [EditSite(hunk.start, old, hunk.text)])
                 return region, found
         return None
 
     def _objection(
-        self, snapshot: Snapshot, hunk: RewrittenLines, around: Surroundings, cursor_line: int | None
+        self, snapshot: Snapshot, hunk: RewrittenLines, old: str, around: Surroundings, strays: str | None
     ) -> str | None:
         if hunk.probability < MIN_PROBABILITY:
             return f"its probability is {hunk.probability:.2f}, below {MIN_PROBABILITY}"
         if around.is_taken_back(snapshot.uri, hunk.start, hunk.end):
             return "you have just taken a change back there"
-        site = EditSite(hunk.start, snapshot.slice(hunk.start, hunk.end), hunk.text)
-        if self._ledger.is_declined(snapshot.uri, site):
+        if self._ledger.is_declined(snapshot.uri, EditSite(hunk.start, old, hunk.text)):
             return "it was offered before"
-        return strays(site.old, site.new, around.hunks) or objection(
-            snapshot, hunk.start, hunk.end, hunk.text, around.hunks, cursor_line
-        )
+        return strays or objection(snapshot, hunk.start, hunk.end, hunk.text, around.hunks)

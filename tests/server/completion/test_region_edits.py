@@ -1,13 +1,14 @@
 """Which rewritten lines are offered: the cursor's region first, then likely places, and never against the user."""
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 from mercury_engine.api import REGION_LINES_ABOVE, REGION_LINES_BELOW
 
 from mercury_lsp.completion.coalescing import Coalescer
 from mercury_lsp.completion.next_edits.diagnostics import Evidence
-from mercury_lsp.completion.next_edits.filters import MAX_EDIT_CHARS, objection, strays
+from mercury_lsp.completion.next_edits.filters import MAX_EDIT_CHARS, followed, objection, strays
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.next_edits import NextEdits
 from mercury_lsp.completion.next_edits.places import Place
@@ -62,10 +63,10 @@ class RewriteDesk(HistoryDesk):
         return "; ".join(self.next_edits.silence)
 
 
-def why_not(desk: HistoryDesk, old: str, new: str, cursor_line: int | None = None) -> str | None:
+def why_not(desk: HistoryDesk, old: str, new: str) -> str | None:
     at = desk.text().index(old)
     snapshot, hunks = desk.documents.parsed(A), desk.history.hunks()
-    return objection(snapshot, at, at + len(old), new, hunks, cursor_line)
+    return objection(snapshot, at, at + len(old), new, hunks)
 
 
 def wanted(desk: HistoryDesk, old: str, new: str) -> bool:
@@ -249,6 +250,10 @@ def test_an_edit_outside_the_text_or_of_a_thousand_lines_is_not_wanted():
     assert not wanted(desk, "load(name)", "x\n" * MAX_EDIT_CHARS)
 
 
+def texts(hunks: Sequence[Hunk]) -> list[tuple[str, str]]:
+    return [(hunk.before, hunk.after) for hunk in hunks]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "is_like"),
     [
@@ -261,7 +266,7 @@ def test_an_edit_outside_the_text_or_of_a_thousand_lines_is_not_wanted():
 )
 def test_a_models_edit_follows_from_the_users_changes(old, new, is_like):
     hunks = HistoryDesk(a=CODE).replace("load(path)", "load(path, count)").history.hunks()
-    assert (strays(old, new, hunks) is None) is is_like
+    assert (strays(old, new, texts(hunks)) is None) is is_like
 
 
 @pytest.mark.parametrize(("word", "is_like"), [("buffers", True), ("windows", False)])
@@ -271,13 +276,28 @@ def test_a_models_text_may_name_what_stands_in_its_own_line(word: str, is_like: 
 
     files, buffers = 'map("Files", { noremap = true })\n', 'map("Buffers", { noremap = true })\n'
     hunks = [Hunk("file:///a.lua", "a.lua", "lua", 0, files, mapped("Files", "files"))]
-    assert (strays(buffers, mapped("Buffers", word), hunks) is None) is is_like
+    assert (strays(buffers, mapped("Buffers", word), texts(hunks)) is None) is is_like
+
+
+def test_words_that_the_user_brought_are_inserted_in_another_way_if_the_model_is_sure():
+    made = texts(HistoryDesk(a=CODE).replace("load(path)", "load(path, count)").history.hunks())
+    assert strays("", "count = count\n", made, 0.9) is None
+    assert strays("", "count = count\n", made, 0.5) is not None
+    assert strays("", "self.count = count\n", made, 0.9) is not None
+
+
+def test_of_lines_replaced_one_by_one_the_first_that_follow_are_shown():
+    made = [("var a = 1\n", "const a = 1\n")]
+    old, new = "var b = 2\nvar c = 3\nreturn a + b\n", "const b = 2\nconst c = 3\nreturn b\n"
+    assert followed(old, new, made, 0.5) == ("var b = 2\nvar c = 3\n", "const b = 2\nconst c = 3\n", None)
+    assert followed(old, "return b\n" + new, made, 0.5)[2] == "it does something else than your changes"
+    assert followed("var b\nx", "let b\n", made, 0.5)[2] is not None
 
 
 def test_lines_may_go_where_the_user_removed_the_same():
     hunks = HistoryDesk(a=CODE).replace("    return read(path)\n", "").history.hunks()
-    assert strays("        return read(path)\n", "", hunks) is None
-    assert strays("    x = 1\n    return read(path)\n", "", hunks) is not None
+    assert strays("        return read(path)\n", "", texts(hunks)) is None
+    assert strays("    x = 1\n    return read(path)\n", "", texts(hunks)) is not None
 
 
 def test_what_an_example_added_is_not_written_twice():
@@ -289,10 +309,3 @@ def test_what_an_example_added_is_not_written_twice():
 def test_a_line_is_not_inserted_beside_the_same_line():
     desk = HistoryDesk(a=CODE).replace("load(path)", "load(path, count)")
     assert why_not(desk, "", "def load(path, count):\n") == "it doubles what is there"
-
-
-def test_lines_above_the_cursor_are_changed_but_none_is_inserted_there():
-    desk = HistoryDesk(a=CODE).replace("load(name)", "load(name, count)")
-    assert why_not(desk, "", "import os\n", cursor_line=5) == "it inserts or rewrites lines above the cursor"
-    assert why_not(desk, "", "import os\n") is None
-    assert why_not(desk, "read(path)", "read(path, 1)", cursor_line=5) is None
