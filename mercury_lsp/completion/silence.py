@@ -30,4 +30,6 @@ def why_silent(
         return why_distracting(text, context)
     if utility.of(1.0, text, is_finished) < utility.least:
         return "the text is too short to save you anything"
+    if confidence >= utility.min_probability:
+        return f"at {confidence:.1%} the model is not sure enough of a text as short as this"
     return f"the model is only {confidence:.0%} sure of its text"
