@@ -77,7 +77,10 @@ class FillRequest:
     A masked diffusion model unmasks every open slot in the last one. 0 reads the context only.
     """
     candidates: int = 1
-    """Number of different fills to try, all in the same forward passes; the most confident becomes the answer."""
+    """Number of different fills to try, all in the same forward passes; the one that fits best becomes the answer.
+
+    A causal model asked for several fills of one line may add one of its own (`decoding.autoregressive.line_ranking`).
+    """
     deadline_ms: float | None = None
     """Milliseconds from the arrival of the request, after which the confident part of what there is is the answer."""
     unread_limit: int | None = None

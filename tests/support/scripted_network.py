@@ -43,12 +43,13 @@ class ScriptedNetwork:
         return self.read_together([forward])[0]
 
     def _read(self, forward: ForwardRequest) -> tuple[np.ndarray, KeyValueBlock]:
-        assert forward.packing is None, "several canvases are not scripted"
+        packing, ids = forward.packing, [int(token) for token in forward.ids_T]
+        owner = [0] * len(ids) if packing is None else packing.canvas[0].tolist()
         past = [int(token) for side in forward.past for token in side.keys.ravel()]
-        ids = [int(token) for token in forward.ids_T]
         hidden = np.empty((len(ids), 1), object)
         for row in range(len(ids)):
-            hidden[row, 0] = [*past, *ids[: row + 1]]
+            own = [token for token, other in zip(ids[: row + 1], owner, strict=False) if other == owner[row]]
+            hidden[row, 0] = [*past, *own]
         keys = np.array(ids).reshape(1, 1, 1, -1, 1)
         return hidden, KeyValueBlock(keys, keys)
 

@@ -12,6 +12,9 @@ from mercury_engine.prompt.gap_format import GapMarkers, split_line
 from mercury_engine.prompt.layout import rest_and_below
 from mercury_engine.prompt.tokenizer import PrefixCut, Tokenizer
 
+BELOW_TOKENS = 192
+"""Most tokens of the text after a gap that `ContextReader.read_whole` reads in the gap's format."""
+
 MANY_TOKENS_READ = 32
 """Tokens read on a CPU after which glibc holds so much freed memory that returning it is worth 10 ms."""
 
@@ -116,3 +119,25 @@ class ContextReader:
             return_freed_memory()
         adapter = "" if adapted is None else adapted.adapter
         return GapContext(cached, ids, text, tuple(far), adapter)
+
+    def read_whole(self, request: FillRequest, near: list[int]) -> ForwardSteps[GapContext]:
+        """What `read` reads in a gap format, with the text below the gap inside the format, as models are pretrained.
+
+        That text is read again for every line, which is too much for a key.
+        """
+        assert self.markers is not None
+        line, below = rest_and_below(request.suffix)
+        after = self.tokenizer.block("".join((*line, *below)))[:BELOW_TOKENS]
+        head, _ = lines_around(self.tokenizer, request)
+        return (yield from self._alone(request, self.markers.stack(head, after, near_part(near))))
+
+    def read_above(self, request: FillRequest, near: list[int]) -> ForwardSteps[GapContext]:
+        """What is above the gap in a gap format's prefix, as if nothing stood after it."""
+        head, _ = lines_around(self.tokenizer, request)
+        return (yield from self._alone(request, (*head, *near_part(near)) or (self.cache.start_id,)))
+
+    def _alone(self, request: FillRequest, ids: TokenIds) -> ForwardSteps[GapContext]:
+        """Tokens read after the far blocks, without the blocks below the gap in front."""
+        far = far_part([self.tokenizer.block(block) for block in request.far])
+        cached = yield from self.cache.context(far, ids[:-1], [])
+        return GapContext(cached, ids, ids, tuple(far))

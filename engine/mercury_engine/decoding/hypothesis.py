@@ -42,7 +42,7 @@ class Hypothesis:
     limit: int | None = None
     """Most characters of the text; None: no limit."""
     fit: float = -math.inf
-    """Log-probability of the lines below after the text, if its end was looked for."""
+    """How well the text fits, in nats, if its end was looked for (`ends`) or it was ranked (`line_ranking`)."""
     known: int = field(init=False)
     """Number of tokens that were known at the start."""
     spell: str = field(init=False)

@@ -1,8 +1,9 @@
-"""Gaps of several lines: `python -m mercury_lab.evaluation doctests FOLDER --out FILE [--limit N] [--seed SEED]`.
+"""Gaps in tested code: `python -m mercury_lab.evaluation doctests FOLDER --out FILE [--line] [--limit N] [--seed N]`.
 
-Chooses gaps of 2 to 7 whole lines in functions that have doctests, one in each Python file below FOLDER that imports
-the standard library only, and writes them in the format of HumanEval-Infilling, for `humaneval --data FILE`. A gap is
-kept if the doctests pass with its own text and fail without. It runs the code in FOLDER, as `humaneval` does.
+Chooses gaps of 2 to 7 whole lines in functions that have doctests, or with `--line` the rest of one, one in each Python
+file below FOLDER that imports the standard library only, and writes them in the format of HumanEval-Infilling, for
+`humaneval --data FILE`. A gap is kept if the doctests pass with its own text and fail without. It runs the code in
+FOLDER, as `humaneval` does.
 """
 
 import argparse
@@ -20,7 +21,9 @@ from mercury_engine.errors import RequestError
 from mercury_lab.evaluation.humaneval import Task, passes
 
 LINES = range(2, 8)
-"""Lines of a gap."""
+"""Lines of a gap of several."""
+
+ONE_LINE = range(1, 2)
 
 MOST_CHARS = 9_000
 """Longest file; a model of editors sees about as much."""
@@ -38,28 +41,34 @@ def check(candidate):
 """
 
 
-def tasks(folder: Path, seed: int) -> Iterator[Task]:
-    """The gaps of a folder's files, in random order."""
+def tasks(folder: Path, seed: int, lines: range = LINES) -> Iterator[Task]:
+    """Gaps of so many lines in a folder's files, in random order; one line is a gap from a place in it on."""
     rng = random.Random(seed)
     paths = sorted(folder.rglob("*.py"))
     rng.shuffle(paths)
     for path in paths:
         try:
             text = path.read_text("utf-8")
-            spans = list(_spans(text)) if len(text) <= MOST_CHARS else []
+            spans = list(_spans(text, lines)) if len(text) <= MOST_CHARS else []
         except (OSError, ValueError, SyntaxError, RecursionError):
             continue
         if spans:
             function, first, last, end = rng.choice(spans)
-            lines = text.splitlines(keepends=True)
-            before, gap, after = ("".join(lines[a:b]) for a, b in ((0, first - 1), (first - 1, last), (last, end)))
-            name = f"MultiLine/{path.relative_to(folder).as_posix()}/{function}/L{first}_{last}"
-            task = Task(name, before, after or "\n", gap, TEST, function)
-            if passes(task.program(gap), SECONDS) and not passes(task.program(""), SECONDS):
+            parts = text.splitlines(keepends=True)
+            before, gap, after = ("".join(parts[a:b]) for a, b in ((0, first - 1), (first - 1, last), (last, end)))
+            name = f"{path.relative_to(folder).as_posix()}/{function}/L{first}_{last}"
+            if lines == ONE_LINE:
+                gap = gap.rstrip("\r\n")
+                indent = len(gap) - len(gap.lstrip())
+                typed = rng.choice((indent, rng.randrange(indent, len(gap))))
+                task = Task(f"SingleLine/{name}", before + gap[:typed], "\n" + after, gap[typed:], TEST, function)
+            else:
+                task = Task(f"MultiLine/{name}", before, after or "\n", gap, TEST, function)
+            if passes(task.program(task.canonical_solution), SECONDS) and not passes(task.program(""), SECONDS):
                 yield task
 
 
-def _spans(text: str) -> Iterator[tuple[str, int, int, int]]:
+def _spans(text: str, sizes: range) -> Iterator[tuple[str, int, int, int]]:
     """Functions with the first and last line of a gap in each, counted from 1, and the last line of the program."""
     tree = ast.parse(text)
     if not _imports(tree) <= sys.stdlib_module_names:
@@ -75,7 +84,7 @@ def _spans(text: str) -> Iterator[tuple[str, int, int, int]]:
                 (node.name, first, last, end)
                 for first in starts
                 for last in ends
-                if last - first + 1 in LINES and last <= end
+                if last - first + 1 in sizes and last <= end
             )
 
 
@@ -90,10 +99,11 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser("doctests", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--out", type=Path, required=True, help="the data file")
+    parser.add_argument("--line", action="store_true", help="the rest of one line, after its indentation or in it")
     parser.add_argument("--limit", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(argv)
-    found = list(islice(tasks(options.folder, options.seed), options.limit))
+    found = list(islice(tasks(options.folder, options.seed, ONE_LINE if options.line else LINES), options.limit))
     if not found:
         raise RequestError(f"{options.folder} has no functions whose doctests run with the standard library alone")
     options.out.write_text("".join(json.dumps(asdict(task)) + "\n" for task in found), "utf-8")

@@ -37,6 +37,9 @@ from mercury_lab.evaluation.judge import exact
 SECONDS = 10
 """Time that a program may take; the longest of the published solutions takes a second."""
 
+CANDIDATES = 3
+"""Fills of a line that are tried, as when a user asks by key; of several lines others were never better."""
+
 MOST_FILLS = 8
 """Fills of one gap, each of at most `MAX_SLOTS` tokens and after the one before."""
 
@@ -77,7 +80,16 @@ class Task:
         text, start = self.prompt + "\n" * self.is_whole_lines + self.suffix, len(self.prompt)
         far, near, suffix = window(text, start, start)
         is_line = self.task_id.startswith("SingleLine")
-        return FillRequest(near, tuple(far), tuple(suffix), multiline=not is_line, max_slots=MAX_SLOTS, effort="high")
+        candidates = CANDIDATES if is_line else 1
+        return FillRequest(
+            near,
+            tuple(far),
+            tuple(suffix),
+            multiline=not is_line,
+            max_slots=MAX_SLOTS,
+            effort="high",
+            candidates=candidates,
+        )
 
 
 def tasks(path: Path) -> list[Task]:

@@ -17,6 +17,7 @@ from mercury_engine.api import (
 )
 from mercury_engine.decoding.autoregressive.ends import EndSearch, writes_on
 from mercury_engine.decoding.autoregressive.generating import Generator
+from mercury_engine.decoding.autoregressive.line_ranking import LineRanking, is_ranked
 from mercury_engine.decoding.autoregressive.lookups import Lookups
 from mercury_engine.decoding.autoregressive.regions import RegionReader
 from mercury_engine.decoding.autoregressive.rewriting import Rewriter
@@ -63,6 +64,7 @@ class AutoregressiveDecoder:
         lookups = Lookups(contexts.tokenizer)
         self.speculation = Speculation(network, contexts, lookups, rules, options)
         self.ends = EndSearch(network, contexts, rules)
+        self.ranking = LineRanking(network, contexts, rules, self.speculation)
         self.on_gpu = on_gpu
         self.rewriter = Rewriter(network, rules.vocabulary.texts)
         self.generator = Generator(network, contexts, rules, options)
@@ -88,10 +90,12 @@ class AutoregressiveDecoder:
     def fill(self, request: FillRequest, control: Control) -> ForwardSteps[Fill]:
         """See `Decoder.fill`."""
         hypotheses, context = yield from self.write(request, control)
-        if hypotheses[0].writes_on and context is not None:
-            with suppress(DeadlineReached):
+        with suppress(DeadlineReached):
+            if context is not None and hypotheses[0].writes_on:
                 for each in hypotheses:
                     yield from self.ends.end(each, context)
+            elif context is not None and self.rules.has_markers and is_ranked(request):
+                yield from self.ranking.rank(request, control, hypotheses, context)
         return fill_of(request, hypotheses, context, self.rules, control.check)
 
     def score(self, request: ScoreRequest) -> ForwardSteps[Scores]:

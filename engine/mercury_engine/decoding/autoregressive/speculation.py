@@ -51,9 +51,15 @@ class Speculation:
         context: GapContext | None = None
         with suppress(DeadlineReached):
             context = yield from self._contexts.read(request, near)
-            drafter = Drafter(context, (yield from self._lookups.of(context.far, request)))
-            yield from self._speculate(request, control, hypotheses, context, drafter)
+            yield from self.write_after(request, control, hypotheses, context)
         return context
+
+    def write_after(
+        self, request: FillRequest, control: Control, hypotheses: Sequence[Hypothesis], context: GapContext
+    ) -> ForwardSteps[None]:
+        """Accept tokens after a context until all hypotheses have ended."""
+        drafter = Drafter(context, (yield from self._lookups.of(context.far, request)))
+        yield from self._speculate(request, control, hypotheses, context, drafter)
 
     def _speculate(
         self,

@@ -1,0 +1,69 @@
+"""Which of several fills of one line is the answer: the one that fits the code around it best.
+
+A model with a gap format is surest of what that suggests, often a text after which the lines below make no sense. So a
+text's fit is the sum of two log-probabilities: of the text in the gap, and of the text with the lines below it, written
+left to right by the model without seeing them. The gap is also filled with the lines below inside the format, as the
+model was pretrained, which finds other texts. Without a gap format the ranking gained nothing
+(docs/decisions/denoising.md).
+
+Dimensions: S tokens, V vocabulary.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mercury_engine.api import Control, FillRequest, ScoreRequest
+from mercury_engine.decoding.autoregressive.ends import lines_below
+from mercury_engine.decoding.autoregressive.scoring import score_gap
+from mercury_engine.decoding.autoregressive.speculation import Speculation
+from mercury_engine.decoding.autoregressive.verifier import Verifier
+from mercury_engine.decoding.context_reader import ContextReader, GapContext
+from mercury_engine.decoding.gap_rules import GapRules
+from mercury_engine.decoding.hypothesis import Hypothesis
+from mercury_engine.models.batching import ForwardSteps
+from mercury_engine.models.network import Network
+
+
+class LineRanking:
+    """Ranks the texts of one model."""
+
+    def __init__(self, network: Network, contexts: ContextReader, rules: GapRules, speculation: Speculation) -> None:
+        self._network, self._contexts, self._rules, self._speculation = network, contexts, rules, speculation
+
+    def rank(
+        self, request: FillRequest, control: Control, hypotheses: list[Hypothesis], context: GapContext
+    ) -> ForwardSteps[None]:
+        """Add what the model writes as it was pretrained, and note how well each text fits."""
+        cut = self._contexts.cut(request)
+        whole = yield from self._contexts.read_whole(request, cut.read)
+        context.cached.tokens_read += whole.cached.tokens_read
+        others = self._rules.begin(request, cut)[:1]
+        yield from self._speculation.write_after(request, replace(control, on_step=None), others, whole)
+        hypotheses += others
+        texts = [self._rules.text(each) for each in hypotheses]
+        scores = yield from score_gap(self._network, self._contexts, self._rules, ScoreRequest(request, tuple(texts)))
+        written = yield from self._written(request, texts, context)
+        for hypothesis, in_gap, nats in zip(hypotheses, scores.nats, written, strict=True):
+            hypothesis.fit = in_gap + nats
+
+    def _written(self, request: FillRequest, texts: Sequence[str], seen: GapContext) -> ForwardSteps[list[float]]:
+        """Log-probability in nats of each text and the lines below, for a model that sees what is above alone."""
+        cut, below = self._contexts.cut(request), lines_below("".join(request.suffix))
+        context = yield from self._contexts.read_above(request, cut.read)
+        seen.cached.tokens_read += context.cached.tokens_read
+        rows = [self._contexts.tokenizer.encode(cut.spell + text + below) for text in texts]
+        verifier = Verifier.after(self._network, context)
+        verifier.push(cut.known)
+        read = yield from verifier.verify([[] for _ in rows], rows)
+        return [
+            sum(float(logp_V[token]) for token, logp_V in zip(row, logp_SV, strict=False))
+            for row, logp_SV in zip(rows, read, strict=True)
+        ]
+
+
+def is_ranked(request: FillRequest) -> bool:
+    """Whether the candidates of a fill are ranked: those of one line of code that was asked for, with lines below."""
+    if request.candidates < 2 or request.multiline or request.prose:
+        return False
+    is_asked = request.utility is None and request.max_steps is None
+    return is_asked and bool(lines_below("".join(request.suffix)))
