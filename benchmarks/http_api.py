@@ -1,15 +1,16 @@
 """Measure the HTTP API under load: `benchmarks/http_api.py [--connections N] [--seconds S] [--gguf FILE] [--json]`.
 
-N connections ask `/infill` for single lines of the corpus's files, each for its next one as soon as the last is there,
-for S seconds: requests per second, and the time from a request to its whole reply. No gap is asked for twice. Beside
-them an editor asks over LSP for suggestions in a document of its own; `editor_slowdown` is the ratio of its median
-times under that load and alone, `server_mb` the server's resident memory before, under and after the load. With
-`--gguf`, a file of the same model, llama.cpp's own server (`pip install xllamacpp`) gets the same requests.
+N connections ask `/infill` for single lines of the corpus's files, each for its next one as soon as the last is there.
+They begin no more after S seconds, and the last answers are waited for: with N times the seconds of one request, that
+may take longer than S. No gap is asked for twice, so nothing is cached. With `--gguf`, a file of the same model,
+llama.cpp's own server (`pip install xllamacpp`) gets the same requests.
+
+Then an editor types lines over LSP, at a typist's pace, alone and again under that load: `editor_slowdown` is the ratio
+of the mean times of its fills. `server_mb` is the server's resident memory before and after each load.
 """
 
 import argparse
 import asyncio
-import itertools
 import random
 import re
 import subprocess
@@ -17,9 +18,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import mean
+from threading import Event, Thread
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
@@ -31,22 +33,25 @@ from mercury_lab.evaluation import suite  # noqa: E402
 from mercury_lab.evaluation.gaps import held_out_files  # noqa: E402
 from on_all import options as options_of_all  # noqa: E402
 from on_keys import figures  # noqa: E402
-from on_keys.editor import resident_mb  # noqa: E402
+from on_keys.editor import Typist, resident_mb  # noqa: E402
+from on_keys.script import lines_to_type, retyped  # noqa: E402
 from rich.table import Table  # noqa: E402
 
 from mercury_lsp.commands.client import Client  # noqa: E402
 
-PREFIX_CHARS, SUFFIX_CHARS = 3000, 1000
+PREFIX_CHARS, SUFFIX_CHARS = 1200, 400
 
 MAX_TOKENS = 24
 
-EDITOR_FILLS = 20
-"""Suggestions of the editor that are timed, alone and again under load."""
+EDITOR_CHARS, EDITOR_KEYS = 400, 150
+"""Characters of the lines that the editor types, and most of its keys."""
 
 SLOTS = 4
 """Requests that llama.cpp answers at a time, each in a context of `CONTEXT_TOKENS`."""
 
-CONTEXT_TOKENS = 4096
+CONTEXT_TOKENS = 2048
+
+REPORT_SECONDS = 10.0
 
 Body = dict[str, Any]
 
@@ -78,34 +83,43 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         mercury(options, Path(folder) / "socket") as (url, pid),
     ):
         command = [sys.executable, "-m", "mercury_lsp", "--socket", str(Path(folder) / "socket")]
-        with Client(command) as editor, ThreadPoolExecutor(1) as other:
-            opened(editor, options)
-            alone, resident = typed(editor), {"before": resident_mb(pid)}
-            loading = other.submit(load, url, options, bodies)
-            time.sleep(options.seconds / 4)  # the load has built up
-            under_load, resident["under"] = typed(editor), resident_mb(pid)
-            ours = loading.result()
+        with Client(command) as client:
+            typist = connected(client, options)
+            resident = {"before": resident_mb(pid)}
+            ours = asyncio.run(load("mercury", url, options, iter(bodies)))
             resident["after"] = resident_mb(pid)
+            said("an editor alone")
+            alone = typed(typist, "alone", options)
+            with under_load(url, options, bodies[::-1]):
+                loaded = typed(typist, "under_load", options)
+            resident["after_the_editor"] = resident_mb(pid)
     theirs = None
     if options.gguf is not None:
         with llama(options) as url:
-            theirs = load(url, options, bodies)
-    slowdown = (figures.percentile(under_load, 50) or 0.0) / (figures.percentile(alone, 50) or 1.0)
+            theirs = asyncio.run(load("llama.cpp", url, options, iter(bodies)))
     return {
         "requests_per_second": ours["requests_per_second"],
         "p50_ms": ours["ms"]["p50"],
         "p95_ms": ours["ms"]["p95"],
-        "editor_slowdown": round(slowdown, 2),
+        "editor_slowdown": round(mean(loaded) / mean(alone), 2),
         "connections": options.connections,
         "seconds": options.seconds,
         "model": options.model or "bundled",
         "mercury": ours,
         "llama_cpp": theirs,
         "server_mb": {when: round(found or 0.0, 1) for when, found in resident.items()},
-        "editor_ms": {"alone": figures.spread(alone), "under_load": figures.spread(under_load)},
+        "editor_ms": {
+            "alone": {"mean": round(mean(alone), 1)} | figures.spread(alone),
+            "under_load": {"mean": round(mean(loaded), 1)} | figures.spread(loaded),
+        },
         "seed": options.seed,
         **options_of_all.circumstances(),
     }
+
+
+def said(what: str) -> None:
+    """Report progress."""
+    print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
 
 
 def sample(options: argparse.Namespace) -> list[Body]:
@@ -122,12 +136,8 @@ def sample(options: argparse.Namespace) -> list[Body]:
     return [body | common for body in bodies]
 
 
-def load(url: str, options: argparse.Namespace, bodies: list[Body]) -> dict[str, Any]:
+async def load(name: str, url: str, options: argparse.Namespace, bodies: Iterator[Body]) -> dict[str, Any]:
     """Throughput and times of a closed loop of all connections."""
-    return asyncio.run(_load(url, options, iter(bodies)))
-
-
-async def _load(url: str, options: argparse.Namespace, bodies: Iterator[Body]) -> dict[str, Any]:
     seconds, statuses, characters = list[float](), list[int](), 0
     limits = httpx.Limits(max_connections=options.connections, max_keepalive_connections=options.connections)
     started = time.perf_counter()
@@ -144,7 +154,14 @@ async def _load(url: str, options: argparse.Namespace, bodies: Iterator[Body]) -
                 statuses.append(reply.status_code)
                 characters += len(reply.json().get("content", ""))
 
+        async def report() -> None:
+            while True:
+                said(f"{name}: {len(seconds)} answers in {time.perf_counter() - started:.0f} s")
+                await asyncio.sleep(REPORT_SECONDS)
+
+        reporting = asyncio.ensure_future(report())
         await asyncio.gather(*(ask_on() for _ in range(options.connections)))
+        reporting.cancel()
     took = time.perf_counter() - started
     return {
         "requests_per_second": round(len(seconds) / took, 2),
@@ -154,35 +171,41 @@ async def _load(url: str, options: argparse.Namespace, bodies: Iterator[Body]) -
     }
 
 
-def opened(editor: Client, options: argparse.Namespace) -> None:
-    """Open a document in the editor, and wait until its first suggestion is there."""
+@contextmanager
+def under_load(url: str, options: argparse.Namespace, bodies: list[Body]) -> Iterator[None]:
+    """Runs with all connections asking; hangs up at the end."""
+    enough = Event()
+
+    async def ask() -> None:
+        loading = asyncio.ensure_future(load("an editor beside them", url, options, iter(bodies)))
+        await asyncio.to_thread(enough.wait)
+        loading.cancel()
+
+    thread = Thread(target=lambda: asyncio.run(ask()))
+    thread.start()
+    try:
+        yield
+    finally:
+        enough.set()
+        thread.join()
+
+
+def connected(client: Client, options: argparse.Namespace) -> Typist:
+    """An editor of the server's model."""
     settings = {"mercury": {"statistics": False, "model": options.model}}
     about = {"processId": None, "rootUri": None, "capabilities": {}, "initializationOptions": settings}
-    editor.request("initialize", about)
-    editor.notify("initialized", {})
+    client.request("initialize", about)
+    client.notify("initialized", {})
+    return Typist(client, Path())
+
+
+def typed(typist: Typist, name: str, options: argparse.Namespace) -> list[float]:
+    """Milliseconds from each key to its answer, in a document of its own; the same keys each time."""
     text = held_out_files(options.corpus)[0].text
-    document = {"uri": "file:///typed.py", "languageId": "python", "version": 1, "text": text}
-    editor.notify("textDocument/didOpen", {"textDocument": document})
-    _suggested(editor)
-
-
-def typed(editor: Client) -> list[float]:
-    """Milliseconds of suggestions at the end of the document's first line, as it gets longer."""
-    versions, took = itertools.count(2), list[float]()
-    start = {"line": 0, "character": 0}
-    for number in range(EDITOR_FILLS):
-        changed = {"uri": "file:///typed.py", "version": next(versions)}
-        change = {"range": {"start": start, "end": start}, "text": f"value_{number} = "}
-        editor.notify("textDocument/didChange", {"textDocument": changed, "contentChanges": [change]})
-        asked = time.perf_counter()
-        _suggested(editor, len(change["text"]))
-        took.append(1000 * (time.perf_counter() - asked))
-    return took
-
-
-def _suggested(editor: Client, column: int = 0) -> None:
-    place = {"textDocument": {"uri": "file:///typed.py"}, "position": {"line": 0, "character": column}}
-    editor.request("textDocument/inlineCompletion", place | {"context": {"triggerKind": 1}})
+    script = retyped(text, *lines_to_type(text, EDITOR_CHARS, options.seed), options.seed)
+    uri = f"file:///{name}.py"
+    typist.open(uri, "python", script.text, script.keys[0].start)
+    return [key.milliseconds for key in typist.play(uri, script, EDITOR_KEYS)]
 
 
 @contextmanager
@@ -193,9 +216,10 @@ def mercury(options: argparse.Namespace, socket: Path) -> Iterator[tuple[str, in
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         try:
             assert server.stderr is not None
-            found = re.search(r"serving (\S+) with ", said := server.stderr.readline())
+            found = re.search(r"serving (\S+) with ", line := server.stderr.readline())
             if found is None:
-                raise SystemExit(said)
+                raise SystemExit(line)
+            Thread(target=server.stderr.read, daemon=True).start()  # it must not wait for a reader of its log
             yield found[1], server.pid
         finally:
             server.terminate()
