@@ -23,6 +23,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 from mercury_engine.errors import MercuryError  # noqa: E402
+from mercury_lab.editing.client import Client  # noqa: E402
 from mercury_lab.evaluation import suite  # noqa: E402
 from mercury_lab.evaluation.gaps import held_out_files  # noqa: E402
 from on_all import options as options_of_all  # noqa: E402
@@ -32,7 +33,6 @@ from on_keys import editor, figures  # noqa: E402
 from on_keys.script import Script, lines_to_type, retyped  # noqa: E402
 from rich.table import Table  # noqa: E402
 
-from mercury_lsp.commands.client import Client  # noqa: E402
 from mercury_lsp.daemon.address import UnixAddress  # noqa: E402
 
 PARSING_SECONDS = 4.0

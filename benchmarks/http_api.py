@@ -29,6 +29,7 @@ sys.path.insert(0, str(HERE))
 
 import httpx  # noqa: E402
 from mercury_engine.errors import MercuryError  # noqa: E402
+from mercury_lab.editing.client import Client  # noqa: E402
 from mercury_lab.evaluation import suite  # noqa: E402
 from mercury_lab.evaluation.gaps import held_out_files  # noqa: E402
 from on_all import options as options_of_all  # noqa: E402
@@ -36,8 +37,6 @@ from on_keys import figures  # noqa: E402
 from on_keys.editor import Typist, resident_mb  # noqa: E402
 from on_keys.script import lines_to_type, retyped  # noqa: E402
 from rich.table import Table  # noqa: E402
-
-from mercury_lsp.commands.client import Client  # noqa: E402
 
 PREFIX_CHARS, SUFFIX_CHARS = 1200, 400
 

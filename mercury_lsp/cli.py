@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "serve": ("serve", "hold the model for many editors"),
     "complete": ("complete", "print one completion"),
-    "try": ("try_", "complete the bundled examples through the server"),
+    "try": ("try_", "complete the bundled examples"),
     "watch": ("watch", "show the denoising step by step"),
     "models": ("models", "list, add and remove models, and choose the one that editors use"),
     "stats": ("stats", "show how many suggestions were accepted and kept"),

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mercury_lsp.commands.client import Client
+from mercury_lab.editing.client import Client
+
 from mercury_lsp.errors import UsageError
 
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")

@@ -11,7 +11,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from mercury_lsp.commands.client import Client
+from mercury_lab.editing.client import Client
+
 from mercury_lsp.documents.utf16 import utf16_length
 from mercury_lsp.errors import UsageError
 from on_keys.script import Key, Script

@@ -39,12 +39,7 @@ class FilePosition:
         Raises UsageError if the file or the position does not exist, or if the model must not see the file.
         """
         text = read_text(self.path)
-        if is_secret(self.path.absolute()):
-            raise UsageError(f"files named {self.path.name} often hold secrets, so the model never sees them")
-        name = str(self.path)
-        snapshot = Document(self.path.absolute().as_uri(), language_of(name), 0, text).snapshot()
-        context = ContextBuilder().build(snapshot, self._offset(text), _path_shown(self.path))
-        return lookup_text.with_rest_of_document(context, snapshot), snapshot
+        return context_at(self.path, text, self._offset(text))
 
     def _offset(self, text: str) -> int:
         starts = [0, *(found.end() for found in _BREAK.finditer(text))]
@@ -59,6 +54,15 @@ class FilePosition:
                 f" last character, so there is no column {self.column}"
             )
         return start + self.column - 1
+
+
+def context_at(path: Path, text: str, offset: int) -> tuple[CompletionContext, Snapshot]:
+    """A file's text around an offset. Raises UsageError if the model must not see the file."""
+    if is_secret(path.absolute()):
+        raise UsageError(f"files named {path.name} often hold secrets, so the model never sees them")
+    snapshot = Document(path.absolute().as_uri(), language_of(str(path)), 0, text).snapshot()
+    context = ContextBuilder().build(snapshot, offset, _path_shown(path))
+    return lookup_text.with_rest_of_document(context, snapshot), snapshot
 
 
 def read_text(path: Path) -> str:

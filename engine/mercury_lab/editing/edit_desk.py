@@ -16,9 +16,9 @@ from urllib.parse import quote
 
 from mercury_engine.text.lines import lines_of
 
+from mercury_lab.editing.client import Client
 from mercury_lab.editing.line_edits import LineEdit, keystrokes, line_edit
 from mercury_lab.editing.scenarios import Scenario
-from mercury_lsp.commands.client import Client
 from mercury_lsp.daemon.address import default_address
 from mercury_lsp.daemon.control import stop
 from mercury_lsp.documents.languages import language_of

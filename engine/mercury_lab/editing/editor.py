@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from mercury_lab.editing.client import Client
 from mercury_lab.editing.cursors import Cursor
-from mercury_lsp.commands.client import Client
 from mercury_lsp.documents.languages import language_of
 from mercury_lsp.documents.utf16 import utf16_length
 from mercury_lsp.errors import UsageError

@@ -21,8 +21,8 @@ from safetensors.numpy import load_file, save_file
 
 from mercury_lsp.cli import main
 from mercury_lsp.commands import doctor, loading, relay, try_
-from mercury_lsp.commands.client import Client
 from mercury_lsp.commands.file_position import FilePosition
+from mercury_lsp.commands.shown import Shown
 from mercury_lsp.errors import UsageError
 from mercury_lsp.installed_models import larger
 from mercury_lsp.settings import Settings
@@ -377,11 +377,6 @@ def test_every_example_has_one_cursor_between_text(path: Path):
     assert try_.CURSOR_MARK not in example.after
 
 
-def test_the_position_in_an_example_counts_utf_16():
-    example = try_.SampleFile(Path("a.py"), 'a = 1\ns = "😀', '"')
-    assert example.position == {"line": 1, "character": 7}
-
-
 def test_binary_files_in_a_folder_of_examples_are_skipped(tmp_path: Path):
     (tmp_path / "a.bin").write_bytes(b"\xff\x00")
     (tmp_path / "b.py").write_text(f"x = {try_.CURSOR_MARK}\n", "utf-8")
@@ -448,8 +443,8 @@ RIGHT = {
 @pytest.mark.slow
 def test_the_bundled_model_shows_nothing_wrong_in_the_bundled_examples():
     examples = try_._examples(try_._bundled_folder())
-    with Client(try_.SERVER_COMMAND) as client:
-        try_._start(client, "bundled")
-        shown = {each.path.name: (try_._ask(client, each) or {}).get("insertText", "") for each in examples}
+    settings = loading.settings_for("bundled")
+    bundled = loading.load(settings)
+    shown = {each.path.name: Shown.of(bundled, settings, *each.context()).text for each in examples}
     assert shown.keys() == RIGHT.keys()
     assert {name: text for name, text in shown.items() if text not in RIGHT[name]} == {}

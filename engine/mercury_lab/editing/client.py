@@ -1,4 +1,4 @@
-"""A small editor: starts a language server and talks to it over stdio, one message at a time."""
+"""A small editor: it starts a language server and talks to it over stdio, one message at a time."""
 
 import json
 import subprocess
