@@ -12,17 +12,10 @@ from mercury_engine.text.common_prefix import common_prefix
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.documents.languages import language
 
-NEXT_LINES = 3
-"""Lines below the cursor that a text must not repeat, blank ones not counted."""
-
-MIN_REPEATED_CHARS = 10
-"""Shortest line that counts as repeated: `return nil` may well stand twice, `}` always does."""
-
 MIN_REPEATED_REST = 5
 """Characters at the end of a text that the rest of the line may not end with, too."""
 
 _WORD_AT_START, _WORD_AT_END = re.compile(r"\w*"), re.compile(r"\w*$")
-_TO_DO = re.compile(r"\b(TODO|FIXME|XXX)\b")
 _STOCK_PHRASE = re.compile(
     r"\W*(?:(?:add|enter|implement|insert|put|write)\b.*\b(?:code|logic)\b|your\b.*\bcode\b|(?:example|sample) usage\b"
     r"|(?:call|run|test|use) the (?:class|code|function|method|program)\b)",
@@ -58,44 +51,6 @@ def repeats_the_rest(text: str, context: CompletionContext) -> bool:
     return common_prefix(reversed(ours), reversed(theirs)) >= MIN_REPEATED_REST
 
 
-def repeats_a_next_line(text: str, context: CompletionContext) -> bool:
-    """The line, completed, is one of the next few lines."""
-    line = _completed_line(text, context)
-    if context.line_suffix.strip() or len(line) < MIN_REPEATED_CHARS:
-        return False
-    below = [line.strip() for line in "".join(context.suffix).split("\n")[1:] if line.strip()]
-    return line in below[:NEXT_LINES]
-
-
-def repeats_a_header(text: str, context: CompletionContext) -> bool:
-    """The line, completed, is the header of a block around the cursor."""
-    indent, line = _indent(context.line_prefix), _completed_line(text, context)
-    if len(line) < MIN_REPEATED_CHARS or line not in _text_above(context):
-        return False  # nearly always
-    for above in reversed(_lines_above(context)):
-        if above.strip() and _indent(above) < indent:
-            indent = _indent(above)
-            if above.strip() == line:
-                return True
-    return False
-
-
-def comments_on_a_body(text: str, context: CompletionContext) -> bool:
-    """The text is a comment as the first line of a block."""
-    if context.line_prefix.strip() or not text.lstrip().startswith(_comment_mark(context)):
-        return False
-    above = next((line for line in reversed(_lines_above(context)) if line.strip()), "")
-    return _indent(above) < len(context.line_prefix)
-
-
-def imports_again(text: str, context: CompletionContext) -> bool:
-    """The line, completed, is an import that stands nearby."""
-    line, words = _completed_line(text, context), language(context.language_id).import_words
-    if not words or not line.startswith(words):
-        return False
-    return line in map(str.strip, (*_lines_above(context), *"".join(context.suffix).split("\n")[1:]))
-
-
 def leaves_a_string_open(text: str, context: CompletionContext) -> bool:
     """The text opens a string that neither it nor the rest of the line closes."""
     line, start = context.line_prefix + text, len(context.line_prefix)
@@ -103,11 +58,6 @@ def leaves_a_string_open(text: str, context: CompletionContext) -> bool:
     if opened is None or opened < start or _comment_mark(context) in line or '"""' in line:
         return False
     return line[opened] in _one_line_quotes(context) and line[opened] not in context.line_suffix
-
-
-def has_to_do(text: str, context: CompletionContext) -> bool:
-    """The text leaves the work to the reader."""
-    return bool(_TO_DO.search(text))
 
 
 def is_stock_comment(text: str, context: CompletionContext) -> bool:
@@ -120,12 +70,7 @@ RULES: dict[Callable[[str, CompletionContext], bool], str] = {
     breaks_a_word: "the text would break the word at the cursor",
     runs_into_the_rest: "the text would run into the rest of the line",
     repeats_the_rest: "the text would repeat the rest of the line",
-    repeats_a_next_line: "the text would repeat a line below",
-    repeats_a_header: "the text would repeat the first line of a block around the cursor",
-    comments_on_a_body: "the text would begin a block with a comment",
-    imports_again: "the text would import something again",
     leaves_a_string_open: "the text would leave a string open",
-    has_to_do: "the text would leave the work to you",
 }
 
 
@@ -134,19 +79,10 @@ def _completed_line(text: str, context: CompletionContext) -> str:
     return (context.line_prefix + text.partition("\n")[0]).strip()
 
 
-def _lines_above(context: CompletionContext) -> list[str]:
-    """The context's lines before the cursor's."""
-    return _text_above(context).split("\n")[:-1]
-
-
-def _text_above(context: CompletionContext) -> str:
-    """The context's text up to the cursor."""
-    return "".join((*context.far, context.near))
-
-
 def _nearby(context: CompletionContext) -> str:
     """The text that the model reads, without the cursor's own line."""
-    return "\n".join((*_lines_above(context), "".join(context.suffix).partition("\n")[2]))
+    above, below = "".join((*context.far, context.near)), "".join(context.suffix)
+    return above.rpartition("\n")[0] + "\n" + below.partition("\n")[2]
 
 
 def _comment_mark(context: CompletionContext) -> str:
@@ -156,7 +92,3 @@ def _comment_mark(context: CompletionContext) -> str:
 def _one_line_quotes(context: CompletionContext) -> str:
     """The quotes of strings that end with their line: a backtick's may have several, a lifetime is no string."""
     return language(context.language_id).quotes.replace("`", "")
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())

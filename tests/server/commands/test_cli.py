@@ -138,7 +138,7 @@ def test_complete_prints_the_text_alone_otherwise(sample: Path, capsys):
         (Utility(10.0, 0.0, 0.8), "1 + 1", "the model is only 75% sure of its text"),
         (Utility(10.0, 8.0), "1 + 1", "at 75.0% the model is not sure enough of a text as short as this"),
         (Utility(10.0, 20.0), "1 + 1", "the text is too short to save you anything"),
-        (Utility(), "import os  # TODO: more", "the text would leave the work to you"),
+        (Utility(), '"one and two', "the text would leave a string open"),
         (Utility(), "", "the model is not sure enough of anything that could come here"),
     ],
 )

@@ -52,63 +52,6 @@ def test_a_word_is_not_known_from_the_cursors_own_line():
 
 
 @pytest.mark.parametrize(
-    ("marked", "text", "repeats"),
-    [
-        ("def f():\n    |\n    x = 1\n\n    self.entries.clear()\n", "self.entries.clear()", True),
-        ("def f():\n    self.|\n    x = 1\n    self.entries.clear()\n", "entries.clear()", True),
-        ("def f():\n    |\n    a()\n    b()\n    c()\n    self.entries.clear()\n", "self.entries.clear()", False),
-        ("def f():\n    |\n    x = 1\n    return x\n", "return x", False),
-        ("def f():\n    |\n    x = 1\n    self.entries.clear()\n", "self.entries.sort()", False),
-    ],
-)
-def test_one_of_the_next_lines_is_not_written_again(marked, text, repeats):
-    assert distraction.repeats_a_next_line(text, context(marked)) == repeats
-
-
-@pytest.mark.parametrize(
-    ("marked", "text", "repeats"),
-    [
-        ("for line in lines:\n    |\n", "for line in lines:", True),
-        ("def f(lines):\n    for line in lines:\n        |\n", "def f(lines):\n        pass", True),
-        ("def f(lines):\n    for line in lines:\n        pass\n    |\n", "for line in lines:", False),
-        ("for line in lines:\n    |\n", "for word in line:", False),
-    ],
-)
-def test_the_header_of_a_block_around_the_cursor_is_not_written_again(marked, text, repeats):
-    assert distraction.repeats_a_header(text, context(marked)) == repeats
-
-
-@pytest.mark.parametrize(
-    ("marked", "text", "language_id", "comments"),
-    [
-        ("def f():\n    |\n", "# add them up", "python", True),
-        ("int f() {\n    |\n}\n", "// add them up", "c", True),
-        ("def f():\n    x = 1\n    |\n", "# add them up", "python", False),
-        ("def f():\n    # |\n", "add them up", "python", False),
-        ("def f():\n    |\n", '"""Add them up."""', "python", False),
-        ("|\n", "# add them up", "python", False),
-    ],
-)
-def test_a_body_does_not_begin_with_a_comment(marked, text, language_id, comments):
-    assert distraction.comments_on_a_body(text, context(marked, language_id)) == comments
-
-
-@pytest.mark.parametrize(
-    ("marked", "text", "language_id", "again"),
-    [
-        ("import os\nimport |\nimport sys\n", "os", "python", True),
-        ("import os\nimport |\nimport sys\n", "sys", "python", True),
-        ("import os\n|\n", "import os", "python", True),
-        ("import os\nimport |\n", "json", "python", False),
-        ("x = 1\n|\n", "x = 1", "python", False),
-        ("{\n|\n}\n", "import os", "json", False),
-    ],
-)
-def test_an_import_is_not_written_twice(marked, text, language_id, again):
-    assert distraction.imports_again(text, context(marked, language_id)) == again
-
-
-@pytest.mark.parametrize(
     ("marked", "text", "language_id", "is_open"),
     [
         ("x = |\n", '"left', "python", True),
@@ -125,12 +68,6 @@ def test_an_import_is_not_written_twice(marked, text, language_id, again):
 )
 def test_a_string_is_not_left_open(marked, text, language_id, is_open):
     assert distraction.leaves_a_string_open(text, context(marked, language_id)) == is_open
-
-
-def test_work_is_not_left_to_the_reader():
-    at = context("def f():\n    |\n")
-    assert distraction.has_to_do("pass  # TODO: do it", at)
-    assert not distraction.has_to_do("TODOS = []", at)
 
 
 @pytest.mark.parametrize(
