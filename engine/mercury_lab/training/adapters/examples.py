@@ -24,7 +24,6 @@ from mercury_lab.training.edits.stage import EditExample
 from mercury_lab.training.examples.edits import EditSampler
 from mercury_lab.training.examples.gaps import GapSampler, GapSettings
 from mercury_lab.training.examples.mixture import Mixture
-from mercury_lsp.completion.next_edits.filters import strays
 
 TokenIds = tuple[int, ...]
 
@@ -41,9 +40,9 @@ AROUND_CURSOR = REGION_LINES_ABOVE, REGION_LINES_BELOW
 AROUND_CURSOR_SHARE = 0.5
 """Share of a commit's moments whose region is the one around the last change."""
 
-QUIET_AROUND_SHARE, QUIET_SHARE = 0.15, 0.35
-"""Shares that are kept of the regions in which nothing is left to do, around the last change and elsewhere: a third of
-all examples then stay as they are."""
+QUIET_AROUND_SHARE = 0.4
+"""Share of regions around the last change in which nothing is left to do that are kept: a third of all examples then
+stay as they are."""
 
 COPY_WEIGHT = 0.3
 """Weight of a token that stays as it is in an edit, relative to one that changes or begins a line.
@@ -64,10 +63,6 @@ FORESEEN_SHARE = 0.85
 
 The others can't be guessed, so a small model only learns from them to write something.
 """
-
-STRAYING_SHARE = 0.2
-"""Share of the commits' changes that do something else than the changes before them that are kept: the server doesn't
-show such edits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,14 +201,9 @@ class EditExamples:
         """The region around the next step, or around the last change."""
         is_around = not moment.typed and rng.random() < AROUND_CURSOR_SHARE
         found = edit_example(moment, rng, self._fits, REGION_LINES, AROUND_CURSOR if is_around else None)
-        if found is None:
+        if found is not None and is_around and found.is_quiet and rng.random() >= QUIET_AROUND_SHARE:
             return None
-        made = [(hunk.removed, hunk.inserted) for hunk in found.history]
-        if found.is_quiet:
-            share = QUIET_AROUND_SHARE if is_around else QUIET_SHARE
-        else:
-            share = 1.0 if strays(found.region_text, found.rewritten, made) is None else STRAYING_SHARE
-        return found if rng.random() < share else None
+        return found
 
     def _moments(self, edit: CommitEdit, rng: random.Random) -> list[Moment]:
         other = rng.choice(self.edits)
