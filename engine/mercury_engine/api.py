@@ -299,8 +299,6 @@ class GenerateRequest:
     sampling: Sampling = Sampling()
     schema: str | None = None
     """A JSON schema, in JSON, that the text is to match; needs llguidance."""
-    grammar: object = field(default=None, repr=False, compare=False)
-    """The schema as the engine has compiled it, for one answer."""
     alternatives: int | None = None
     """Return the log-probability of each token, and of this many likeliest ones in its place; None: return none."""
     deadline_ms: float | None = None
@@ -348,6 +346,8 @@ class Control:
 
     cancel: Event = field(default_factory=Event)
     """May be set from any thread: the engine stops before its next pass and raises `Cancelled`."""
+    grammar: object = None
+    """The schema of a `GenerateRequest`, which the engine compiles before its own thread goes on."""
     on_step: OnStep | None = None
     """Called with the first candidate before and after each step of a fill, on the engine's thread, which waits."""
     check: Check | None = None

@@ -127,7 +127,7 @@ class Engine:
         if self._serving is None:
             self._serving = Serving(lambda more, done: self._scheduler().answer_all(more, done))
         if isinstance(request, GenerateRequest):  # 2 MB of text or schema take seconds, in which others are answered
-            request = await asyncio.to_thread(self._prepared, request)
+            request = await asyncio.to_thread(self._prepared, request, control := control or Control())
         return await self._serving.answer(request, control or Control())
 
     def fill(self, request: FillRequest, control: Control | None = None) -> Fill:
@@ -211,16 +211,16 @@ class Engine:
         if isinstance(request, RewriteRequest):
             return self.decoder.rewrite(request)
         if isinstance(request, GenerateRequest):
-            request = self._prepared(request)
+            request = self._prepared(request, control)
             return self.decoder.generate(request, [*(request.ids or ())], control)
         return self.decoder.fill(request, control)
 
-    def _prepared(self, request: GenerateRequest) -> GenerateRequest:
-        """The request with its prompt in tokens and its schema compiled. Raises RequestError."""
+    def _prepared(self, request: GenerateRequest, control: Control) -> GenerateRequest:
+        """The request with its prompt in tokens; its schema is compiled for the control. Raises RequestError."""
         if request.ids is None:
             request = replace(request, ids=tuple(self._prompt(request)))
-        if request.schema is not None and request.grammar is None:
-            request = replace(request, grammar=self._grammars.of(request.schema))
+        if request.schema is not None and control.grammar is None:
+            control.grammar = self._grammars.of(request.schema)
         return request
 
     def _prompt(self, request: GenerateRequest) -> list[int]:

@@ -50,7 +50,7 @@ class Generator:
                 f"the prompt has {len(prompt):,} tokens, the model reads at most {longest - 1:,}; shorten it"
             )
         room = longest - len(prompt)
-        grammar = request.grammar
+        grammar = control.grammar
         assert isinstance(grammar, Grammar | None)
         streamed = StreamedText(self._tokenizer, request.stop, control)
         writing = GeneratedText(
