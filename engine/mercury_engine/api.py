@@ -346,8 +346,6 @@ class Control:
 
     cancel: Event = field(default_factory=Event)
     """May be set from any thread: the engine stops before its next pass and raises `Cancelled`."""
-    grammar: object = None
-    """The schema of a `GenerateRequest`, which the engine compiles before its own thread goes on."""
     on_step: OnStep | None = None
     """Called with the first candidate before and after each step of a fill, on the engine's thread, which waits."""
     check: Check | None = None

@@ -30,7 +30,6 @@ from mercury_engine.api import (
     Scores,
 )
 from mercury_engine.decoders import contexts_of, decoder_of
-from mercury_engine.decoding.autoregressive.grammar import Grammars
 from mercury_engine.decoding.calibration import Calibration
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.options import DecodingOptions
@@ -114,11 +113,6 @@ class Engine:
         return ModelWords(self.name, self.tokenizer, self._chat_template)
 
     @cached_property
-    def _grammars(self) -> Grammars:
-        rules = self.decoder.rules
-        return Grammars(self.tokenizer, len(rules.vocabulary.texts), frozenset(rules.stopping.ends_text.tolist()))
-
-    @cached_property
     def _chat_template(self) -> ChatTemplate | None:
         return chat_template_of(self.path, self.tokenizer)
 
@@ -127,7 +121,7 @@ class Engine:
         if self._serving is None:
             self._serving = Serving(lambda more, done: self._scheduler().answer_all(more, done))
         if isinstance(request, GenerateRequest):  # 2 MB of text or schema take seconds, in which others are answered
-            request = await asyncio.to_thread(self._prepared, request, control := control or Control())
+            request = await asyncio.to_thread(self._prepared, request)
         return await self._serving.answer(request, control or Control())
 
     def fill(self, request: FillRequest, control: Control | None = None) -> Fill:
@@ -211,20 +205,19 @@ class Engine:
         if isinstance(request, RewriteRequest):
             return self.decoder.rewrite(request)
         if isinstance(request, GenerateRequest):
-            request = self._prepared(request, control)
-            return self.decoder.generate(request, [*(request.ids or ())], control)
+            return self.decoder.generate(request, self._prompt(request), control)
         return self.decoder.fill(request, control)
 
-    def _prepared(self, request: GenerateRequest, control: Control) -> GenerateRequest:
-        """The request with its prompt in tokens; its schema is compiled for the control. Raises RequestError."""
-        if request.ids is None:
-            request = replace(request, ids=tuple(self._prompt(request)))
-        if request.schema is not None and control.grammar is None:
-            control.grammar = self._grammars.of(request.schema)
-        return request
+    def _prepared(self, request: GenerateRequest) -> GenerateRequest:
+        """The request with its prompt in tokens, once all else that takes long is done. Raises RequestError."""
+        prompt = self._prompt(request)
+        self.decoder.prepare(request)
+        return replace(request, ids=tuple(prompt))
 
     def _prompt(self, request: GenerateRequest) -> list[int]:
         """A prompt's tokens without the one that begins every text. Raises RequestError."""
+        if request.ids is not None:
+            return [*request.ids]
         if request.chat is None:
             encode = self.tokenizer.encode_marked if request.marked else self.tokenizer.encode
             ids = encode(request.prompt)

@@ -57,5 +57,8 @@ class Decoder(Protocol):
         Raises as `fill` does, and RequestError if the model cannot, the prompt is too long or the schema is bad.
         """
 
+    def prepare(self, request: GenerateRequest) -> None:
+        """Do what takes long before `generate`, on any thread. Raises RequestError if the schema is bad."""
+
     def forget(self) -> None:
         """Free the device memory that only the decoder's own caches hold."""

@@ -110,6 +110,10 @@ class AutoregressiveDecoder:
         """See `Decoder.generate`."""
         return self.generator.generate(request, prompt, control)
 
+    def prepare(self, request: GenerateRequest) -> None:
+        """See `Decoder.prepare`."""
+        self.generator.prepare(request)
+
     def forget(self) -> None:
         """See `Decoder.forget`."""
         if self.on_gpu is not None:

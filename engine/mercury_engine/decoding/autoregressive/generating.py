@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from mercury_engine.api import Control, GenerateRequest, Generation, TokenLogProbability
-from mercury_engine.decoding.autoregressive.grammar import Grammar
+from mercury_engine.decoding.autoregressive.grammar import Grammar, Grammars
 from mercury_engine.decoding.autoregressive.ngram_lookup import LONGEST_MATCH, NgramLookup
 from mercury_engine.decoding.autoregressive.sampling import TokenSampler, log_probability
 from mercury_engine.decoding.autoregressive.streamed_text import StreamedText
@@ -40,6 +40,12 @@ class Generator:
         self._network, self._cache, self._tokenizer = network, contexts.cache, contexts.tokenizer
         self._texts, self._lookahead = rules.vocabulary.texts, options.lookahead
         self._ends = frozenset(rules.stopping.ends_text.tolist())
+        self._grammars = Grammars(self._tokenizer, len(self._texts), self._ends)
+
+    def prepare(self, request: GenerateRequest) -> None:
+        """See `Decoder.prepare`: compiles the schema, which is kept."""
+        if request.schema is not None:
+            self._grammars.of(request.schema)
 
     def generate(self, request: GenerateRequest, prompt: list[int], control: Control) -> ForwardSteps[Generation]:
         """See `Decoder.generate`."""
@@ -50,8 +56,7 @@ class Generator:
                 f"the prompt has {len(prompt):,} tokens, the model reads at most {longest - 1:,}; shorten it"
             )
         room = longest - len(prompt)
-        grammar = control.grammar
-        assert isinstance(grammar, Grammar | None)
+        grammar = None if request.schema is None else self._grammars.of(request.schema)
         streamed = StreamedText(self._tokenizer, request.stop, control)
         writing = GeneratedText(
             request, TokenSampler(request.sampling, prompt), grammar, streamed, self._ends, self._texts

@@ -3,7 +3,7 @@
 Dimensions: V vocabulary.
 """
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,16 +20,24 @@ if TYPE_CHECKING:
 COMPACT: Any = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 """One line with single blanks, which takes the fewest tokens; small models may write blanks without an end."""
 
+KEPT_SCHEMAS = 8
+"""Compiled schemas that are kept: twice as many as texts are written at a time. A large one takes over a second."""
+
 
 class Grammars:
-    """Makes the grammars of one vocabulary."""
+    """Makes the grammars of one vocabulary; may be called from any thread."""
 
     def __init__(self, tokenizer: Tokenizer, size: int, ends: frozenset[int]) -> None:
         """`size`: rows of the model's log-probabilities; `ends`: tokens that end a text."""
         self._tokenizer, self._size, self._ends = tokenizer, size, ends
+        self._compiled = lru_cache(KEPT_SCHEMAS)(self._compile)
 
     def of(self, schema: str) -> "Grammar":
         """The grammar of a JSON schema. Raises RequestError for a bad one, and where llguidance is missing."""
+        return Grammar(self._compiled(schema).deep_copy(), self._size)
+
+    def _compile(self, schema: str) -> "llguidance.LLMatcher":
+        """A schema's matcher before any text; raises what `of` raises."""
         try:
             from llguidance import LLMatcher
         except ImportError as error:
@@ -41,7 +49,7 @@ class Grammars:
         made = LLMatcher(self._vocabulary, grammar, log_level=0)
         if problem := made.get_error():
             raise RequestError(f"the JSON schema cannot be used ({problem}); correct it")
-        return Grammar(made, self._size)
+        return made
 
     @cached_property
     def _vocabulary(self) -> "llguidance.LLTokenizer":

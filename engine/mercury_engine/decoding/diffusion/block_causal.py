@@ -102,6 +102,9 @@ class BlockCausalDecoder:
         """See `Decoder.generate`."""
         return generated_in_blocks(self.blocks, self.rules, request, prompt, control)
 
+    def prepare(self, request: GenerateRequest) -> None:
+        """See `Decoder.prepare`; nothing takes long."""
+
     def forget(self) -> None:
         """See `Decoder.forget`."""
         self.blocks.cache.clear()

@@ -63,5 +63,8 @@ class DiffusionDecoder:
         """Raises RequestError."""
         raise RequestError("this diffusion model fills gaps only and generates no text; choose another")
 
+    def prepare(self, request: GenerateRequest) -> None:
+        """See `Decoder.prepare`; nothing takes long."""
+
     def forget(self) -> None:
         """See `Decoder.forget`."""

@@ -101,6 +101,9 @@ class FullAttentionDecoder:
         """See `Decoder.generate`."""
         return generated_in_sight(self.model, self.longest, request, prompt, control)
 
+    def prepare(self, request: GenerateRequest) -> None:
+        """See `Decoder.prepare`; nothing takes long."""
+
     def forget(self) -> None:
         """See `Decoder.forget`."""
         self.cache.clear()
