@@ -62,17 +62,17 @@ def _whole_lines(snapshot: Snapshot, start: int, end: int, new: str) -> tuple[in
     return first, snapshot.slice(first, last), head + new + tail
 
 
-def strays(old: str, new: str, made: Sequence[tuple[str, str]], probability: float = 0.0) -> str | None:
-    """Why a model's edit doesn't follow from the changes made, each with its text before and after; None if it does.
+def strays(old: str, new: str, hunks: Sequence[Hunk], probability: float = 0.0) -> str | None:
+    """Why a model's edit doesn't follow from the user's changes; None if it does.
 
     Whatever words and marks it exchanges, one of the latest changes exchanged, too, and it removes no more lines than
     they did. If it is `SURE`, it may insert words that they brought: `_count = count` after a field and a parameter.
     """
-    latest = made[-EXAMPLES:]
-    removed = (before.count("\n") - after.count("\n") for before, after in latest)
+    latest = hunks[-EXAMPLES:]
+    removed = (hunk.before.count("\n") - hunk.after.count("\n") for hunk in latest)
     if old.count("\n") - new.count("\n") > max([0, *removed]):
         return "it removes lines, and you did not"
-    theirs = {exchange for before, after in latest for exchange in _exchanges(before, after)}
+    theirs = {exchange for hunk in latest for exchange in _exchanges(hunk.before, hunk.after)}
     words = frozenset(word.lower() for word in _TOKEN.findall(old))
     brought = {word for _, come in theirs for word in come if _WORD.fullmatch(word)} if probability >= SURE else set()
     for ours in _exchanges(old, new):
@@ -83,12 +83,12 @@ def strays(old: str, new: str, made: Sequence[tuple[str, str]], probability: flo
     return None
 
 
-def followed(old: str, new: str, made: Sequence[tuple[str, str]], probability: float) -> tuple[str, str, str | None]:
+def followed(old: str, new: str, hunks: Sequence[Hunk], probability: float) -> tuple[str, str, str | None]:
     """What of a model's edit follows, of lines replaced one by one the first ones; or all of it, and why it strays."""
     lines, why, before, after = (lines_of(old), lines_of(new)), None, "", ""
     pairs = [*zip(*lines, strict=True)] if len(lines[0]) == len(lines[1]) else [(old, new)]
     for was, now in pairs:
-        if (why := strays(was, now, made, probability)) is not None:
+        if (why := strays(was, now, hunks, probability)) is not None:
             break
         before, after = before + was, after + now
     return (old, new, why) if before == after else (before, after, None)

@@ -90,7 +90,6 @@ class RegionEdits:
         if self.rewrite is None:
             return None
         asked, started = list(regions), perf_counter()
-        made = [(hunk.before, hunk.after) for hunk in around.hunks]
         rewrites = [
             self.rewrite(each, shown(around.hunks, each.snapshot.uri), MIN_PROBABILITY, cancel) for each in asked
         ]
@@ -101,7 +100,8 @@ class RegionEdits:
             rejected = -1
             for whole in hunks or ():
                 chance = whole.probability if source == "region" else 0.0
-                old, new, strays = followed(region.snapshot.slice(whole.start, whole.end), whole.text, made, chance)
+                old = region.snapshot.slice(whole.start, whole.end)
+                old, new, strays = followed(old, whole.text, around.hunks, chance)
                 hunk = replace(whole, end=whole.start + len(old), text=new)
                 why_not = self._objection(region.snapshot, hunk, old, around, strays)
                 if why_not is None and hunk.start == rejected:

@@ -1,7 +1,6 @@
 """Which rewritten lines are offered: the cursor's region first, then likely places, and never against the user."""
 
 import asyncio
-from collections.abc import Sequence
 
 import pytest
 from mercury_engine.api import REGION_LINES_ABOVE, REGION_LINES_BELOW
@@ -250,10 +249,6 @@ def test_an_edit_outside_the_text_or_of_a_thousand_lines_is_not_wanted():
     assert not wanted(desk, "load(name)", "x\n" * MAX_EDIT_CHARS)
 
 
-def texts(hunks: Sequence[Hunk]) -> list[tuple[str, str]]:
-    return [(hunk.before, hunk.after) for hunk in hunks]
-
-
 @pytest.mark.parametrize(
     ("old", "new", "is_like"),
     [
@@ -266,7 +261,7 @@ def texts(hunks: Sequence[Hunk]) -> list[tuple[str, str]]:
 )
 def test_a_models_edit_follows_from_the_users_changes(old, new, is_like):
     hunks = HistoryDesk(a=CODE).replace("load(path)", "load(path, count)").history.hunks()
-    assert (strays(old, new, texts(hunks)) is None) is is_like
+    assert (strays(old, new, hunks) is None) is is_like
 
 
 @pytest.mark.parametrize(("word", "is_like"), [("buffers", True), ("windows", False)])
@@ -276,18 +271,18 @@ def test_a_models_text_may_name_what_stands_in_its_own_line(word: str, is_like: 
 
     files, buffers = 'map("Files", { noremap = true })\n', 'map("Buffers", { noremap = true })\n'
     hunks = [Hunk("file:///a.lua", "a.lua", "lua", 0, files, mapped("Files", "files"))]
-    assert (strays(buffers, mapped("Buffers", word), texts(hunks)) is None) is is_like
+    assert (strays(buffers, mapped("Buffers", word), hunks) is None) is is_like
 
 
 def test_words_that_the_user_brought_are_inserted_in_another_way_if_the_model_is_sure():
-    made = texts(HistoryDesk(a=CODE).replace("load(path)", "load(path, count)").history.hunks())
+    made = HistoryDesk(a=CODE).replace("load(path)", "load(path, count)").history.hunks()
     assert strays("", "count = count\n", made, 0.9) is None
     assert strays("", "count = count\n", made, 0.5) is not None
     assert strays("", "self.count = count\n", made, 0.9) is not None
 
 
 def test_of_lines_replaced_one_by_one_the_first_that_follow_are_shown():
-    made = [("var a = 1\n", "const a = 1\n")]
+    made = [Hunk(A, "a.js", "javascript", 0, "var a = 1\n", "const a = 1\n")]
     old, new = "var b = 2\nvar c = 3\nreturn a + b\n", "const b = 2\nconst c = 3\nreturn b\n"
     assert followed(old, new, made, 0.5) == ("var b = 2\nvar c = 3\n", "const b = 2\nconst c = 3\n", None)
     assert followed(old, "return b\n" + new, made, 0.5)[2] == "it does something else than your changes"
@@ -296,8 +291,8 @@ def test_of_lines_replaced_one_by_one_the_first_that_follow_are_shown():
 
 def test_lines_may_go_where_the_user_removed_the_same():
     hunks = HistoryDesk(a=CODE).replace("    return read(path)\n", "").history.hunks()
-    assert strays("        return read(path)\n", "", texts(hunks)) is None
-    assert strays("    x = 1\n    return read(path)\n", "", texts(hunks)) is not None
+    assert strays("        return read(path)\n", "", hunks) is None
+    assert strays("    x = 1\n    return read(path)\n", "", hunks) is not None
 
 
 def test_what_an_example_added_is_not_written_twice():
