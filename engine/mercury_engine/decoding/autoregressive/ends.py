@@ -73,13 +73,18 @@ def writes_on(request: FillRequest) -> bool:
 
     Its end is looked for afterwards if lines stand below; if none do, it ends with the definition that it is in.
     """
-    if not request.multiline or request.prose or request.utility is not None or request.max_steps is not None:
+    if not request.multiline or not is_asked(request):
         return False
     above, suffix = "".join((*request.far[-1:], request.near)), "".join(request.suffix)
     line = above.rpartition("\n")[2].rstrip()
     if line and line[-1] not in OPENS_BLOCK:
         return False
     return bool(lines_below(suffix)) or (not suffix.strip() and above.rstrip().rpartition("\n")[2][:1].isspace())
+
+
+def is_asked(request: FillRequest) -> bool:
+    """Whether somebody asked for code, and for all of it."""
+    return not request.prose and request.utility is None and request.max_steps is None
 
 
 def line_ends(text: str, is_whole: bool) -> Iterator[int]:

@@ -13,10 +13,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mercury_engine.api import Control, FillRequest, ScoreRequest
-from mercury_engine.decoding.autoregressive.ends import lines_below
-from mercury_engine.decoding.autoregressive.scoring import score_gap
+from mercury_engine.decoding.autoregressive.ends import is_asked, lines_below
+from mercury_engine.decoding.autoregressive.scoring import score_gap, score_rows
 from mercury_engine.decoding.autoregressive.speculation import Speculation
-from mercury_engine.decoding.autoregressive.verifier import Verifier
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
@@ -37,9 +36,9 @@ class LineRanking:
         cut = self._contexts.cut(request)
         whole = yield from self._contexts.read_whole(request, cut.read)
         context.cached.tokens_read += whole.cached.tokens_read
-        others = self._rules.begin(request, cut)[:1]
-        yield from self._speculation.write_after(request, replace(control, on_step=None), others, whole)
-        hypotheses += others
+        other, *_ = self._rules.begin(request, cut)
+        yield from self._speculation.write_after(request, replace(control, on_step=None), [other], whole)
+        hypotheses.append(other)
         texts = [self._rules.text(each) for each in hypotheses]
         scores = yield from score_gap(self._network, self._contexts, self._rules, ScoreRequest(request, tuple(texts)))
         written = yield from self._written(request, texts, context)
@@ -52,18 +51,12 @@ class LineRanking:
         context = yield from self._contexts.read_above(request, cut.read)
         seen.cached.tokens_read += context.cached.tokens_read
         rows = [self._contexts.tokenizer.encode(cut.spell + text + below) for text in texts]
-        verifier = Verifier.after(self._network, context)
-        verifier.push(cut.known)
-        read = yield from verifier.verify([[] for _ in rows], rows)
-        return [
-            sum(float(logp_V[token]) for token, logp_V in zip(row, logp_SV, strict=False))
-            for row, logp_SV in zip(rows, read, strict=True)
-        ]
+        read = yield from score_rows(self._network, context, cut.known, rows)
+        return [nats for nats, _ in read]
 
 
 def is_ranked(request: FillRequest) -> bool:
     """Whether the candidates of a fill are ranked: those of one line of code that was asked for, with lines below."""
-    if request.candidates < 2 or request.multiline or request.prose:
+    if request.candidates < 2 or request.multiline or not is_asked(request):
         return False
-    is_asked = request.utility is None and request.max_steps is None
-    return is_asked and bool(lines_below("".join(request.suffix)))
+    return bool(lines_below("".join(request.suffix)))
