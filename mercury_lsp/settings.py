@@ -215,8 +215,6 @@ def _problem(key: str, value: Any) -> str | None:
     if key in _CLIENT_KEYS:
         return None
     rule = _VALUE_RULES.get(key)
-    if key == "gate":
-        return "mercury.gate is no longer a setting; set mercury.eagerness to low, medium or high"
     if rule is None:
         return f"mercury.{key} is not a setting; allowed: {', '.join(_VALUE_RULES)}"
     return None if rule.accepts(value) else f"mercury.{key} is {value!r}; allowed: {rule.allowed}"

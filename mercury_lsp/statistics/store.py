@@ -53,10 +53,10 @@ def read(folder: Path, since: float) -> list[OutcomeRecord]:
 
 
 def reset(folder: Path) -> int:
-    """Delete all rows, and the file of an older version; returns their number. Raises StatisticsError."""
+    """Delete all rows; returns their number. Raises StatisticsError."""
     count = len(read(folder, 0))
     with _explained(folder):
-        for path in (*_files(folder), *folder.parent.glob("statistics.sqlite*")):
+        for path in _files(folder):
             path.unlink(missing_ok=True)
     return count
 

@@ -59,11 +59,6 @@ def test_an_unknown_key_is_named_with_the_known_ones():
         Settings.parse({"deadline_ms": 3})
 
 
-def test_the_gate_of_earlier_versions_is_answered_with_what_took_its_place():
-    with pytest.raises(SettingsError, match=r"mercury\.gate is no longer a setting; set mercury\.eagerness"):
-        Settings.parse({"gate": 0.5})
-
-
 def test_all_problems_are_named_at_once():
     with pytest.raises(SettingsError) as caught:
         Settings.parse({"effort": "max", "colour": "red"})

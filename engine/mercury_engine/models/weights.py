@@ -317,14 +317,6 @@ def read_settings(folder: Path) -> ModelSettings:
     if not path.is_file():
         return ModelSettings()
     try:
-        found = json_files.read(path)
-        for old in (
-            "gate",
-            "rule",
-        ):  # of models exported by earlier versions; `utility` and `decoding` took their places
-            found.pop(old, None)
-        if "worth" in found:  # its earlier name
-            found["utility"] = found.pop("worth")
-        return ModelSettings(**found)
+        return ModelSettings(**json_files.read(path))
     except (TypeError, AttributeError) as error:
         raise ModelCorrupt(f"{path} is not valid ({error}); fetch the model again") from error

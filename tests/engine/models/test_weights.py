@@ -126,16 +126,9 @@ def test_bad_settings_are_corrupt_and_named(folder, text):
 
 
 def test_fitted_settings_reach_the_engine(folder):
-    (folder / "settings.json").write_text(
-        json.dumps({"gate": 0.25, "utility": {"least": 2.5}, "rule": {"window": 8}, "decoding": {"bound": 0.75}})
-    )
+    (folder / "settings.json").write_text(json.dumps({"utility": {"least": 2.5}, "decoding": {"bound": 0.75}}))
     engine = load(folder)
     assert (engine.utility, engine.parts.options.bound) == (Utility(least=2.5), 0.75)
-
-
-def test_utility_is_read_by_its_earlier_name(folder):
-    (folder / "settings.json").write_text(json.dumps({"worth": {"least": 2.5}}))
-    assert load(folder).utility == Utility(least=2.5)
 
 
 def test_packed_matrices_unpack_to_code_times_scale_plus_low():
