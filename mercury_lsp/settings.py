@@ -44,8 +44,6 @@ class Settings:
     """The model that rewrites regions for next edits, named likewise; None for the one above."""
     engine: str | None = None
     """URL of the engine that is asked instead of the model; None for none. The model answers while it does not."""
-    memory_mb: int | None = None
-    """Most memory of this process with a model for edits; None: what is available."""
     device: Device = "auto"
     threads: int | None = None
     effort: Effort = "medium"
@@ -182,7 +180,6 @@ _VALUE_RULES = {
         _optional(_is_engine),
         f"an http or https URL without a password or query, which {ENGINE_VARIABLE} names, or null",
     ),
-    "memoryMb": _ValueRule(_optional(_integer_up_to(10_000_000)), "an integer from 1 to 10000000 or null"),
     "device": _choice(Device),
     "threads": _ValueRule(_optional(_integer_up_to(1024)), "an integer from 1 to 1024 or null"),
     "effort": _choice(Effort),

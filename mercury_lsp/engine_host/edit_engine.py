@@ -73,7 +73,7 @@ class EditEngine:
         if settings is None or self._clock() < self._refused_until:
             return False
         if self._own.engine is not None:
-            if why := memory.shortage(settings.memory_mb):
+            if why := memory.shortage():
                 self._refuse(f"{settings.model} was unloaded, for {why}")
             return not why
         try:

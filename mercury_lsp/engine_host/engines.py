@@ -170,5 +170,5 @@ def _require_room(settings: Settings) -> None:
     from mercury_engine.models.weights import weight_bytes
 
     needed = memory.needed_mb(weight_bytes(find_model(settings.model)))
-    if why := memory.shortage(settings.memory_mb, needed):
+    if why := memory.shortage(needed):
         raise ModelError(f"{settings.model} needs about {needed:,.0f} MB more, and {why}; choose a smaller model")

@@ -19,14 +19,9 @@ LEAST_FREE_MB = 256.0
 """What is left to other programs."""
 
 
-def shortage(limit_mb: int | None, more_mb: float = 0.0) -> str | None:
-    """Why this process should not take this much more memory; None if it may.
-
-    `limit_mb` is what the user allows it in all; None: what is available.
-    """
-    resident, available = resident_mb(), available_mb()
-    if limit_mb is not None and resident is not None and resident + more_mb > limit_mb:
-        return f"mercury.memoryMb allows {limit_mb:,} MB, of which {resident:,.0f} MB are in use"
+def shortage(more_mb: float = 0.0) -> str | None:
+    """Why this process should not take this much more memory; None if it may."""
+    available = available_mb()
     if available is not None and available - more_mb < LEAST_FREE_MB:
         return f"this machine has {available:,.0f} MB of memory left"
     return None

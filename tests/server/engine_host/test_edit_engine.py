@@ -69,9 +69,8 @@ class Desk:
 @pytest.fixture(autouse=True)
 def free(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, float]]:
     """The machine's memory; a model takes 500 MB."""
-    found = {"available": 8_000.0, "resident": 700.0}
+    found = {"available": 8_000.0}
     monkeypatch.setattr(memory, "available_mb", lambda: found["available"])
-    monkeypatch.setattr(memory, "resident_mb", lambda: found["resident"])
     monkeypatch.setattr(memory, "needed_mb", lambda weight_bytes: 500.0)
     monkeypatch.setattr("mercury_engine.loading.find_model", lambda model: model)
     monkeypatch.setattr("mercury_engine.models.weights.weight_bytes", lambda folder: 0)
@@ -123,16 +122,6 @@ async def test_a_refused_model_is_tried_again_after_a_while(free):
     assert await desk.rewritten() == "fills"
     free["available"] = 8_000.0
     assert await desk.rewritten() == "fills"
-    desk.now += RETRY_SECONDS
-    assert await desk.rewritten() == "edits"
-
-
-async def test_the_users_limit_counts_what_the_process_has_already(free):
-    desk = await Desk(fills=None).open(Settings(model="fills", edit_model="edits", memory_mb=1_000))
-    assert await desk.rewritten() is None
-    assert "mercury.memoryMb allows 1,000 MB, of which 700 MB are in use" in desk.told[0]
-    assert "no model makes next edits" in desk.told[0]
-    free["resident"] = 400.0
     desk.now += RETRY_SECONDS
     assert await desk.rewritten() == "edits"
 

@@ -74,14 +74,6 @@ def test_a_fill_model_and_an_edit_model_serve_together(models: Path):
         assert any(line.startswith("next edits by editor on cpu") for line in logged(editor))
 
 
-def test_an_edit_model_beyond_the_memory_limit_is_refused_with_a_message(models: Path):
-    with opened(models, editModel=str(models / "editor"), memoryMb=1) as editor:
-        ask(loaded(editor))
-        assert "editEngine" not in status(editor)
-        [shown, *_] = [params["message"] for method, params in editor.notices if method == "window/showMessage"]
-        assert "mercury.memoryMb allows 1 MB" in shown and "no model makes next edits" in shown
-
-
 def test_without_an_edit_model_the_status_names_none(models: Path):
     with opened(models) as editor:
         assert "editModel" not in status(loaded(editor))
