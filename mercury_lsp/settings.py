@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
-from mercury_engine.api import MAX_SLOTS, Effort
+from mercury_engine.api import Effort
 from mercury_engine.errors import MercuryError
 from mercury_engine.model_folders import INSTALLED, is_path, path_of
 
@@ -49,7 +49,6 @@ class Settings:
     effort: Effort = "medium"
     deadline_ms: int | None = None
     """Longest time for a fill; None: no limit."""
-    max_slots: int = 32
     eagerness: Eagerness = "medium"
     """How readily something is shown while typing."""
     enabled: bool = True
@@ -184,7 +183,6 @@ _VALUE_RULES = {
     "threads": _ValueRule(_optional(_integer_up_to(1024)), "an integer from 1 to 1024 or null"),
     "effort": _choice(Effort),
     "deadlineMs": _ValueRule(_optional(_integer_up_to(60_000)), "an integer from 1 to 60000 or null"),
-    "maxSlots": _ValueRule(_integer_up_to(MAX_SLOTS), f"an integer from 1 to {MAX_SLOTS}"),
     "eagerness": _choice(Eagerness),
     "enabled": _BOOLEAN,
     "disabledLanguages": _ValueRule(

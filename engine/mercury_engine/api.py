@@ -68,7 +68,7 @@ class FillRequest:
     """False: the fill ends before its first line break."""
     prose: bool = False
     """The gap is in a comment or a string; an unfinished text may end after any word there."""
-    max_slots: int = 32
+    max_slots: int = MAX_SLOTS
     """Longest fill, in tokens."""
     effort: Effort = "medium"
     max_steps: int | None = None

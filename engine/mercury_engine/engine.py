@@ -195,7 +195,7 @@ class Engine:
             self._rest()
             raise DeviceError(
                 f"no memory left on {self.device} ({error}); what was cached is freed, try again, or set "
-                'mercury.device to "cpu" or mercury.maxSlots lower'
+                'mercury.device to "cpu" or mercury.effort lower'
             ) from error
 
     def _decoded(self, request: Request, control: Control) -> ForwardSteps[Answer]:

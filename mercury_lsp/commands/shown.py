@@ -37,7 +37,7 @@ class Shown:
         if context.on_secret:
             return cls(Fill("", 0.0, steps=0, elapsed=0.0), "", "the line looks like a secret; the model is not asked")
         utility = gate(engine.utility, settings.eagerness)
-        request = replace(context.request(), effort=settings.effort, max_slots=settings.max_slots, utility=utility)
+        request = replace(context.request(), effort=settings.effort, utility=utility)
         check = partial(first_error, snapshot, context.offset)
         fill = filled(engine, request, Control(on_step=on_step, check=check))
         text = postprocess(fill.text, context, snapshot)

@@ -151,7 +151,6 @@ class Completer:
         request = replace(
             context.request(),
             effort=self.settings.effort,
-            max_slots=self.settings.max_slots,
             deadline_ms=self.settings.deadline_ms,
             unread_limit=FIRST_READ_TOKENS if automatic and not self.settings.wait_for_context else None,
             utility=self._utility() if automatic else None,
@@ -217,7 +216,7 @@ class Completer:
 
     async def _worth_showing(self, context: CompletionContext, snapshot: Snapshot) -> Suggestion | None:
         """What is to be shown at a context's cursor, all of the context read, before anybody asks; None for nothing."""
-        request = replace(context.request(), max_slots=self.settings.max_slots, utility=self._utility())
+        request = replace(context.request(), effort=self.settings.effort, utility=self._utility())
         if (fill := await self._fill_ahead(request)) is None:
             return None
         suggestion = Suggestion.at_cursor(context, postprocess(fill.text, context, snapshot), fill)

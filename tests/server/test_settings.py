@@ -12,8 +12,8 @@ def test_nothing_configured_means_defaults():
 
 
 def test_keys_are_in_camel_case():
-    parsed = Settings.parse({"deadlineMs": 80, "maxSlots": 8, "disabledLanguages": ["markdown"], "eagerness": "low"})
-    assert parsed == Settings(deadline_ms=80, max_slots=8, disabled_languages=("markdown",), eagerness="low")
+    parsed = Settings.parse({"deadlineMs": 80, "disabledLanguages": ["markdown"], "eagerness": "low"})
+    assert parsed == Settings(deadline_ms=80, disabled_languages=("markdown",), eagerness="low")
 
 
 def test_null_means_default_where_there_is_one():
@@ -28,7 +28,7 @@ def test_null_means_default_where_there_is_one():
         ("effort", ["low"], "instant, low, medium, high"),
         ("threads", 0, "from 1"),
         ("threads", True, "from 1"),
-        ("maxSlots", None, "from 1 to 64"),
+        ("effort", None, "instant, low, medium, high"),
         ("deadlineMs", -5, "from 1"),
         ("eagerness", 1.5, "low, medium, high"),
         ("eagerness", "off", "low, medium, high"),

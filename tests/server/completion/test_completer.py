@@ -82,10 +82,10 @@ async def test_without_an_engine_nothing_is_suggested():
 
 
 async def test_settings_reach_the_engine(editor: CompleterDesk):
-    editor.completer.settings = Settings(effort="low", max_slots=7, deadline_ms=50)
+    editor.completer.settings = Settings(effort="low", deadline_ms=50)
     await editor.ask(4)
     [request] = editor.engine.asked
-    assert (request.effort, request.max_slots, request.deadline_ms) == ("low", 7, 50)
+    assert (request.effort, request.deadline_ms) == ("low", 50)
 
 
 async def test_what_is_not_worth_showing_is_shown_only_when_invoked(editor: CompleterDesk):

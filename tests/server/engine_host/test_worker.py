@@ -158,7 +158,7 @@ async def test_a_comparison_that_nobody_waits_for_stops():
 
 async def test_several_loads_of_the_same_engine_are_one():
     desk = Desk("abcd")
-    await asyncio.gather(*(lease.load(Settings(max_slots=1 + n)) for n, lease in enumerate(desk.leases.values())))
+    await asyncio.gather(*(lease.load(Settings(deadline_ms=1 + n)) for n, lease in enumerate(desk.leases.values())))
     assert len(desk.loads) == 1
 
 
