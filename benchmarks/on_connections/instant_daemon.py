@@ -37,17 +37,23 @@ class InstantEngine:
         return Fill("value = compute(value)", 0.9, steps=1, elapsed=0.0)
 
 
-def noting(path: Path) -> Any:
-    """`_send_response` that records how long the server had the request."""
-    send, record = MercuryProtocol._send_response, path.open("a", buffering=1)
+def note_times(path: Path) -> None:
+    """Have the server record how long it has each request for ghost text."""
+    take, send = MercuryProtocol._take_request, MercuryProtocol._send_response
+    record, begun = path.open("a", buffering=1), dict[tuple[MercuryProtocol, Any], float]()
 
-    def noted(protocol: MercuryProtocol, msg_id: Any, result: Any = None, error: Any = None) -> None:
-        method, begun = protocol._begun.get(msg_id, ("", 0.0))
-        send(protocol, msg_id, result, error)
+    def taken(protocol: MercuryProtocol, msg_id: Any, method: str, params: Any) -> None:
         if method == "textDocument/inlineCompletion":
-            record.write(f"{1e3 * (time.perf_counter() - begun)}\n")
+            begun[protocol, msg_id] = time.perf_counter()
+        take(protocol, msg_id, method, params)
 
-    return noted
+    def sent(protocol: MercuryProtocol, msg_id: Any, result: Any = None, error: Any = None) -> None:
+        send(protocol, msg_id, result, error)
+        if (start := begun.pop((protocol, msg_id), None)) is not None:
+            record.write(f"{1e3 * (time.perf_counter() - start)}\n")
+
+    MercuryProtocol._take_request = taken  # type: ignore[method-assign]
+    MercuryProtocol._send_response = sent  # type: ignore[method-assign]
 
 
 def main() -> None:
@@ -55,7 +61,7 @@ def main() -> None:
     parser.add_argument("record", type=Path)
     serve.add_address_arguments(parser)
     arguments = parser.parse_args()
-    MercuryProtocol._send_response = noting(arguments.record)  # type: ignore[method-assign]
+    note_times(arguments.record)
     serve.serve(serve.address_of(arguments), None, lambda settings: InstantEngine())
     standard_streams.end_at_once(0)
 

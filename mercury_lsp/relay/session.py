@@ -184,10 +184,6 @@ class RelayedSession:
         params["workspaceFolders"] = [each for each in folders or () if each["uri"] not in gone] + event["added"]
         params["rootUri"] = None
 
-    def _hear_trace(self, message: Message) -> None:
-        if self._initialize is not None:
-            self._initialize["params"]["trace"] = message["params"]["value"]
-
     def _hear_open(self, message: Message) -> None:
         item = message["params"]["textDocument"]
         is_open, self._documents[item["uri"]] = item["uri"] in self._documents, Mirror(item)
@@ -213,7 +209,6 @@ class RelayedSession:
         "initialized": _hear_initialized,
         "workspace/didChangeConfiguration": _hear_configuration,
         "workspace/didChangeWorkspaceFolders": _hear_folders,
-        "$/setTrace": _hear_trace,
         "textDocument/didOpen": _hear_open,
         "textDocument/didChange": _hear_change,
         "textDocument/didClose": _hear_close,

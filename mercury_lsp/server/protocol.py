@@ -1,11 +1,10 @@
-"""What pygls leaves out: malformed messages, the order of the life cycle, UTF-16 for all, error codes, tracing."""
+"""What pygls leaves out: malformed messages, the order of the life cycle, UTF-16 for all, error codes."""
 
 import asyncio
 import contextvars
 import logging
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
-from time import perf_counter
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -66,8 +65,6 @@ class MercuryProtocol(LanguageServerProtocol):
         """By method: the type of the parameters, where LSP defines none or ours differs."""
         self._asked: dict[Id, tuple[str, Future[Any]]] = {}
         """Requests to the client that it has not answered yet."""
-        self._begun: dict[Id, tuple[str, float]] = {}
-        """Method and start time of the client's requests, by id."""
 
     @property
     def exit_code(self) -> int:
@@ -105,7 +102,6 @@ class MercuryProtocol(LanguageServerProtocol):
                 logger.warning("ignored a notification: %s", error)
             return
         if msg_id is not None:
-            self._begun[msg_id] = method, perf_counter()
             self._take_request(msg_id, method, params)
         elif method == types.CANCEL_REQUEST:
             self._cancel(params.id)
@@ -279,21 +275,9 @@ class MercuryProtocol(LanguageServerProtocol):
             _log_failure(error)
 
     def _send_response(self, msg_id: Any, result: Any = None, error: types.ResponseError | None = None) -> None:
-        self._trace(msg_id, result, error)
         # Plain JSON: pygls's objects leave out a null id, and make the converter walk the whole result.
         answer = {"result": result} if error is None else {"error": error}
         self._send_data({"jsonrpc": self.VERSION, "id": msg_id} | answer)
-
-    def _trace(self, msg_id: Any, result: Any, error: types.ResponseError | None) -> None:
-        """Report the outcome of a request to a client that traces."""
-        method, begun = self._begun.pop(msg_id, (None, 0.0))
-        if method is None or self.trace == types.TraceValue.Off or self._shutdown:
-            return
-        milliseconds = (perf_counter() - begun) * 1000
-        outcome = "answered" if error is None else f"refused ({error.message})"
-        verbose = repr(result) if error is None and self.trace == types.TraceValue.Verbose else None
-        trace = types.LogTraceParams(f"{method} ({msg_id}) {outcome} after {milliseconds:.1f} ms", verbose)
-        self.notify(types.LOG_TRACE, trace)
 
 
 def _method(message: Mapping[str, Any]) -> str:

@@ -117,7 +117,6 @@ class MercuryServer(LanguageServer):
         """Keep what the client says of itself."""
         self.editor.capabilities = EditorCapabilities.of(params)
         self.session.statistics.observer.client = self.editor.capabilities.name
-        self.protocol.trace = params.trace or types.TraceValue.Off
         self.configuration.begin(params.initialization_options)
         uris = [folder.uri for folder in params.workspace_folders or ()]
         if not uris and params.root_uri:

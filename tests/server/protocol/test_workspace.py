@@ -1,4 +1,4 @@
-"""Settings, folders, status, trace and log."""
+"""Settings, folders, status and log."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -177,40 +177,7 @@ def test_other_clients_are_sent_no_status(editor: Editor):
     assert editor.received("didChangeStatus") == []
 
 
-# Trace and log
-
-
-def test_nothing_is_traced_unless_asked_for(editor: Editor):
-    editor.items(editor.opened("x = "), 0, 4)
-    assert editor.received("$/logTrace") == []
-
-
-@pytest.mark.parametrize("how", ["at initialize", "later"])
-def test_traced_requests_are_reported_with_their_outcome(how: str):
-    with Editor() as editor:
-        editor.initialize(**({"trace": "messages"} if how == "at initialize" else {}))
-        if how == "later":
-            editor.notify("$/setTrace", {"value": "messages"})
-        uri = editor.opened("x = ")
-        editor.items(uri, 0, 4)
-        with pytest.raises(Refused):
-            editor.items("file:///nowhere", 0, 0)
-        answered, refused = [
-            message for message in editor.received("$/logTrace") if "inlineCompletion" in message["message"]
-        ]
-        assert "answered" in answered["message"] and "not open" in refused["message"]
-        assert "verbose" not in answered
-        editor.notify("$/setTrace", {"value": "off"})
-        count = len(editor.received("$/logTrace"))
-        editor.items(uri, 0, 4)
-        assert len(editor.received("$/logTrace")) == count
-
-
-def test_a_verbose_trace_has_the_answer():
-    with Editor() as editor:
-        editor.initialize(trace="verbose")
-        editor.items(editor.opened("x = "), 0, 4)
-        assert "suggested" in editor.received("$/logTrace")[-1]["verbose"]
+# Log
 
 
 def test_warnings_reach_the_clients_log(editor: Editor):
