@@ -180,6 +180,12 @@ def test_other_clients_are_sent_no_status(editor: Editor):
 # Log
 
 
+def test_a_client_may_ask_for_a_trace_and_gets_none(editor: Editor):
+    editor.notify("$/setTrace", {"value": "verbose"})
+    assert len(editor.items(editor.opened("x = "), 0, 4)) == 1
+    assert editor.received("$/logTrace") == []
+
+
 def test_warnings_reach_the_clients_log(editor: Editor):
     editor.change("file:///never-opened.py", 2, {"text": "x"})
     editor.until(
