@@ -84,7 +84,7 @@ class Relay:
         """Handle a message of the client."""
         if isinstance(message, framing.Unreadable):
             error = {"code": framing.PARSE_ERROR, "message": message.reason}
-            self._stdio.offer(framing.framed({"jsonrpc": "2.0", "id": None, "error": error}))
+            self._say({"jsonrpc": "2.0", "id": None, "error": error})
             return
         with self._lock:
             is_client_spoke = self._session.hear_client(message)

@@ -18,21 +18,12 @@ MAX_BODY_BYTES = 256 * 2**20
 MAX_HEADER_BYTES = 8192
 """Longest header; more without a blank line is not a header."""
 
-MAX_NESTING = 128
-"""Most levels of lists and objects in a message. Python's own limit on recursion is near 1,000, and deeper messages
-could be decoded but neither printed nor checked; editors nest fewer than 20."""
-
 MAX_LENGTH_LINE_BYTES = 64
 """Longest line that gives a length; it may arrive in two pieces."""
 
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 # A line break cannot stand inside a JSON string, so this never matches in a well-formed message.
 _LENGTH = re.compile(rb"content-length[ \t]*:[ \t]*(\d{1,18})[ \t]*(?=\r?\n)", re.IGNORECASE)
-
-_ANSWER = re.compile(
-    rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(-?\d{1,18}|"[\w-]{1,99}")\s*,\s*"(?:result|error)"'
-)
-"""The usual beginning of an answer, which is recognised without decoding the rest."""
 
 PARSE_ERROR = -32700
 
@@ -41,7 +32,7 @@ LARGE_BYTES = 2**20
 
 
 class Unreadable(NamedTuple):
-    """Bytes that are not a message, or a message that is nested too deep."""
+    """Bytes that are not a message."""
 
     reason: str
 
@@ -155,49 +146,19 @@ def _length(header: bytes) -> int | None:
 def _decoded(body: bytes) -> tuple[Any, int]:
     """The message and the number of bytes used; a length that was too large has swallowed part of the next header."""
     try:
-        message = json.loads(body.decode("utf-8"))
-    except RecursionError:
-        return _too_deep(body), len(body)
-    except ValueError as error:
-        is_short = isinstance(error, json.JSONDecodeError) and error.msg == "Extra data"
-        used = len(error.doc[: error.pos].encode()) if is_short else len(body)  # type: ignore[attr-defined]
+        return json.loads(body.decode("utf-8")), len(body)
+    except json.JSONDecodeError as error:
+        used = len(error.doc[: error.pos].encode()) if error.msg == "Extra data" else len(body)
         return Unreadable(f"not JSON in UTF-8: {error}"), used
-    if body.count(b"[") + body.count(b"{") > MAX_NESTING and not _is_shallow(message):
-        return _too_deep(body), len(body)
-    return message, len(body)
+    except (ValueError, RecursionError) as error:
+        return Unreadable(f"not JSON in UTF-8: {error}"), len(body)
 
 
 def _decoded_in_slices(body: bytearray, length: int) -> Generator[object, None, Any]:
     """As `_decoded`, for a large message."""
     try:
-        message = yield from long_texts.decoded(body, length)
-    except RecursionError:
-        return _too_deep(bytes(body[:4096]))
+        return (yield from long_texts.decoded(body, length))
     except long_texts.TooLong as error:
         return Unreadable(str(error))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return Unreadable(f"not JSON in UTF-8: {error}")
-    return message if _is_shallow([message], MAX_NESTING + 1) else _too_deep(bytes(body[:4096]))
-
-
-def _is_shallow(message: Any, most: int = MAX_NESTING) -> bool:
-    """Whether a list or object has at most so many levels."""
-    level = [message]
-    for _ in range(most):
-        level = [
-            child
-            for each in level
-            for child in (each.values() if isinstance(each, dict) else each)
-            if isinstance(child, dict | list)
-        ]
-        if not level:
-            return True
-    return False
-
-
-def _too_deep(body: bytes) -> Any:
-    """What stands for a message that is nested too deep: for an answer an error, so that nobody waits for it."""
-    reason = f"a message with more than {MAX_NESTING} levels of lists and objects"
-    if (found := _ANSWER.match(body)) is None:
-        return Unreadable(reason)
-    return {"jsonrpc": "2.0", "id": json.loads(found[1]), "error": {"code": PARSE_ERROR, "message": reason}}
