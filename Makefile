@@ -38,7 +38,7 @@ chaos: .venv/.ready  ## kill and stop daemons under continuous typing; KILLS=N
 fuzz: .venv/.ready  ## random edits, messages and bytes; EXAMPLES=N. With atheris (pip install -e '.[fuzz]') by coverage too
 	MERCURY_EXAMPLES=$(or $(EXAMPLES),10000) $(BIN)/python -m pytest tests/server/protocol/test_fuzz.py
 	if $(BIN)/python -c "import atheris" 2> /dev/null; then set -e; mkdir -p runs; \
-		for target in framed_messages long_bodies positions secrets; do $(BIN)/python -m tests.support.fuzz_targets \
+		for target in framed_messages positions secrets; do $(BIN)/python -m tests.support.fuzz_targets \
 			$$target -runs=$$((10 * $(or $(EXAMPLES),10000))) -max_len=400 -artifact_prefix=runs/$$target-; done; fi
 
 soak: .venv/.ready  ## type keys and watch memory, descriptors and threads; KEYS=N, MODEL=bundled for the model

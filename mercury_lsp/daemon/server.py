@@ -21,7 +21,6 @@ from mercury_lsp.engine_host.worker import LoadEngine
 from mercury_lsp.server.routes import create_server
 from mercury_lsp.server.server import SIGN_OF_LIFE_SECONDS, MercuryServer
 from mercury_lsp.transport.framing import MessageDecoder, framed
-from mercury_lsp.transport.long_texts import PAUSE
 
 logger = logging.getLogger(__name__)
 
@@ -183,13 +182,11 @@ async def _messages(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) 
     """
     decoder, signed = MessageDecoder(), monotonic()
     while data := await reader.read(READ_BYTES):
-        for message in decoder.feed_in_slices(data):
+        for message in decoder.feed(data):
             if monotonic() - signed > SIGN_OF_LIFE_SECONDS:
                 writer.write(PONG)
                 signed = monotonic()
-            if message is PAUSE:
-                await asyncio.sleep(0)
-            elif isinstance(message, dict) and message.get("method") == handshake.PING:
+            if isinstance(message, dict) and message.get("method") == handshake.PING:
                 writer.write(PONG)
             else:
                 yield message

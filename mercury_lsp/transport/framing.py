@@ -6,11 +6,8 @@ as soon as that header has arrived, because a well-formed message cannot contain
 
 import json
 import re
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
-
-from mercury_lsp.transport import long_texts
-from mercury_lsp.transport.long_texts import PAUSE
 
 MAX_BODY_BYTES = 256 * 2**20
 """Longest message; a larger Content-Length is taken for a damaged header."""
@@ -26,9 +23,6 @@ _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _LENGTH = re.compile(rb"content-length[ \t]*:[ \t]*(\d{1,18})[ \t]*(?=\r?\n)", re.IGNORECASE)
 
 PARSE_ERROR = -32700
-
-LARGE_BYTES = 2**20
-"""Longest message that is decoded in one step."""
 
 
 class Unreadable(NamedTuple):
@@ -49,10 +43,6 @@ class MessageDecoder:
 
     def feed(self, data: bytes) -> Iterator[Any]:
         """Every message that is now complete, as decoded JSON, or `Unreadable` in place of a broken one."""
-        return (each for each in self.feed_in_slices(data) if each is not PAUSE)
-
-    def feed_in_slices(self, data: bytes) -> Iterator[Any]:
-        """As `feed`, with a `PAUSE` after every few milliseconds of work on one message."""
         self._buffer += data
         while True:
             if self._length is None:
@@ -66,18 +56,10 @@ class MessageDecoder:
                 yield Unreadable("a message begins inside another one: its Content-Length was wrong")
             elif len(self._buffer) < self._length:
                 return
-            elif self._length > LARGE_BYTES:
-                yield from self._large(self._length)
             else:
                 message, used = _decoded(bytes(self._buffer[: self._length]))
                 self._drop(used)
                 yield message
-
-    def _large(self, length: int) -> Iterator[Any]:
-        """The large message at the beginning of the buffer, after as many pauses as it takes."""
-        body, self._buffer = self._buffer, self._buffer[length:]
-        self._drop(0)
-        yield (yield from _decoded_in_slices(body, length))
 
     def _drop(self, size: int) -> None:
         """Remove the beginning of the buffer; a header is awaited next."""
@@ -118,23 +100,8 @@ def messages(read: Callable[[], bytes]) -> Iterator[Any]:
 
 def framed(message: Any) -> bytes:
     """A message as bytes, with its header."""
-    if _has_long_text(message):
-        body = long_texts.encoded(message)
-    else:
-        body = json.dumps(message, separators=(",", ":")).encode()
+    body = json.dumps(message, separators=(",", ":")).encode()
     return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
-
-
-def _has_long_text(message: Any) -> bool:
-    """Whether a message brings a long document, or a long change of one."""
-    match message:
-        case {"params": {"textDocument": {"text": str(text)}}}:
-            return len(text) > long_texts.SLICE_BYTES
-        case {"params": {"contentChanges": [*changes]}}:
-            return any(
-                isinstance(each, dict) and len(str(each.get("text"))) > long_texts.SLICE_BYTES for each in changes
-            )
-    return False
 
 
 def _length(header: bytes) -> int | None:
@@ -152,13 +119,3 @@ def _decoded(body: bytes) -> tuple[Any, int]:
         return Unreadable(f"not JSON in UTF-8: {error}"), used
     except (ValueError, RecursionError) as error:
         return Unreadable(f"not JSON in UTF-8: {error}"), len(body)
-
-
-def _decoded_in_slices(body: bytearray, length: int) -> Generator[object, None, Any]:
-    """As `_decoded`, for a large message."""
-    try:
-        return (yield from long_texts.decoded(body, length))
-    except long_texts.TooLong as error:
-        return Unreadable(str(error))
-    except (ValueError, RecursionError) as error:
-        return Unreadable(f"not JSON in UTF-8: {error}")

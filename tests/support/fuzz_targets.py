@@ -3,7 +3,6 @@
 `python -m tests.support.fuzz_targets NAME -runs=100000` runs one target by the coverage that it reaches.
 """
 
-import json
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -19,7 +18,7 @@ with instrumented:
     from mercury_lsp.documents.chunked_text import ChunkedText
     from mercury_lsp.documents.redaction import redacted_lines, without_secrets
     from mercury_lsp.documents.uris import path_of
-    from mercury_lsp.transport import framing, long_texts
+    from mercury_lsp.transport import framing
     from mercury_lsp.transport.framing import MessageDecoder, Unreadable
 
 FIRST, LAST = {"id": 1, "text": "Content-Length: 7\r\n\r\n{}"}, {"id": 2, "text": "😀"}
@@ -28,38 +27,12 @@ KEY = 'token = "ghp_0123456789abcdefghijABCDEFGHIJ012345"\n'
 
 
 def framed_messages(data: bytes) -> None:
-    """Whatever comes first, the second of two messages is read, in pieces of any size, and in slices too."""
+    """Whatever comes first, the second of two messages is read, in pieces of any size."""
     size, data = data[0] + 1 if data else 1, data[1:]
     sent = data + b"\r\n\r\n" + framing.framed(FIRST) + framing.framed(LAST)
-    for limit in (framing.LARGE_BYTES, 0):
-        before, framing.LARGE_BYTES = framing.LARGE_BYTES, limit
-        try:
-            decoder = MessageDecoder()
-            read = [each for at in range(0, len(sent), size) for each in decoder.feed(sent[at : at + size])]
-        finally:
-            framing.LARGE_BYTES = before
-        assert [each for each in read if not isinstance(each, Unreadable)][-1:] == [LAST]
-
-
-def long_bodies(data: bytes) -> None:
-    """A body decoded in slices is the body decoded in one step, or an error as there."""
-    before, long_texts.SLICE_BYTES = long_texts.SLICE_BYTES, 14
-    try:
-        try:
-            expected = json.loads(data.decode())
-        except (ValueError, RecursionError):
-            expected = ValueError
-        steps = long_texts.decoded(data, len(data))
-        try:
-            while True:
-                next(steps)
-        except StopIteration as done:
-            assert repr(done.value) == repr(expected)
-            assert long_texts.encoded(done.value) == json.dumps(done.value, separators=(",", ":")).encode()
-        except (ValueError, RecursionError):
-            assert expected is ValueError
-    finally:
-        long_texts.SLICE_BYTES = before
+    decoder = MessageDecoder()
+    read = [each for at in range(0, len(sent), size) for each in decoder.feed(sent[at : at + size])]
+    assert [each for each in read if not isinstance(each, Unreadable)][-1:] == [LAST]
 
 
 def positions(data: bytes) -> None:
@@ -88,9 +61,7 @@ def secrets(data: bytes) -> None:
     assert KEY not in without_secrets(f"{text}\n{KEY}{text}", "python")
 
 
-TARGETS: dict[str, Callable[[bytes], None]] = {
-    each.__name__: each for each in (framed_messages, long_bodies, positions, secrets)
-}
+TARGETS: dict[str, Callable[[bytes], None]] = {each.__name__: each for each in (framed_messages, positions, secrets)}
 
 if __name__ == "__main__":
     atheris.Setup([sys.argv[0], *sys.argv[2:]], TARGETS[sys.argv[1]])
