@@ -25,9 +25,6 @@ RECENT_SECONDS = 60.0
 LOSSES_BEFORE_NOTICE = 4
 """Recent losses at which the user is notified, once."""
 
-MESSAGES_AT_ONCE = 100
-"""Messages for a new daemon, documents mostly, between two of the client."""
-
 SHUTDOWN_SECONDS = 2.0
 """For the daemon to answer shutdown; editors wait for the answer before they close."""
 
@@ -187,21 +184,14 @@ class Relay:
             if introduction["id"] == RESUMED_ID and not self._is_introduced(link):
                 link.close()
                 return False
-        while messages := self._next_messages(link):
-            for message in messages:
-                link.send(message)
-        return self._link is link
-
-    def _next_messages(self, link: Link) -> list[Message]:
-        """What a new daemon is told next; if that is nothing, the client's messages go to it from now on."""
         with self._lock:
             if self._ending.is_set():
                 link.close()
-            elif messages := self._session.next_messages(MESSAGES_AT_ONCE):
-                return messages
-            else:
-                self._link = link
-            return []
+                return False
+            for message in self._session.rest():
+                link.send(message)
+            self._link = link
+        return True
 
     def _is_introduced(self, link: Link) -> bool:
         for message in link.messages:

@@ -31,10 +31,8 @@ class RelayedSession:
         self._initialized: Message | None = None
         self._configuration: Message | None = None
         self._documents: dict[str, Mirror] = {}
-        self._untold: dict[str, bool] | None = None
-        """Documents that a new daemon must be told of, and whether it has them open; None if none is being told."""
-        self._unsent: list[Message] = []
-        """Other messages for a daemon that is being told."""
+        self._unsent: list[Message] | None = None
+        """Messages, but for those about documents, for a daemon that is being introduced; None if none is."""
         self._pending: dict[Any, str] = {}
         """Methods of the client's unanswered requests, by id."""
         self._answered: set[Any] = set()
@@ -62,7 +60,7 @@ class RelayedSession:
         if (listen := self._LISTENERS.get(method)) is not None:
             with suppress(KeyError, TypeError, AttributeError, ValueError):  # malformed: the server will report it
                 listen(self, message)
-                if self._untold is not None and not method.startswith("textDocument/"):
+                if self._unsent is not None and not method.startswith("textDocument/"):
                     self._unsent.append(message)
         return True
 
@@ -87,7 +85,7 @@ class RelayedSession:
 
     def lose(self) -> Iterator[Message]:
         """The daemon is gone: messages for the client, so that it waits for nothing."""
-        self._untold = None
+        self._unsent = None
         self._asked.clear()
         self._answered.clear()
         for msg_id in list(self._pending):
@@ -125,31 +123,18 @@ class RelayedSession:
         return {"jsonrpc": "2.0", "id": msg_id, "error": {"code": REQUEST_FAILED, "message": reason}}
 
     def introduction(self) -> Message | None:
-        """The first message for a new daemon; None if the client has not sent initialize yet.
-
-        From now on the client's messages are for it too; see `next_messages`.
-        """
-        self._untold = dict.fromkeys(self._documents, False)
+        """The first message for a new daemon, which `rest` follows; None if the client has not sent initialize yet."""
         self._unsent = [each for each in (self._initialized, self._configuration) if each is not None]
         if self._initialize is None or self._initialize["id"] in self._pending:
             return self._initialize  # unanswered: the client gets this answer
         return self._initialize | {"id": RESUMED_ID}
 
-    def next_messages(self, most: int) -> list[Message]:
-        """What a new daemon is told next, after the introduction; nothing once it knows everything.
-
-        Until then the client may go on to open, change and close documents, which are told as they are by then.
-        """
-        told, self._unsent = self._unsent, []
-        while self._untold and len(told) < most:
-            uri = next(iter(self._untold))
-            is_open = self._untold.pop(uri)
-            if (document := self._documents.get(uri)) is not None:
-                told.append(_notification("textDocument/didOpen", {"textDocument": document.item()}))
-            elif is_open:
-                told.append(_notification("textDocument/didClose", {"textDocument": {"uri": uri}}))
-        if not told:
-            self._untold = None
+    def rest(self) -> list[Message]:
+        """What a new daemon is told after the introduction; the client's next messages are for it."""
+        opened = (
+            _notification("textDocument/didOpen", {"textDocument": each.item()}) for each in self._documents.values()
+        )
+        told, self._unsent = [*(self._unsent or ()), *opened], None
         return told
 
     def unregistration(self) -> Message | None:
@@ -186,23 +171,14 @@ class RelayedSession:
 
     def _hear_open(self, message: Message) -> None:
         item = message["params"]["textDocument"]
-        is_open, self._documents[item["uri"]] = item["uri"] in self._documents, Mirror(item)
-        self._note_untold(item["uri"], is_open)
+        self._documents[item["uri"]] = Mirror(item)
 
     def _hear_change(self, message: Message) -> None:
         document = message["params"]["textDocument"]
         self._documents[document["uri"]].change(document["version"], message["params"]["contentChanges"])
-        self._note_untold(document["uri"], is_open=True)
 
     def _hear_close(self, message: Message) -> None:
-        uri = message["params"]["textDocument"]["uri"]
-        del self._documents[uri]
-        self._note_untold(uri, is_open=True)
-
-    def _note_untold(self, uri: str, is_open: bool) -> None:
-        """A daemon that is being told must hear of a document, or again. `is_open`: it may have been told of it."""
-        if self._untold is not None:
-            self._untold.setdefault(uri, is_open)
+        del self._documents[message["params"]["textDocument"]["uri"]]
 
     _LISTENERS: dict[str, Callable[["RelayedSession", Message], None]] = {  # noqa: RUF012 - read only
         "initialize": _hear_initialize,
