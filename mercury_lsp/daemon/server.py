@@ -26,9 +26,6 @@ logger = logging.getLogger(__name__)
 
 READ_BYTES = 65536
 
-MAX_UNSENT_BYTES = 64 * 2**20
-"""Unsent bytes at which a client that does not read is disconnected; they take memory that all editors share."""
-
 PONG = framed({"jsonrpc": "2.0", "method": handshake.PONG})
 
 
@@ -129,8 +126,8 @@ class Daemon:
 
     async def _serve_editor(self, hello: Hello, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server = create_server(self.engines)
-        server.protocol.set_writer(bounded := _Bounded(writer))
-        server.show_life = lambda: bounded.write(PONG)
+        server.protocol.set_writer(writer)
+        server.show_life = lambda: writer.write(PONG)
         self._servers.add(server)
         if self._idle_timer is not None:
             self._idle_timer.cancel()
@@ -152,26 +149,6 @@ class Daemon:
             self._stopped.set()
         elif self._idle_seconds is not None:
             self._idle_timer = asyncio.get_running_loop().call_later(self._idle_seconds, self._stopped.set)
-
-
-class _Bounded:
-    """Writes without waiting; disconnects a client that does not read."""
-
-    def __init__(self, writer: asyncio.StreamWriter):
-        self._writer = writer
-
-    def write(self, data: bytes) -> None:
-        """As pygls expects it."""
-        if self._writer.is_closing():
-            return
-        self._writer.write(data)
-        if self._writer.transport.get_write_buffer_size() > MAX_UNSENT_BYTES:
-            logger.warning("a client does not read its messages; it is disconnected")
-            self._writer.transport.abort()
-
-    def close(self) -> None:
-        """As pygls expects it."""
-        self._writer.close()
 
 
 async def _messages(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> AsyncIterator[Any]:
