@@ -27,7 +27,6 @@ from mercury_lab.training.ranking.cases import Case, all_cases
 from mercury_lab.training.ranking.figures import candidate_figures, is_right, place_figures
 from rich.table import Table
 
-from mercury_lsp.completion.next_edits.next_place import MIN_DISTANCE_LINES
 from mercury_lsp.completion.next_edits.places import HEAD_FILE
 from mercury_lsp.completion.next_edits.repeatable_edits import RepeatableEdits
 from mercury_lsp.documents import document
@@ -69,7 +68,6 @@ def main() -> int:
     by_head = [distinct(case.candidates, head.probabilities(case.rows)[:-1], 3) for case in found]
     ranked = {
         "head": by_head,
-        "head_far_away": [far_away(case, places) for case, places in zip(found, by_head, strict=True)],
         "rules": [unasked for unasked, _ in by_rules],
         "rules_by_key": [by_key for _, by_key in by_rules],
         "line_below": [line_below(case) for case in found],
@@ -161,18 +159,6 @@ def line_below(case: Case) -> list[LikelyPlace]:
     lines = (last.end + 1, last.start - 2, last.end + 8)
     most = len(case.moment.situation.documents[last.document].lines)
     return [LikelyPlace(Candidate(last.document, line, Kind.NEAR), 1.0) for line in lines if 0 <= line < most]
-
-
-def far_away(case: Case, places: list[LikelyPlace]) -> list[LikelyPlace]:
-    """The places, if the first of them is so far from the cursor and the last change that the server goes there."""
-    document, line = case.moment.situation.cursor
-    last = case.moment.situation.changes[-1]
-    for first in places[:1]:
-        is_near_cursor = first.candidate.document == document and abs(first.candidate.line - line) <= MIN_DISTANCE_LINES
-        near = range(last.start - MIN_DISTANCE_LINES, last.end + MIN_DISTANCE_LINES + 1)
-        if is_near_cursor or (first.candidate.document == last.document and first.candidate.line in near):
-            return []
-    return places
 
 
 def where_rules_offer(

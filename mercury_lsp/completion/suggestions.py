@@ -14,7 +14,7 @@ from mercury_lsp.documents.document import Snapshot
 Position = tuple[int, int]
 """Line and UTF-16 column, both from 0."""
 
-Source = Literal["fill", "region", "place", "rule"]
+Source = Literal["fill", "region", "rule"]
 """Who proposes a text: a fill at the cursor, the region around the cursor rewritten, a place that the head ranked
 rewritten, or a rule."""
 

@@ -7,7 +7,7 @@ from lsprotocol import types
 
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.server.convert import ACCEPTED_COMMAND
-from mercury_lsp.server.requests import did_change_diagnostics, did_change_highlights, explain, next_place, status
+from mercury_lsp.server.requests import did_change_diagnostics, did_change_highlights, explain, status
 from mercury_lsp.server.requests.copilot import account, get_completions, inline_edit, notices
 from mercury_lsp.server.requests.did_change import did_change
 from mercury_lsp.server.requests.did_change_configuration import did_change_configuration
@@ -39,7 +39,6 @@ LSP: dict[str, Callable[..., Any]] = {
 
 BEYOND_LSP: dict[str, Callable[..., Any]] = {
     status.STATUS_METHOD: status.status,
-    next_place.NEXT_PLACE_METHOD: next_place.next_place,
     did_change_diagnostics.DID_CHANGE_DIAGNOSTICS_METHOD: did_change_diagnostics.did_change_diagnostics,
     did_change_highlights.DID_CHANGE_HIGHLIGHTS_METHOD: did_change_highlights.did_change_highlights,
     "textDocument/copilotInlineEdit": inline_edit.inline_edit,

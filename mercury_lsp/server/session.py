@@ -2,13 +2,13 @@
 
 import logging
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 
 from lsprotocol import types
 
 from mercury_lsp.completion.completer import Completer
-from mercury_lsp.completion.next_edits import Diagnostics, History, Places, Surroundings
+from mercury_lsp.completion.next_edits import Diagnostics, History, Surroundings
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.context.lookup_text import LookupText
 from mercury_lsp.context.open_documents import OpenDocuments
@@ -33,7 +33,6 @@ class Session:
         self.statistics = Statistics()
         self.other_files = Workspace(self.documents)
         self.history = History(self.documents)
-        self.places = Places(self.documents)
         self.diagnostics = Diagnostics()
         self.other_files.on_change = self.history.files_changed
         self.prepared: tuple[str | None, ChunkedText | None] = None, None
@@ -41,10 +40,7 @@ class Session:
         self.folders: dict[str, Path] = {}
         """The workspace's folders, by uri."""
         self._lookup_text = LookupText()
-        self._pauses = TypingPauses(
-            self._user_paused,
-            (self._parse_a_little, self._lookup_text.work, self.places.work),
-        )
+        self._pauses = TypingPauses(self._user_paused, (self._parse_a_little, self._lookup_text.work))
         self._awaiting_parse: set[str] = set()
         """Documents whose user paused while a parse in slices was under way."""
 
@@ -103,7 +99,6 @@ class Session:
         if uri in self.documents:
             self.history.closed(uri)
         self.other_files.forget(uri)
-        self.places.forget(uri)
         self.documents.close(uri)
 
     def suggestion_accepted(self, suggestion_id: str) -> None:
@@ -129,20 +124,13 @@ class Session:
         self.documents.roots = tuple(self.folders.values())
         self.other_files.change(self.documents.roots)
 
-    def surroundings(self, uri: str, line: int | None) -> Surroundings:
-        """The user's history, and where the next edit may be, of documents that may be used together with this one.
-
-        `line`: the cursor's; None for the line of the last edit.
-        """
+    def surroundings(self, uri: str) -> Surroundings:
+        """The user's history in documents that may be used together with this one."""
 
         def may_use(other: str) -> bool:
             return not is_secret_document(other) and (other == uri or self.other_files.may_use(other))
 
-        hunks = self.history.hunks(may_use)
-        own = [hunk for hunk in hunks if hunk.uri == uri]
-        cursor = line if line is not None else max(own[-1].line, own[-1].end_line - 1) if own else 0
-        ranked = partial(self.places.rank, uri, cursor, hunks, may_use)
-        return Surroundings(hunks, ranked, self.diagnostics.evidence, self.history.taken_back)
+        return Surroundings(self.history.hunks(may_use), self.diagnostics.evidence, self.history.taken_back)
 
     def with_surroundings(self, context: CompletionContext, snapshot: Snapshot) -> CompletionContext:
         """The context with snippets of other files, and with lookup text from this document and others."""
@@ -190,9 +178,7 @@ class Session:
     def _prepare_suggestions(self, uri: str) -> None:
         """Read and index what suggestions in a document may come from."""
         self.other_files.prepare(uri)
-        snapshot = self.documents.snapshot(uri)
-        self._lookup_text.update(snapshot)
-        self.places.prepare(uri)
+        self._lookup_text.update(self.documents.snapshot(uri))
         self._pauses.index_soon()
 
 

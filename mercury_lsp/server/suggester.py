@@ -12,11 +12,7 @@ from mercury_engine.api import OnStep
 from mercury_engine.errors import Cancelled, MercuryError
 
 from mercury_lsp.completion.coalescing import Feature
-from mercury_lsp.completion.next_edits import Diagnostic, RenamedDocument, Renaming, Surroundings
-from mercury_lsp.completion.next_edits.checks import is_complete
-from mercury_lsp.completion.next_edits.diagnostics import NO_EVIDENCE, Evidence
-from mercury_lsp.completion.next_edits.history import Hunk
-from mercury_lsp.completion.next_edits.next_place import broken_places, next_place, place_by_key
+from mercury_lsp.completion.next_edits import Diagnostic, RenamedDocument, Renaming
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.chunked_text import ChunkedText
@@ -82,21 +78,21 @@ class Suggester:
         line, start = snapshot.line_at(cursor)
         if line[cursor - start :].strip() or not line.strip() or not self._allows_next_edits(snapshot):
             return None
-        surroundings = self._session.surroundings(snapshot.uri, snapshot.source.line_of(cursor))
+        surroundings = self._session.surroundings(snapshot.uri)
         return self._session.completer.next_edits.at_cursor(snapshot, cursor, surroundings)
 
     def _prepare(self, snapshot: Snapshot) -> None:
         """While the engine denoises, parse the document and cut its hunks, for a next edit if the fill is silent."""
         if self._may_insert(snapshot):
             self._session.documents.parsed(snapshot.uri)
-            self._session.surroundings(snapshot.uri, None)
+            self._session.surroundings(snapshot.uri)
 
     async def _insertion(self, snapshot: Snapshot, cursor: int) -> list[Suggestion]:
         """The next edit as ghost text, if it only inserts at the cursor."""
         found = None
         if self._may_insert(snapshot):
             uri, next_edits = snapshot.uri, self._session.completer.next_edits
-            around = self._session.surroundings(uri, snapshot.source.line_of(cursor))
+            around = self._session.surroundings(uri)
             path = self._session.documents.path(uri)
             asking = next_edits.insertion(
                 self._session.documents.parsed(uri), path, cursor, around, self._shown_with(uri)
@@ -133,8 +129,7 @@ class Suggester:
         if not documents.is_current(asked) or not self._allows_next_edits(snapshot):
             return [], snapshot
         path, cursor = documents.path(uri), None if at is None else snapshot.offset_at(at.line, at.character)
-        line = snapshot.source.line_of(cursor) if cursor is not None else None
-        surroundings = partial(self._session.surroundings, uri, line)
+        surroundings = partial(self._session.surroundings, uri)
         others = partial(self._others if at is None else self._shown_with, uri)
         asking = self._session.completer.next_edits.find(snapshot, path, feature, cursor, surroundings, others)
         found = await self._answer(asking) or []
@@ -154,7 +149,7 @@ class Suggester:
             return True
         await self._finish_parsing(uri)
         snapshot = documents.parsed(uri)
-        surroundings = self._session.surroundings(uri, at.line)
+        surroundings = self._session.surroundings(uri)
         line, start = snapshot.line_at(cursor := snapshot.offset_at(at.line, at.character))
         if surroundings.hunks and any(each.isalnum() for each in line[cursor - start :]):
             return False
@@ -163,28 +158,18 @@ class Suggester:
             snapshot, documents.path(uri), cursor, others, surroundings
         )
 
-    async def next_place(self, uri: str, at: types.Position | None = None) -> Place | None:
-        """Where the user probably edits next: far from the cursor `at`, or anywhere without it, because they asked.
-
-        Unasked it is None while their last change is incomplete. It finishes a deferred parse first; only then is a
-        change known to be complete. Raises UnknownDocument.
-        """
+    async def next_place(self, uri: str) -> Place | None:
+        """Where the user probably edits next, but not where they have just edited. Raises UnknownDocument."""
         documents = self._session.documents
         if self._is_left_alone(uri):
             return None
-        asked = documents.snapshot(uri)
-        await self._finish_parsing(uri)
         snapshot = documents.parsed(uri)
-        if not documents.is_current(asked) or not self._allows_next_edits(snapshot):
+        surroundings = self._session.surroundings(uri)
+        if not surroundings.hunks or not self._allows_next_edits(snapshot):
             return None
-        line = snapshot.source.line_of(snapshot.offset_at(at.line, at.character)) if at is not None else None
-        surroundings = self._session.surroundings(uri, line)
-        if not surroundings.hunks or not (at is None or self._is_complete(surroundings.hunks[-1])):
-            return None
-        places = self._places(snapshot, surroundings)
-        last = surroundings.hunks[-1]
-        found = place_by_key(places, last) if line is None else next_place(places, last, uri, line)
-        return found if found is not None and self._allows_next_edits(found.snapshot) else None
+        path, others, last = documents.path(uri), self._others(uri), surroundings.hunks[-1]
+        places = await self._session.completer.next_edits.places(snapshot, path, others, surroundings)
+        return next((each for each in places if each.snapshot.uri != last.uri or not last.covers(each.line)), None)
 
     def diagnostics_changed(self, uri: str, version: int, found: Sequence[tuple[types.Range, bool]]) -> None:
         """Take the ranges of a document's errors (True) and warnings; those of an older version are dropped."""
@@ -210,24 +195,12 @@ class Suggester:
         if self._allows_next_edits(snapshot):
             self._session.diagnostics.asked_about(snapshot, lines)
 
-    def _places(self, snapshot: Snapshot, surroundings: Surroundings) -> Sequence[Place]:
-        """Errors reported of the documents as they are, or else what the head ranks."""
-
-        def evidence(document: Snapshot) -> Evidence:
-            found = surroundings.evidence(document)
-            return found if found.is_current else NO_EVIDENCE
-
-        around = [(snapshot, self._session.documents.path(snapshot.uri)), *self._others(snapshot.uri)]
-        if places := list(broken_places(around, surroundings.hunks, evidence)):
-            return places
-        return surroundings.rank()
-
     def may_have_next_edit(self, snapshot: Snapshot) -> bool:
         """Whether there is a place to ask the model about, as far as settings and rules say."""
         if not self._allows_next_edits(snapshot):
             return False
         path, others = self._session.documents.path(snapshot.uri), self._others(snapshot.uri)
-        around = self._session.surroundings(snapshot.uri, None)
+        around = self._session.surroundings(snapshot.uri)
         return self._session.completer.next_edits.has_candidates(snapshot, path, others, around)
 
     def unfinished_renaming(self, snapshot: Snapshot) -> Renaming | None:
@@ -250,10 +223,6 @@ class Suggester:
             return None
         found = self._session.completer.next_edits.rename_all(snapshot)
         return found if found is not None and (found.sites or found.kept) else None
-
-    def _is_complete(self, hunk: Hunk) -> bool:
-        documents = self._session.documents
-        return hunk.uri in documents and is_complete(hunk, documents.parsed(hunk.uri))
 
     async def _finish_parsing(self, uri: str) -> None:
         """Finish a document's parse, in slices if it is long."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.e2e.test_neovim_next_place import FIRST, HINT, body, command, cursor, drawn, points, rest
+from tests.support.editor import COMMAND, script
 from tests.support.neovim import Desk, Neovim, until
 
 HEARD = """
@@ -23,7 +23,9 @@ end })
 """
 """`report` is what a linter does; `said` is what the plugin has forwarded."""
 
-ERROR, WARNING, HINT_ONLY = 1, 2, 4
+ERROR, WARNING, HINT = 1, 2, 4
+
+BODY = script(confidence=0.1) + "\n" + "".join(f"a{n} = {n}\n" for n in range(1, 60))
 
 
 def report(nvim: Neovim, *found: dict[str, Any]) -> None:
@@ -45,33 +47,27 @@ def lines(nvim: Neovim) -> list[list[int]]:
 
 def checked(desk: Desk, options: str = "", text: str | None = None) -> Neovim:
     """A file without errors, in which nothing is a likely place."""
-    nvim = desk.start_attached(text or body(), cmd=command("1"), options=options, before=HEARD)
+    nvim = desk.start_attached(text or BODY, cmd=COMMAND, options=options, before=HEARD)
     report(nvim)
     return nvim
-
-
-def write(nvim: Neovim) -> None:
-    nvim.lua("vim.api.nvim_win_set_cursor(0, { 2, 0 })")
-    nvim.keys(f"C{FIRST}<Esc>")
-    until(lambda: nvim.lines()[1] == FIRST)
 
 
 def test_the_key_goes_to_an_error_that_appeared_after_the_last_change(desk: Desk) -> None:
     nvim = checked(desk)
     until(lambda: lines(nvim) == [[]])
-    write(nvim)
-    rest(nvim)
-    assert drawn(nvim) == ""
+    nvim.lua("vim.api.nvim_win_set_cursor(0, { 2, 0 })")
+    nvim.keys("Cx = 1<Esc>")
+    until(lambda: nvim.lines()[1] == "x = 1")
     report(nvim, at(41))
-    points(nvim, HINT)
+    until(lambda: lines(nvim)[-1] == [41])
     nvim.keys("<M-n>")
-    until(lambda: cursor(nvim) == [42, 0])
+    until(lambda: nvim.lua("return vim.api.nvim_win_get_cursor(0)") == [42, 0])
 
 
 def test_errors_and_warnings_are_forwarded_without_messages_in_utf_16(desk: Desk) -> None:
     nvim = checked(desk, text="x = '𝒳' + y\nz = 1\n")
     until(lambda: lines(nvim) == [[]])
-    report(nvim, at(1, WARNING), at(1, HINT_ONLY), at(0, ERROR, 13), at(9, WARNING))
+    report(nvim, at(1, WARNING), at(1, HINT), at(0, ERROR, 13), at(9, WARNING))
     until(lambda: len(said(nvim)) == 2)
     [_, sent] = said(nvim)
     found = [(each["severity"], each["range"]["start"], each["range"]["end"]) for each in sent["diagnostics"]]
@@ -84,12 +80,12 @@ def test_what_is_reported_of_a_text_that_changes_meanwhile_is_not_forwarded(desk
     nvim = checked(desk)
     until(lambda: lines(nvim) == [[]])
     nvim.lua(f"report({{ {{ lnum = 41, col = 0, message = '', severity = {ERROR} }} }}) vim.cmd.normal('Go')")
-    rest(nvim)
+    nvim.rest()
     assert lines(nvim) == [[]]
 
 
 def test_what_was_reported_before_the_server_ran_is_forwarded_once_it_does(desk: Desk) -> None:
-    nvim = desk.start(body(), cmd=command("1"), before=HEARD)
+    nvim = desk.start(BODY, cmd=COMMAND, before=HEARD)
     report(nvim, at(41))
     until(lambda: lines(nvim) == [[41]])
 
@@ -97,5 +93,5 @@ def test_what_was_reported_before_the_server_ran_is_forwarded_once_it_does(desk:
 def test_nothing_is_forwarded_while_next_edits_are_off(desk: Desk) -> None:
     nvim = checked(desk, options="next_edits = false")
     report(nvim, at(41))
-    rest(nvim)
+    nvim.rest()
     assert said(nvim) == []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.test_neovim_next_edits import drawn
-from tests.e2e.test_neovim_next_place import SILENT, command, rest
+from tests.support.editor import COMMAND, script
 from tests.support.neovim import Desk, Neovim, until
 
 OTHER = """
@@ -50,7 +50,7 @@ end })
 """
 """A server that answers `highlights`; `said` is what the plugin has forwarded."""
 
-TEXT = f"{SILENT}def f(count):\n    x = count + 1\n    '𝒳', obj.count\n    return count\n"
+TEXT = f"{script(confidence=0.1)}def f(count):\n    x = count + 1\n    '𝒳', obj.count\n    return count\n"
 """The rules take the `count` of the last line for the parameter, and not that of the one before."""
 
 
@@ -65,7 +65,7 @@ SEEN = [at(1, 6, True), at(2, 8), at(3, 16)]
 
 def served(desk: Desk, options: str = "") -> Neovim:
     """Both servers run, and the cursor has come to rest on the parameter."""
-    nvim = desk.start_attached(TEXT, cmd=command("1"), options=options, before=OTHER)
+    nvim = desk.start_attached(TEXT, cmd=COMMAND, options=options, before=OTHER)
     until(lambda: nvim.lua("return (vim.lsp.get_clients({ name = 'other', bufnr = 0 })[1] or {}).initialized"))
     nvim.lua(f"highlights = vim.json.decode('{json.dumps(SEEN)}')")
     nvim.lua("vim.api.nvim_win_set_cursor(0, { 2, 6 })")
@@ -102,5 +102,5 @@ def test_a_renaming_goes_on_where_the_other_server_sees_the_name(desk: Desk) -> 
 @pytest.mark.parametrize("options", ["next_edits = false", "enabled = false"])
 def test_nothing_is_asked_or_forwarded_while_switched_off(desk: Desk, options: str) -> None:
     nvim = served(desk, options)
-    rest(nvim)
+    nvim.rest()
     assert said(nvim) == []

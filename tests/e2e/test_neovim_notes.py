@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.e2e.test_neovim_next_edits import TEXT
-from tests.e2e.test_neovim_next_place import body, command
-from tests.support.editor import COMMAND
+from tests.support.editor import COMMAND, script
 from tests.support.neovim import Desk, Neovim, until
 
 INFO, ERROR = 3, 1
@@ -41,7 +40,8 @@ def test_the_key_is_answered_by_a_note_while_inserting(desk: Desk) -> None:
 
 
 def test_the_note_stands_where_the_server_has_just_put_the_cursor(desk: Desk) -> None:
-    nvim = desk.start_attached(body(), cmd=command("41"), options="next_places = false", has_screen=True)
+    text = script(confidence=0.1) + "\n" + "".join(f"a{n} = {n}\n" for n in range(1, 60))
+    nvim = desk.start_attached(text, cmd=[*COMMAND, "--place", "41"], has_screen=True)
     nvim.lua("vim.api.nvim_win_set_cursor(0, { 2, 0 })")
     nvim.keys("Cx = 1<Esc>")
     until(lambda: nvim.lines()[1] == "x = 1")

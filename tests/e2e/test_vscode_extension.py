@@ -19,7 +19,7 @@ EXTENSION = ROOT / "editors" / "vscode"
 PACKAGE = json.loads((EXTENSION / "package.json").read_text("utf-8"))
 SOURCES = "\n".join(path.read_text("utf-8") for path in sorted((EXTENSION / "src").rglob("*.ts")))
 
-ITS_OWN = ("command", "nextEditKey", "nextPlaces", "trace.server")
+ITS_OWN = ("command", "nextEditKey", "trace.server")
 """Settings that are not the server's."""
 
 PROPERTIES = {
@@ -119,7 +119,7 @@ KEYS = {each["command"]: each for each in PACKAGE["contributes"]["keybindings"]}
 
 
 def test_every_context_of_a_key_or_a_menu_is_one_that_the_sources_set():
-    set_ones = set(re.findall(r"^  (next(?:Edit|Place)\w+):", SOURCES, re.MULTILINE))
+    set_ones = set(re.findall(r"^  (nextEdit\w+):", SOURCES, re.MULTILINE))
     entries = [*PACKAGE["contributes"]["keybindings"], *PACKAGE["contributes"]["menus"]["commandPalette"]]
     read = {name for each in entries for name in re.findall(r"mercury\.(\w+)", each["when"])}
     assert read and read <= set_ones

@@ -5,8 +5,8 @@ the gap counts. An echo is the first line of the engine's input. `steps` are can
 apart and played `rounds` times; `unsure_from` is passed on in the fill. `ScriptedEngine._scored` says how texts are
 scored. With `--parses-once` no document is parsed after an edit. With `--rewrites` the engine rewrites regions too,
 also where a change is unlikely: `rewrites` are pairs of an old line and new text. With `--place LINE` that line of the
-document at hand is the only likely place of the next edit, with `--place FILE:LINE` that line of another open document;
-without it the head keeps no rule from offering. With `--larger SCRIPT` that script offers a larger model, and adds it.
+document at hand is the only likely place of the next edit. With `--larger SCRIPT` that script offers a larger model,
+and adds it.
 
 `test/text` returns a document, `test/given` the engine's last input, and `test/opened` the files that the process has
 opened.
@@ -39,12 +39,12 @@ from mercury_engine.errors import Cancelled, ModelNotFound
 from tree_sitter import Parser, Tree
 
 from mercury_lsp.commands.stdio import serve
-from mercury_lsp.completion.next_edits import region_edits
+from mercury_lsp.completion.next_edits import next_edits
 from mercury_lsp.completion.next_edits.history import Hunk
-from mercury_lsp.completion.next_edits.places import Place, Places
+from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.documents import document
 from mercury_lsp.documents.chunked_text import ChunkedText
-from mercury_lsp.documents.document import parse
+from mercury_lsp.documents.document import Snapshot, parse
 from mercury_lsp.errors import UnknownDocument
 from mercury_lsp.server import larger_model
 from mercury_lsp.server.routes import BEYOND_LSP
@@ -185,13 +185,10 @@ def parse_once(parser: Parser, source: ChunkedText, previous: Tree | None, secon
 
 
 def always(place: str) -> Callable[..., list[Place]]:
-    """Ranks this line of the document at hand, or of a file that is open too, first, whatever was edited."""
-    name, _, number = place.rpartition(":")
+    """Ranks this line of the document at hand first, whatever was edited."""
 
-    def rank(places: Places, uri: str, cursor: int, hunks: Sequence[Hunk], may_use: object) -> list[Place]:
-        there = next((each for each in places.documents.uris if name and each.endswith(f"/{name}")), uri)
-        documents = places.documents
-        return [Place.around(documents.snapshot(there), documents.path(there), int(number), 0.9)]
+    def rank(documents: Sequence[tuple[Snapshot, str]], hunks: Sequence[Hunk]) -> list[Place]:
+        return [Place.around(*documents[0], int(place), 0.9)]
 
     return rank
 
@@ -202,9 +199,8 @@ if __name__ == "__main__":
         document.parse = parse_once
     if "--rewrites" in sys.argv:
         ScriptedEngine.edit_format = "scripted"
-        region_edits.MIN_PLACE_PROBABILITY = 0.0
     if "--place" in sys.argv:
-        Places.rank = always(sys.argv[sys.argv.index("--place") + 1])
+        next_edits.ranked_places = always(sys.argv[sys.argv.index("--place") + 1])
     if "--larger" in sys.argv:
         larger_model.COMMAND = [sys.executable, sys.argv[sys.argv.index("--larger") + 1]]
     BEYOND_LSP["test/text"] = text

@@ -25,6 +25,7 @@ HERE = Path(__file__).parent
 PLUGIN = HERE.parents[1] / "editors" / "nvim"
 WAIT_S = 30.0
 POLL_S = 0.03
+REST_MS = 1_000
 MODEL_WAIT_S = 300.0
 
 LISTEN = r"""
@@ -178,6 +179,11 @@ class Neovim:
     def keys(self, keys: str) -> None:
         """Press keys, in the notation of `:help key-notation`; they are used up before `lua` runs again."""
         self.lua(f"vim.api.nvim_input({json.dumps(keys, ensure_ascii=False)})")
+
+    def rest(self) -> None:
+        """Let pass the pauses after which the plugin asks or says something."""
+        self.lua(f"_G.rested = false vim.defer_fn(function() _G.rested = true end, {REST_MS})")
+        until(lambda: self.lua("return rested"))
 
     def ghost(self, namespace: str = "mercury") -> str:
         """The text drawn under a namespace, as it stands on the screen."""

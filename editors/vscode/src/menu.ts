@@ -1,6 +1,5 @@
 import { commands, QuickPickItemKind, Uri, window, workspace, type QuickPickItem } from "vscode";
 import { changedLines, type Pending } from "./nextedit/pending";
-import { type Place } from "./nextedit/place";
 import { fileOf } from "./nextedit/tab";
 import { serves } from "./server";
 import { sentence, type Status } from "./status";
@@ -11,13 +10,12 @@ interface Choice extends QuickPickItem {
   readonly isInEditor?: boolean;
 }
 
-/** What is shown in the active editor: the next edit, or else the place where it probably is. */
+/** The next edit that is shown in the active editor. */
 interface Shown {
   readonly pending?: { readonly edit: Pending } | undefined;
-  readonly place?: Place | undefined;
 }
 
-/** The menu behind the status item; it leads to the next edit, or to its place. */
+/** The menu behind the status item; it leads to the next edit. */
 export async function showMenu(status: Status, shown: Shown): Promise<void> {
   const choices = [...switches(), ...nextEdits(shown), ...TOOLS];
   const chosen = await window.showQuickPick(choices, { title: "Mercury", placeHolder: sentence(status) });
@@ -46,17 +44,13 @@ function nextEdits(shown: Shown): Choice[] {
   return [separator, ...leading, { label: "$(circle-slash) Switch next edits off", command }];
 }
 
-/** What leads on: to the edit or the place that is shown; otherwise the server is asked for an edit. */
-function ways({ pending, place }: Shown): Choice[] {
+/** What leads on: to the edit that is shown; otherwise the server is asked for one. */
+function ways({ pending }: Shown): Choice[] {
+  if (!pending) return [{ label: "$(search) Look for a next edit", command: "mercury.applyNextEdit" }];
+  const { renaming, uri } = pending.edit;
+  const label = `$(arrow-right) Go to the next edit, ${where(uri, changedLines(pending.edit)[0])}`;
   const command = "mercury.jumpToNextEdit";
-  if (pending) {
-    const { renaming, uri } = pending.edit;
-    const label = `$(arrow-right) Go to the next edit, ${where(uri, changedLines(pending.edit)[0])}`;
-    return [{ label, description: renaming?.label ?? "", command }, ...all(renaming?.remaining ?? 0)];
-  }
-  if (!place) return [{ label: "$(search) Look for a next edit", command: "mercury.applyNextEdit" }];
-  const label = `$(arrow-right) Go to the likely next place, ${where(place.textDocument.uri, place.position.line)}`;
-  return [{ label, command }];
+  return [{ label, description: renaming?.label ?? "", command }, ...all(renaming?.remaining ?? 0)];
 }
 
 function all(remaining: number): Choice[] {

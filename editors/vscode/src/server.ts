@@ -21,7 +21,6 @@ import {
   type ServerOptions,
   type StaticFeature,
 } from "vscode-languageclient/node";
-import { GhostText } from "./nextedit/ghostText";
 import { type Offer } from "./offer";
 import { absence, find, wanted } from "./program";
 import { environment, serverSettings } from "./settings";
@@ -65,7 +64,6 @@ export interface Listener {
 
 /** At most one running server. One that exits is restarted, after a pause that doubles with each short life. */
 export class Server implements Disposable {
-  readonly ghostText = new GhostText();
   private readonly started = new EventEmitter<void>();
   /** The server takes messages from now on. */
   readonly onDidStart = this.started.event;
@@ -161,7 +159,6 @@ export class Server implements Disposable {
   }
 
   dispose(): void {
-    this.ghostText.dispose();
     this.started.dispose();
     void this.end();
   }
@@ -208,7 +205,6 @@ export class Server implements Disposable {
         },
       },
       middleware: {
-        ...this.ghostText.middleware,
         // A fill is possible everywhere, so a light bulb for it would be everywhere and mean nothing.
         provideCodeActions: async (document, range, context, token, next) => {
           const actions = await next(document, range, context, token);

@@ -3,7 +3,7 @@ import { contributes } from "../package.json";
 import { chosen, isSet, MODELS, type ModelValues } from "./modelSetting";
 
 /** The extension's own settings. */
-const OWN: readonly string[] = ["command", "nextEditKey", "nextPlaces", "trace.server"];
+const OWN: readonly string[] = ["command", "nextEditKey", "trace.server"];
 
 /** The declared settings that are the server's. */
 const NAMES = Object.keys(contributes.configuration.properties)

@@ -7,7 +7,7 @@ from enum import IntEnum
 from functools import lru_cache
 from pathlib import PurePosixPath
 
-from mercury_engine.places.situation import LineChange, Readable, Situation
+from mercury_engine.places.situation import LineChange, Situation
 
 MAX_CANDIDATES = 64
 MAX_CHANGES = 4
@@ -81,7 +81,7 @@ class Names:
     scopes: frozenset[str]
 
 
-def names_of(situation: Situation[Readable]) -> Names:
+def names_of(situation: Situation) -> Names:
     """The names that the latest changes touch; a name that was taken away once and brought once is stale."""
     latest = situation.changes[-MAX_CHANGES:]
     stale = {word for change in latest for word in change.old_words - change.new_words}
@@ -101,7 +101,7 @@ def _chosen(words: set[str]) -> frozenset[str]:
     return frozenset(sorted(words - KEYWORDS, key=lambda word: (-len(word), word))[:MAX_NAMES])
 
 
-def occurrences(situation: Situation[Readable], names: Names) -> dict[tuple[int, int], dict[str, int]]:
+def occurrences(situation: Situation, names: Names) -> dict[tuple[int, int], dict[str, int]]:
     """The names on each line, by document and line; names that are everywhere are left out."""
     found: defaultdict[tuple[int, int], dict[str, int]] = defaultdict(dict)
     kinds: defaultdict[str, int] = defaultdict(int)
@@ -130,9 +130,7 @@ def lines_of_names(found: dict[tuple[int, int], dict[str, int]]) -> dict[str, in
     return counts
 
 
-def candidates(
-    situation: Situation[Readable], names: Names, found: dict[tuple[int, int], dict[str, int]]
-) -> list[Candidate]:
+def candidates(situation: Situation, names: Names, found: dict[tuple[int, int], dict[str, int]]) -> list[Candidate]:
     """At most MAX_CANDIDATES lines outside the changes: those with the most telling names, and fixed ones."""
     kinds: defaultdict[tuple[int, int], int] = defaultdict(int)
     for place, kind in _fixed(situation):
@@ -154,11 +152,11 @@ def candidates(
     return [Candidate(*place, kind) for place, kind in sorted(kinds.items()) if place not in changed]
 
 
-def _distance(situation: Situation[Readable], place: tuple[int, int]) -> int:
+def _distance(situation: Situation, place: tuple[int, int]) -> int:
     return abs(place[1] - situation.cursor[1]) if place[0] == situation.cursor[0] else 10_000
 
 
-def _fixed(situation: Situation[Readable]) -> Iterator[tuple[tuple[int, int], int]]:
+def _fixed(situation: Situation) -> Iterator[tuple[tuple[int, int], int]]:
     """Lines near the cursor, headers of definitions around it, and the imports and the end of changed documents."""
     number, cursor = situation.cursor
     document = situation.documents[number]
@@ -166,25 +164,25 @@ def _fixed(situation: Situation[Readable]) -> Iterator[tuple[tuple[int, int], in
     top, bottom = (last.start, last.end - 1) if last and last.document == number else (cursor, cursor)
     for step in NEAR_LINES:
         line = top + step if step < 0 else max(top, bottom) + step
-        if 0 <= line < document.line_count:
+        if 0 <= line < len(document.lines):
             yield (number, line), Kind.NEAR
-    scope = document.scope(cursor) if document.line_count else None
+    scope = document.scope(cursor) if document.lines else None
     for line in {*document.headers_around(cursor), *((scope.line,) if scope else ())}:
         yield (number, line), Kind.HEADER
     for changed in {number, *(change.document for change in situation.changes)}:
         if (last_import := _last_import(situation, changed)) is not None:
             yield (changed, last_import), Kind.IMPORT
     for ended in _ended(situation):
-        yield (ended, situation.documents[ended].line_count - 1), Kind.END
+        yield (ended, len(situation.documents[ended].lines) - 1), Kind.END
 
 
-def _ended(situation: Situation[Readable]) -> set[int]:
+def _ended(situation: Situation) -> set[int]:
     """The documents at whose end something may come: the cursor's, changed ones, and the last one's test or code."""
     found = {situation.cursor[0], *(change.document for change in situation.changes)}
     if situation.changes:
         stem = bare_stem(situation.documents[situation.changes[-1].document].path)
         found |= {n for n, each in enumerate(situation.documents) if bare_stem(each.path) == stem}
-    return {number for number in found if situation.documents[number].line_count}
+    return {number for number in found if situation.documents[number].lines}
 
 
 @lru_cache(CACHED_PATHS)
@@ -193,9 +191,9 @@ def bare_stem(path: str) -> str:
     return PurePosixPath(path).stem.removeprefix("test_").removesuffix("_test").split(".")[0]
 
 
-def _last_import(situation: Situation[Readable], number: int) -> int | None:
+def _last_import(situation: Situation, number: int) -> int | None:
     """The last line of a document's head that imports something."""
-    head = situation.documents[number].head(HEAD_LINES)
+    head = situation.documents[number].lines[:HEAD_LINES]
     return max((n for n, line in enumerate(head) if line.startswith(_IMPORTS)), default=None)
 
 

@@ -6,7 +6,8 @@ from operator import or_
 
 from mercury_engine.places.candidates import Kind, Names
 from mercury_engine.places.line_looks import with_text
-from mercury_engine.places.situation import LineChange, Readable, Situation
+from mercury_engine.places.situation import LineChange, Situation
+from mercury_engine.places.whole_document import WholeDocument
 from mercury_engine.text.paths_of_tests import is_test
 
 Occurrences = dict[tuple[int, int], dict[str, int]]
@@ -22,7 +23,7 @@ FAR = 8_102.0
 """Lines; the distance of a line in another document, and of one from no change."""
 
 
-def context_features(situation: Situation[Readable], count: int, names: Names, found: Occurrences) -> list[float]:
+def context_features(situation: Situation, count: int, names: Names, found: Occurrences) -> list[float]:
     """The values of CONTEXT_FEATURES, for `count` candidates."""
     last, before = situation.changes[-1], situation.changes[:-1]
     pairs = [(change.old_words - change.new_words, change.new_words - change.old_words) for change in situation.changes]
@@ -51,16 +52,16 @@ def context_features(situation: Situation[Readable], count: int, names: Names, f
         log1p(len(names.added - known)),
         log1p(len(names.stale - known)),
         *_move(last, before[-1] if before else None),
-        log1p(situation.documents[last.document].line_count),
+        log1p(len(situation.documents[last.document].lines)),
     ]
 
 
-def _look(document: Readable, last: LineChange) -> list[float]:
+def _look(document: WholeDocument, last: LineChange) -> list[float]:
     """Whether the last change is imports only, begins a definition, and is comments only."""
     lines = with_text(last.inserted) or with_text(last.removed)
     return [
         float(bool(lines) and all(line.is_import for line in lines)),
-        float(last.start < document.line_count and document.is_header(last.start)),
+        float(last.start < len(document.lines) and document.is_header(last.start)),
         float(bool(lines) and all(line.is_comment for line in lines)),
     ]
 

@@ -12,7 +12,8 @@ from mercury_engine.places.context import FAR, Occurrences
 from mercury_engine.places.cores import core_of
 from mercury_engine.places.likeness import LikeLines
 from mercury_engine.places.line_looks import LOOK_FEATURES, Line, seen, with_text
-from mercury_engine.places.situation import Header, LineChange, Readable, Situation
+from mercury_engine.places.situation import LineChange, Situation
+from mercury_engine.places.whole_document import Header, WholeDocument
 from mercury_engine.text.paths_of_tests import is_test
 
 LINES_FEATURES = (
@@ -61,9 +62,7 @@ _AROUND = (-3, -2, -1, 1, 2, 3)
 class Describer:
     """Computes the features of the candidates of one situation; `near` has their lines and those above, by document."""
 
-    def __init__(
-        self, situation: Situation[Readable], names: Names, found: Occurrences, near: Sequence[dict[int, str]]
-    ) -> None:
+    def __init__(self, situation: Situation, names: Names, found: Occurrences, near: Sequence[dict[int, str]]) -> None:
         self.situation, self.names, self.found, self.near = situation, names, found, near
         self.last = situation.changes[-1]
         self.counts = lines_of_names(found)
@@ -97,8 +96,8 @@ class Describer:
         self.old = cores[-1].old if len(cores[-1].old) > 1 else ""
         self.olds = [core.old for core in cores if len(core.old) > 1]
         self.lefts = [left for core in cores if (left := _worth_finding(core.left))]
-        self.above = _worth_finding(document.line(last.start - 1).strip()) if last.start else ""
-        self.below = _worth_finding(document.line(last.end).strip()) if last.end < document.line_count else ""
+        self.above = _worth_finding(document.lines[last.start - 1].strip()) if last.start else ""
+        self.below = _worth_finding(document.lines[last.end].strip()) if last.end < len(document.lines) else ""
         self.looks_above = bool(self.above or self.below)
         sides = [with_text(side)[:LOOKED_LINES] for side in (last.removed, last.inserted)]
         self.firsts = [{line.first for line in side if line.first} for side in sides]
@@ -124,13 +123,13 @@ class Describer:
             *self._scope(place, document, scope),
             *line.look,
             float(bool(place.kinds & Kind.HEADER) and document.is_header(place.line)),
-            place.line / max(1, document.line_count),
+            place.line / max(1, len(document.lines)),
             float(place.document == self.last.document and place.line == self.first_below),
             float(line.text in self.removed_lines),
             *self._text(place, line),
         ]
 
-    def _document(self, number: int, document: Readable) -> list[float]:
+    def _document(self, number: int, document: WholeDocument) -> list[float]:
         last = self.situation.documents[self.last.document]
         return [
             float(number == self.situation.cursor[0]),
@@ -173,7 +172,7 @@ class Describer:
         ]
         return near, is_where
 
-    def _scope(self, place: Candidate, document: Readable, scope: Header | None) -> list[float]:
+    def _scope(self, place: Candidate, document: WholeDocument, scope: Header | None) -> list[float]:
         indent = document.indent(place.line)
         is_last = scope is not None and place.document == self.last.document and scope == self.scopes[-1]
         is_alike = (

@@ -9,7 +9,7 @@ from mercury_engine.places.candidates import Candidate, Names
 from mercury_engine.places.context import CONTEXT_FEATURES, Occurrences, context_features
 from mercury_engine.places.describing import GLANCE_FEATURES, LINES_FEATURES, NAME_WEIGHTS, Describer
 from mercury_engine.places.likeness import REGION_FEATURES, lines_near, region_shares
-from mercury_engine.places.situation import Readable, Situation
+from mercury_engine.places.situation import Situation
 
 Array = npt.NDArray[np.float32]
 
@@ -35,7 +35,7 @@ _WEIGHT_OF_NAMES = np.array([2, 2, 2, 1], np.float32)
 """Names that a change took away, brought or defines, and names that it kept."""
 
 
-def features(situation: Situation[Readable], places: Sequence[Candidate], names: Names, found: Occurrences) -> Array:
+def features(situation: Situation, places: Sequence[Candidate], names: Names, found: Occurrences) -> Array:
     """One row per candidate, which are in order, with the columns FEATURES; float32 [C, F]."""
     if not places:
         return np.empty((0, len(FEATURES)), np.float32)

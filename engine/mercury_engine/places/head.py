@@ -13,7 +13,7 @@ from safetensors.numpy import load_file
 from mercury_engine.places.candidates import TOLERANCE_LINES, Candidate, candidates, names_of, occurrences
 from mercury_engine.places.context import CONTEXT_FEATURES
 from mercury_engine.places.features import FEATURES, Array, features
-from mercury_engine.places.situation import Readable, Situation
+from mercury_engine.places.situation import Situation
 
 SHAPES = ("mean", "scale", "place_in", "place_in_bias", "place_out", "nowhere_in", "nowhere_in_bias", "nowhere_out",
           "nowhere_bias")  # fmt: skip
@@ -50,7 +50,7 @@ class PlaceHead:
         probabilities = np.exp(scores - scores.max())
         return (probabilities / probabilities.sum()).astype(np.float32)
 
-    def places(self, situation: Situation[Readable], count: int = 3) -> list[LikelyPlace]:
+    def places(self, situation: Situation, count: int = 3) -> list[LikelyPlace]:
         """The likeliest places, best first, none within reach of a better one; empty without changes."""
         if not situation.changes:
             return []

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from mercury_engine.places.candidates import TOLERANCE_LINES, Candidate
 from mercury_engine.places.line_looks import seen
-from mercury_engine.places.situation import Readable, Situation
+from mercury_engine.places.situation import Situation
 
 Array = npt.NDArray[np.float32]
 
@@ -58,29 +58,29 @@ class LikeLines:
         return best_of_last, best_of_any
 
 
-def lines_near(situation: Situation[Readable], places: Sequence[Candidate]) -> list[dict[int, str]]:
+def lines_near(situation: Situation, places: Sequence[Candidate]) -> list[dict[int, str]]:
     """By document, the lines within reach of candidates, which are in order; each line is read once."""
     found: list[dict[int, str]] = [{} for _ in situation.documents]
     ends = [0] * len(found)
     for place in places:
         document = situation.documents[place.document]
         first = max(ends[place.document], place.line - TOLERANCE_LINES)
-        end = min(document.line_count, place.line + TOLERANCE_LINES + 1)
+        end = min(len(document.lines), place.line + TOLERANCE_LINES + 1)
         if first < end:
-            found[place.document].update(zip(range(first, end), document.lines_in(first, end), strict=True))
+            found[place.document].update(zip(range(first, end), document.lines[first:end], strict=True))
             ends[place.document] = end
     return found
 
 
-def region_shares(situation: Situation[Readable], places: Sequence[Candidate], near: Sequence[dict[int, str]]) -> Array:
+def region_shares(situation: Situation, places: Sequence[Candidate], near: Sequence[dict[int, str]]) -> Array:
     """The values of REGION_FEATURES of the lines within reach of each candidate; [C, 3].
 
     The last change and what is around it are in no region; rare means in few of the candidates' regions.
     """
     last = situation.changes[-1]
     document = situation.documents[last.document]
-    top, bottom = max(0, last.start - TOLERANCE_LINES), min(document.line_count, last.end + TOLERANCE_LINES)
-    around = [*document.lines_in(top, last.start), *document.lines_in(last.end, bottom)]
+    top, bottom = max(0, last.start - TOLERANCE_LINES), min(len(document.lines), last.end + TOLERANCE_LINES)
+    around = [*document.lines[top : last.start], *document.lines[last.end : bottom]]
     before = situation.changes[-1 - EARLIER_CHANGES : -1]
     earlier = [line for change in before for line in (*change.removed, *change.inserted)]
     groups = [

@@ -124,8 +124,7 @@ class EditDesk:
         milliseconds = 1000 * (perf_counter() - started)
         if found is not None:
             return Answer(found, milliseconds, source=self._source)
-        jump = self._jump(path, offset) if way == "unasked" else self._jump_by_key()
-        return Answer(None, milliseconds, jump)
+        return Answer(None, milliseconds, None if way == "unasked" else self._jump_by_key())
 
     def _unasked(self, path: str, offset: int) -> LineEdit | None:
         edits = self._client.request("textDocument/copilotInlineEdit", self._at(path, offset))["edits"]
@@ -135,10 +134,6 @@ class EditDesk:
             return None
         self._source = edits[0].get("mercury", {}).get("source", "")
         return self._edit(edits[0]["textDocument"]["uri"], edits[0]["range"], edits[0]["text"])
-
-    def _jump(self, path: str, offset: int) -> Jump | None:
-        place = self._client.request("mercury/nextPlace", self._at(path, offset))
-        return place and Jump(self._path(place["textDocument"]["uri"]), place["position"]["line"])
 
     def _jump_by_key(self) -> Jump | None:
         """Where the command took the user."""

@@ -3,6 +3,7 @@
 What the user did in all files (history.py) is read as examples; a change made twice goes on where the same text
 stands (examples.py, pairs.py). The last change may be a renaming (change.py, change_log.py, replacement.py), which is
 walked to its end (repeatable_edits.py, edit_sites.py, renaming.py). A model rewrites the region around the cursor, and
+by key
 places that a head ranks or errors point to (region_edits.py, rewriting.py, places.py, diagnostics.py). What is never
 shown is in filters.py, what became of offers in ledger.py.
 """
@@ -11,7 +12,6 @@ from mercury_lsp.completion.next_edits.diagnostics import Diagnostic, Diagnostic
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.history import History
 from mercury_lsp.completion.next_edits.next_edits import NextEdits
-from mercury_lsp.completion.next_edits.places import Places
 from mercury_lsp.completion.next_edits.region_edits import Surroundings
 from mercury_lsp.completion.next_edits.renaming import RenamedDocument, Renaming
 
@@ -21,7 +21,6 @@ __all__ = [
     "EditSite",
     "History",
     "NextEdits",
-    "Places",
     "RenamedDocument",
     "Renaming",
     "Surroundings",

@@ -1,6 +1,5 @@
 """Whether an edit only moves white space, and whether lines parse or are quoted."""
 
-from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.context.scope import path_to
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language
@@ -9,11 +8,6 @@ from mercury_lsp.documents.languages import language
 def only_moves_white_space(old: str, new: str) -> bool:
     """Whether two texts differ in blanks and line breaks only, if at all."""
     return "".join(old.split()) == "".join(new.split())
-
-
-def is_complete(hunk: Hunk, snapshot: Snapshot) -> bool:
-    """Whether the lines of a change parse; otherwise the user is in the middle of it."""
-    return parses(snapshot, hunk.line, hunk.end_line)
 
 
 def parses(snapshot: Snapshot, first: int, end: int) -> bool:

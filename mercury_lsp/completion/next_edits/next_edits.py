@@ -1,5 +1,6 @@
-"""Offers the next edit: by exact rules, in the region at hand, or at a likely place elsewhere."""
+"""Offers the next edit: by exact rules, in the region at hand, or by key at a likely place elsewhere."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,13 +14,11 @@ from mercury_lsp.completion.next_edits.checks import only_moves_white_space
 from mercury_lsp.completion.next_edits.filters import objection
 from mercury_lsp.completion.next_edits.history import shown
 from mercury_lsp.completion.next_edits.ledger import Ledger
-from mercury_lsp.completion.next_edits.next_place import broken_places
 from mercury_lsp.completion.next_edits.pairs import paired_sites, rest_of_lines
-from mercury_lsp.completion.next_edits.places import Place
+from mercury_lsp.completion.next_edits.places import Place, broken_places, ranked_places
 from mercury_lsp.completion.next_edits.proposals import Proposal, by_evidence, first_shown
 from mercury_lsp.completion.next_edits.region_edits import (
     MAX_PLACES,
-    MIN_PLACE_PROBABILITY,
     NO_SURROUNDINGS,
     RegionEdits,
     Surroundings,
@@ -27,7 +26,7 @@ from mercury_lsp.completion.next_edits.region_edits import (
 )
 from mercury_lsp.completion.next_edits.renaming import RenamedDocument, Renaming, renamed
 from mercury_lsp.completion.next_edits.repeatable_edits import RepeatableEdits
-from mercury_lsp.completion.suggestions import Source, Suggestion
+from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Edit, Snapshot
 
 logger = logging.getLogger(__name__)
@@ -134,6 +133,12 @@ class NextEdits:
         ghosts = (each.as_ghost_text(snapshot, cursor) for each in at_hand)
         return [each for each in ghosts if each is not None]
 
+    async def places(self, snapshot: Snapshot, path: str, others: Others, around: Surroundings) -> list[Place]:
+        """Where the user probably edits next: lines in which an error appeared, then the likeliest ones."""
+        documents = [(snapshot, path), *others]
+        broken = broken_places(documents, around.hunks, around.evidence)
+        return [*broken, *await asyncio.to_thread(ranked_places, documents, around.hunks)]
+
     def remaining(self, snapshot: Snapshot) -> Renaming | None:
         """The renaming that the last change began, if places are left."""
         if (repeatable := self._documents.get(snapshot.uri)) is None:
@@ -169,7 +174,7 @@ class NextEdits:
         return await self._coalescer.answer(request, lambda: SharedAnswer.of(self._search(asked), asked.cancel))
 
     async def _search(self, asked: _Question) -> list[Suggestion]:
-        """What is found first: by exact rules, in the region at hand, at likely places."""
+        """What is found first: by exact rules, in the region at hand, and if the user asks, at likely places."""
         self.silence = silence = asked.silence
         if found := self._by_rules(asked):
             return found
@@ -178,10 +183,10 @@ class NextEdits:
         at_hand = regions_at_hand(asked.snapshot, asked.path, asked.cursor_line, asked.around.hunks)
         if found := await self._at_hand(asked, at_hand):
             return found
-        if found := await self._by_model(asked, self._places(asked, at_hand, asked.around.rank()), "place"):
-            return found
         if self.regions.rewrite is None:
             silence.append("the model in use rewrites no regions")
+        elif asked.cursor is None and (found := await self._by_model(asked, await self._places(asked, at_hand))):
+            return found
         logger.info("no next edit: %s", "; ".join(silence))
         return []
 
@@ -201,26 +206,22 @@ class NextEdits:
         """The edit of the regions at hand, worked out once for ghost text and next edits asked at one cursor."""
         is_invoked = asked.cursor is None
         request = SuggestionRequest("region", asked.snapshot, asked.cursor or 0, is_invoked, is_next_edit=True)
-        search = partial(self._by_model, asked, regions, "region")
+        search = partial(self._by_model, asked, regions)
         return await self._coalescer.answer(request, lambda: SharedAnswer.of(search(), asked.cancel))
 
-    async def _by_model(self, asked: _Question, regions: Sequence[Place], source: Source) -> list[Suggestion]:
+    async def _by_model(self, asked: _Question, regions: Sequence[Place]) -> list[Suggestion]:
         """The first edit of the regions' rewrites that may be shown."""
         if not asked.around.hunks or not regions:
             return []
-        found = await self.regions.first(regions, asked.around, source, self.silence, asked.cancel)
+        found = await self.regions.first(regions, asked.around, self.silence, asked.cancel)
         return [] if found is None else [_in_document(found[1], found[0].snapshot, asked)]
 
-    def _places(self, asked: _Question, at_hand: Sequence[Place], ranked: Sequence[Place]) -> list[Place]:
-        """Places elsewhere that are worth a rewrite: lines in which an error appeared, and the likeliest ones."""
-        documents = asked.documents
-        sources = [snapshot.source for snapshot, _ in documents]
-        likely = [*broken_places(documents, asked.around.hunks, asked.around.evidence)]
-        likely += [each for each in ranked if each.probability >= MIN_PLACE_PROBABILITY]
+    async def _places(self, asked: _Question, at_hand: Sequence[Place]) -> list[Place]:
+        """Places elsewhere that are worth a rewrite."""
         found: list[Place] = []
-        for each in likely:
+        for each in await self.places(asked.snapshot, asked.path, asked.others, asked.around):
             near = [other for other in (*at_hand, *found) if other.snapshot.uri == each.snapshot.uri]
-            if each.snapshot.source in sources and not any(other.covers(each.line) for other in near):
+            if not any(other.covers(each.line) for other in near):
                 found.append(each)
         if not found:
             self.silence.append("no other place is likely")

@@ -1,28 +1,30 @@
-"""Where the next edit is: the learned head ranks lines of the open documents, given the user's history.
+"""Where the next edit is, for users who ask: lines in which an error appeared, and those that a learned head ranks."""
 
-The index of a document is kept up to date as questions come, and built in pauses (`work`).
-"""
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import mercury_engine
-from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.places.candidates import TOLERANCE_LINES
-from mercury_engine.places.head import LikelyPlace, PlaceHead
+from mercury_engine.places.head import PlaceHead
 from mercury_engine.places.situation import LineChange, Situation
+from mercury_engine.places.whole_document import WholeDocument
+from mercury_engine.text.lines import lines_of
 
+from mercury_lsp.completion.next_edits.checks import parses
+from mercury_lsp.completion.next_edits.diagnostics import Evidence
 from mercury_lsp.completion.next_edits.history import Hunk
-from mercury_lsp.completion.next_edits.indexed_document import IndexedDocument
-from mercury_lsp.context.open_documents import OpenDocuments
+from mercury_lsp.completion.suggestions import Position
 from mercury_lsp.documents.document import MAX_PARSED_BYTES, Snapshot
 
 HEAD_FILE = Path(mercury_engine.__file__).parent / "assets" / "places.safetensors"
 
+MIN_PROBABILITY = 0.1
+"""Least probability of a place: a model's own "no change" is the veto, and a user who is taken there sees it."""
+
 MAX_DOCUMENTS = 8
-"""Open documents that are looked through: those changed last, and the one at hand."""
+"""Documents that are looked through: the one at hand, and those changed last."""
 
 PLACES_FOUND = 3
 
@@ -56,78 +58,69 @@ class Place:
         count = snapshot.source.line_of(snapshot.length) + 1
         return cls(snapshot, path, line, max(0, line - above), min(count, line + below + 1), probability)
 
+    @property
+    def position(self) -> Position:
+        """The first character of its line that isn't blank."""
+        start = self.snapshot.offset_at(self.line, 0)
+        text, _ = self.snapshot.line_at(start)
+        return self.snapshot.position_at(start + len(text) - len(text.lstrip()))
+
     def covers(self, line: int) -> bool:
         """Whether a line of its document is among its lines."""
         return self.start_line <= line < self.end_line
 
 
-class Places:
-    """The places of one connection; to be used from the event loop's thread."""
+def broken_places(
+    documents: Sequence[tuple[Snapshot, str]], hunks: Sequence[Hunk], evidence: Callable[[Snapshot], Evidence]
+) -> Iterator[Place]:
+    """The lines of documents, with their paths, in which an error appeared after the user's change.
 
-    def __init__(self, documents: OpenDocuments, head: Callable[[], PlaceHead] | None = None):
-        self.documents, self._head = documents, head or bundled_head
-        self._indexed: LeastRecentlyUsed[str, IndexedDocument] = LeastRecentlyUsed(MAX_DOCUMENTS)
-
-    def rank(self, uri: str, line: int, hunks: Sequence[Hunk], may_use: Callable[[str], bool]) -> list[Place]:
-        """The likeliest places for a cursor in a line of the document `uri`, best first; none without hunks.
-
-        `hunks` oldest first; `may_use` allows other documents by uri. A document whose index isn't up to date takes no
-        part; if it is the one at hand, nothing is ranked.
-        """
-        uris = self._looked_through(uri, hunks, may_use)
-        ready = {each: indexed for each in uris if (indexed := self._up_to_date(each)) is not None}
-        if uri not in ready or not hunks:
-            return []
-        numbers = {each: number for number, each in enumerate(ready)}
-        changes = tuple(_change(numbers[hunk.uri], hunk) for hunk in hunks[-HUNKS_SEEN:] if hunk.uri in numbers)
-        shown, documents = tuple(ready), tuple(ready.values())
-        found = self._head().places(Situation(documents, changes, (numbers[uri], line)), PLACES_FOUND)
-        return [self._place(shown[each.candidate.document], each) for each in found]
-
-    def _place(self, uri: str, found: LikelyPlace) -> Place:
-        snapshot, path = self.documents.snapshot(uri), self.documents.path(uri)
-        return Place.around(snapshot, path, found.candidate.line, found.probability)
-
-    def prepare(self, uri: str) -> None:
-        """Index a document from the next pause on."""
-        if self._indexed.get(uri) is None:
-            self._indexed.put(uri, IndexedDocument(self.documents.path(uri)))
-
-    def forget(self, uri: str) -> None:
-        """The document was closed."""
-        self._indexed.pop(uri)
-
-    def work(self) -> bool:
-        """Index a little; returns whether more is left."""
-        return any(self._updated(uri) is None for uri in self._known() if self._is_indexable(uri))
-
-    def _looked_through(self, uri: str, hunks: Sequence[Hunk], may_use: Callable[[str], bool]) -> list[str]:
-        """The document at hand, those changed last, and other open ones."""
-        others = [*(hunk.uri for hunk in reversed(hunks)), *reversed(self.documents.uris)]
-        allowed = [each for each in dict.fromkeys(others) if each != uri and each in self.documents and may_use(each)]
-        return [uri, *allowed][:MAX_DOCUMENTS]
-
-    def _up_to_date(self, uri: str) -> IndexedDocument | None:
-        self.prepare(uri)
-        return self._updated(uri) if self._is_indexable(uri) else None
-
-    def _updated(self, uri: str) -> IndexedDocument | None:
-        """The document's index, if a slice of time is enough to bring it up to date."""
-        indexed = self._indexed.get(uri)
-        if indexed is None:
-            return None
-        return indexed if indexed.update(self.documents.snapshot(uri)) else None
-
-    def _is_indexable(self, uri: str) -> bool:
-        source = self.documents.snapshot(uri).source
-        return source.byte_length <= MAX_PARSED_BYTES and not source.has_long_line
-
-    def _known(self) -> list[str]:
-        return [uri for uri in self.documents.uris if self._indexed.get(uri) is not None]
+    The latest hunk's document comes first, its lines below the hunk before those above. Lines that the user changed or
+    that don't parse are left out: an error in them is that of an unfinished change. So are errors of older texts.
+    """
+    if not hunks:
+        return
+    last = hunks[-1]
+    for snapshot, path in sorted(documents, key=lambda each: each[0].uri != last.uri):
+        own = [each for each in hunks if each.uri == snapshot.uri]
+        at = last.line if snapshot.uri == last.uri else 0
+        found = evidence(snapshot)
+        errors = sorted(found.errors) if found.is_current else []
+        for line in (*(each for each in errors if each >= at), *(each for each in reversed(errors) if each < at)):
+            if not any(each.covers(line) for each in own) and parses(snapshot, line, line + 1):
+                yield Place.around(snapshot, path, line, 1.0)
 
 
-def _change(number: int, hunk: Hunk) -> LineChange:
-    return LineChange(number, hunk.line, hunk.before_lines, hunk.after_lines)
+def ranked_places(documents: Sequence[tuple[Snapshot, str]], hunks: Sequence[Hunk]) -> list[Place]:
+    """The likeliest places of documents, with their paths, best first; none without hunks, oldest first.
+
+    The first document is the one at hand. It takes a second for 20,000 lines; for any thread.
+    """
+    newest = [each.uri for each in reversed(hunks)]
+    at_hand, *others = documents
+    others = sorted(others, key=lambda each: (*newest, each[0].uri).index(each[0].uri))
+    read = [each for each in (at_hand, *others) if _is_readable(each[0])][:MAX_DOCUMENTS]
+    if at_hand not in read:
+        return []
+    numbers = {snapshot.uri: number for number, (snapshot, _) in enumerate(read)}
+    changes = [
+        LineChange(numbers[each.uri], each.line, each.before_lines, each.after_lines)
+        for each in hunks[-HUNKS_SEEN:]
+        if each.uri in numbers
+    ]
+    texts = tuple(WholeDocument(path, each.language_id, tuple(lines_of(each.text))) for each, path in read)
+    own = [each for each in changes if each.document == 0]
+    cursor = max(own[-1].start, own[-1].end - 1) if own else 0
+    found = bundled_head().places(Situation(texts, tuple(changes), (0, cursor)), PLACES_FOUND)
+    return [
+        Place.around(*read[each.candidate.document], each.candidate.line, each.probability)
+        for each in found
+        if each.probability >= MIN_PROBABILITY
+    ]
+
+
+def _is_readable(snapshot: Snapshot) -> bool:
+    return snapshot.source.byte_length <= MAX_PARSED_BYTES and not snapshot.source.has_long_line
 
 
 @cache

@@ -15,14 +15,11 @@ from mercury_lsp.completion.next_edits.history import Hunk, shown
 from mercury_lsp.completion.next_edits.ledger import Ledger
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.next_edits.rewriting import RewrittenLines
-from mercury_lsp.completion.suggestions import Source, Suggestion
+from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Snapshot
 
 MIN_PROBABILITY = 0.3
 """Least probability of a hunk that is shown; what it may say is left to `filters.followed`."""
-
-MIN_PLACE_PROBABILITY = 0.1
-"""Least probability of a place elsewhere that is rewritten: the model's own "no change" is the veto."""
 
 MAX_PLACES = 2
 """Places elsewhere that are rewritten at once; they share the engine's passes."""
@@ -34,10 +31,9 @@ event is set."""
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the next edit is found by: the user's history, and the head's ranking of places, when asked for."""
+    """What the next edit is found by."""
 
     hunks: Sequence[Hunk]
-    rank: Callable[[], Sequence[Place]]
     evidence: Callable[[Snapshot], Evidence] = no_evidence
     """Where other servers found something wrong since the user's change."""
     taken_back: tuple[str, int, int] | None = None
@@ -51,7 +47,7 @@ class Surroundings:
         return where == uri and start <= last and first <= end
 
 
-NO_SURROUNDINGS = Surroundings((), list)
+NO_SURROUNDINGS = Surroundings(())
 
 
 def regions_at_hand(snapshot: Snapshot, path: str, cursor_line: int | None, hunks: Sequence[Hunk]) -> list[Place]:
@@ -79,7 +75,6 @@ class RegionEdits:
         self,
         regions: Iterable[Place],
         around: Surroundings,
-        source: Source,
         silence: list[str],
         cancel: Event,
     ) -> tuple[Place, Suggestion] | None:
@@ -99,9 +94,8 @@ class RegionEdits:
                 silence.append(f"lines {region.start_line + 1} to {region.end_line}: {why}")
             rejected = -1
             for whole in hunks or ():
-                chance = whole.probability if source == "region" else 0.0
                 old = region.snapshot.slice(whole.start, whole.end)
-                old, new, strays = followed(old, whole.text, around.hunks, chance)
+                old, new, strays = followed(old, whole.text, around.hunks, whole.probability)
                 hunk = replace(whole, end=whole.start + len(old), text=new)
                 why_not = self._objection(region.snapshot, hunk, old, around, strays)
                 if why_not is None and hunk.start == rejected:
@@ -111,7 +105,7 @@ class RegionEdits:
                     silence.append(f"line {line}: an edit of the model's is not shown, {why_not}")
                     continue
                 span = region.snapshot, hunk.start, hunk.end
-                found = Suggestion.replacing(*span, hunk.text, hunk.probability, perf_counter() - started, source)
+                found = Suggestion.replacing(*span, hunk.text, hunk.probability, perf_counter() - started, "region")
                 self._ledger.offer(found.id, region.snapshot.uri, [EditSite(hunk.start, old, hunk.text)])
                 return region, found
         return None

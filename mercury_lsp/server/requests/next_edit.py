@@ -5,7 +5,6 @@ from typing import Any
 import attrs
 from lsprotocol import types
 
-from mercury_lsp.completion.next_edits.next_place import first_position
 from mercury_lsp.server.progress import ClientProgress, new_token
 from mercury_lsp.server.requests.applying import CHANGED_REASON, apply, go_to, refused
 from mercury_lsp.server.server import MercuryServer
@@ -44,7 +43,7 @@ async def _go_to_place(server: MercuryServer, uri: str) -> dict[str, bool]:
     place = await server.suggester.next_place(uri)
     if place is None:
         return refused(server, "no next edit")
-    start = types.Position(*first_position(place))
+    start = types.Position(*place.position)
     if server.editor.capabilities.shows_documents:
         await go_to(server, place.snapshot.uri, start)
     return refused(server, f"no next edit, but one is likely at line {start.line + 1} of {place.path}")

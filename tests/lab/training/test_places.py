@@ -18,9 +18,9 @@ from mercury_engine.places.cores import Core, core_of
 from mercury_engine.places.features import FEATURES, features
 from mercury_engine.places.head import PlaceHead, distinct
 from mercury_engine.places.situation import LineChange, Situation
+from mercury_engine.places.whole_document import WholeDocument
 from mercury_lab.training.commits.commit_edit import CommitEdit, CommitFile, Step
 from mercury_lab.training.commits.moments import Moment
-from mercury_lab.training.commits.whole_document import WholeDocument
 from mercury_lab.training.ranking.cases import case_of, cases
 from mercury_lab.training.ranking.figures import candidate_figures, place_figures
 from safetensors.numpy import save_file

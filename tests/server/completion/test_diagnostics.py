@@ -11,7 +11,7 @@ from mercury_lsp.completion.next_edits.diagnostics import (
     Evidence,
 )
 from mercury_lsp.completion.next_edits.history import Hunk
-from mercury_lsp.completion.next_edits.next_place import broken_places
+from mercury_lsp.completion.next_edits.places import broken_places
 from mercury_lsp.documents.document import Document, Edit, Snapshot
 from tests.support.document_edits import put
 

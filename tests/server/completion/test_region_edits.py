@@ -1,21 +1,19 @@
-"""Which rewritten lines are offered: the cursor's region first, then likely places, and never against the user."""
+"""Which rewritten lines are offered: the cursor's region first, by key likely places, and never against the user."""
 
 import asyncio
+from unittest.mock import patch
 
 import pytest
 from mercury_engine.api import REGION_LINES_ABOVE, REGION_LINES_BELOW
 
 from mercury_lsp.completion.coalescing import Coalescer
+from mercury_lsp.completion.next_edits import next_edits as module
 from mercury_lsp.completion.next_edits.diagnostics import Evidence
 from mercury_lsp.completion.next_edits.filters import MAX_EDIT_CHARS, followed, objection, strays
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.next_edits import NextEdits
 from mercury_lsp.completion.next_edits.places import Place
-from mercury_lsp.completion.next_edits.region_edits import (
-    MIN_PLACE_PROBABILITY,
-    MIN_PROBABILITY,
-    Surroundings,
-)
+from mercury_lsp.completion.next_edits.region_edits import MIN_PROBABILITY, Surroundings
 from mercury_lsp.completion.next_edits.rewriting import RewrittenLines
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Edit
@@ -53,9 +51,10 @@ class RewriteDesk(HistoryDesk):
         return Place(self.documents.parsed(A), "a.py", line, max(0, line - 3), line + 4, probability)
 
     def found(self, invoked: bool = False, cursor: int = 0) -> list[Suggestion]:
-        around = Surroundings(self.history.hunks(), lambda: self.places, lambda _: Evidence(self.errors))
+        around = Surroundings(self.history.hunks(), lambda _: Evidence(self.errors, is_current=True))
         at = None if invoked else cursor
-        return asyncio.run(self.next_edits.find(self.documents.parsed(A), "a.py", "edit", at, lambda: around))
+        with patch.object(module, "ranked_places", lambda *_: self.places):
+            return asyncio.run(self.next_edits.find(self.documents.parsed(A), "a.py", "edit", at, lambda: around))
 
     @property
     def silence(self) -> str:
@@ -136,38 +135,31 @@ def test_silence_has_a_reason(change, reason):
 # Likely places
 
 
-@pytest.mark.parametrize(("probability", "asked"), [(MIN_PLACE_PROBABILITY, 1), (MIN_PLACE_PROBABILITY / 2, 0)])
-def test_a_place_out_of_the_region_is_rewritten_if_it_is_likely_enough(probability, asked):
+def test_by_key_a_likely_place_out_of_the_region_is_rewritten():
     desk = RewriteDesk(("load(1)", "load(1, count)", 0.9), text=FAR)
-    desk.places = [desk.place(38, probability)]
-    found = desk.found()
-    assert [each.line for each in desk.asked[1:]] == [38] * asked
-    assert [(each.text, each.source) for each in found] == [("load(1, count)", "place")] * asked
+    desk.places = [desk.place(38)]
+    assert desk.found() == [] and len(desk.asked) == 1
+    found = desk.found(invoked=True)
+    assert [each.line for each in desk.asked[2:]] == [38]
+    assert [(each.text, each.source) for each in found] == [("load(1, count)", "region")]
 
 
 def test_a_place_in_the_region_is_not_rewritten_again():
     desk = RewriteDesk(("nowhere", "", 0.9))
     desk.places = [desk.place(5)]
-    assert desk.found() == [] and len(desk.asked) == 1
+    assert desk.found(invoked=True) == [] and len(desk.asked) == 1
 
 
 def test_places_are_rewritten_only_if_the_region_stays():
     desk = RewriteDesk(text=FAR)
     desk.places = [desk.place(38)]
-    assert desk.found() and len(desk.asked) == 1
-
-
-def test_a_place_of_another_version_is_not_asked_about():
-    desk = RewriteDesk(("nowhere", "", 0.9), text=FAR)
-    desk.places = [desk.place(38)]
-    desk.put((0, "", "import os\n"))
-    assert desk.found() == [] and [each.line for each in desk.asked] == [0]
+    assert desk.found(invoked=True) and len(desk.asked) == 1
 
 
 def test_a_line_in_which_an_error_appeared_is_asked_about_first_and_once():
     desk = RewriteDesk(("nowhere", "", 0.9), text=FAR + "\n" * 9 + "x = 1\n")
     desk.errors, desk.places = frozenset({48}), [desk.place(38), desk.place(47)]
-    assert desk.found() == [] and [each.line for each in desk.asked[1:]] == [48, 38]
+    assert desk.found(invoked=True) == [] and [each.line for each in desk.asked[1:]] == [48, 38]
 
 
 # Offers

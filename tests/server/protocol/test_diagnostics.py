@@ -13,7 +13,6 @@ from tests.server.protocol.test_next_edits import (
     FAR,
     SILENT,
     edits,
-    placed,
     renamed,
     run,
 )
@@ -24,13 +23,13 @@ FORWARDED = "mercury/didChangeDiagnostics"
 
 ERROR, WARNING, HINT = 1, 2, 4
 
-GUESS = "def f(n):\n    a = n\n" + "    pass\n" * 5 + "    g(1, n)\n    return n\n"
-"""`self.` before the `n` of the second line is a guess in the last two, 8 and 9 of the document."""
+ALONE = "def f(count):\n    x = 1\n    y = 2\n    return 3\n"
+"""The name that is changed stands nowhere else, so no edit is known."""
 
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Editor]:
-    """The head for places finds an edit likely in the first line only."""
+    """By key the user is taken to the first line if there is nothing better."""
     with Editor(ANSWERS, [*SERVER, "--place", "0"]) as made:
         yield made.initialize(ACTIONS)
 
@@ -48,7 +47,7 @@ def forward(editor: Editor, uri: str, version: int, *found: dict[str, Any]) -> N
     editor.notify(FORWARDED, {"textDocument": {"uri": uri, "version": version}, "diagnostics": list(found)})
 
 
-def changed(editor: Editor, *found: dict[str, Any], before: Sequence[dict[str, Any]] = (), body: str = BODY) -> str:
+def changed(editor: Editor, *found: dict[str, Any], before: Sequence[dict[str, Any]] = (), body: str = ALONE) -> str:
     """A document in which a name was changed, which brought about these diagnostics; returns its uri."""
     uri = editor.opened(script(**SILENT) + body + FAR)
     forward(editor, uri, 1, *before)
@@ -57,48 +56,48 @@ def changed(editor: Editor, *found: dict[str, Any], before: Sequence[dict[str, A
     return uri
 
 
-def line_of(found: dict[str, Any] | None) -> int | None:
-    return None if found is None else found["position"]["line"]
+def gone_to(editor: Editor, uri: str, version: int = 2, there: str = "") -> int | None:
+    """The line of the document, or of the one that is `there`, to which the user is taken by key, if at all."""
+    before = len(editor.received("window/showDocument"))
+    editor.result(run(editor, uri, version))
+    if not (found := editor.received("window/showDocument")[before:]):
+        return None
+    [shown] = found
+    assert shown["uri"] == (there or uri)
+    return shown["selection"]["start"]["line"]
 
 
 def test_the_server_says_that_it_takes_diagnostics(editor: Editor):
     assert editor.capabilities["experimental"]["mercury"]["diagnostics"] is True
 
 
-def test_the_next_place_is_an_error_that_appeared_after_the_change(editor: Editor):
-    uri = changed(editor, diagnostic(30))
-    found = placed(editor, uri, version=2)
-    position = {"line": 30, "character": 4}
-    assert found == {"textDocument": {"uri": uri, "version": 2}, "position": position, "chance": 1.0}
+def test_by_key_the_user_is_taken_to_an_error_that_appeared_after_the_change(editor: Editor):
+    assert gone_to(editor, changed(editor, diagnostic(30))) == 30
 
 
 def test_an_error_that_was_there_before_the_change_is_no_place(editor: Editor):
-    assert placed(editor, changed(editor, diagnostic(30), before=[diagnostic(30)])) is None
+    assert gone_to(editor, changed(editor, diagnostic(30), before=[diagnostic(30)])) == 0
 
 
 @pytest.mark.parametrize("severity", [WARNING, HINT])
 def test_what_is_no_error_is_no_place(editor: Editor, severity: int):
-    assert placed(editor, changed(editor, diagnostic(30, severity=severity))) is None
-
-
-def test_an_error_near_the_cursor_is_no_place(editor: Editor):
-    assert placed(editor, changed(editor, diagnostic(8))) is None
+    assert gone_to(editor, changed(editor, diagnostic(30, severity=severity))) == 0
 
 
 def test_diagnostics_of_an_older_version_are_dropped(editor: Editor):
     uri = changed(editor)
     forward(editor, uri, 1, diagnostic(30))
-    assert placed(editor, uri) is None
+    assert gone_to(editor, uri) == 0
     forward(editor, uri, 2, diagnostic(30))
-    assert line_of(placed(editor, uri)) == 30
+    assert gone_to(editor, uri) == 30
 
 
 def test_after_an_edit_an_error_is_a_place_only_once_it_is_reported_again(editor: Editor):
     uri = changed(editor, diagnostic(30))
     editor.change(uri, 3, {"range": span((1, 11), (1, 11)), "text": "s"})
-    assert placed(editor, uri) is None
+    assert gone_to(editor, uri, 3) == 0
     forward(editor, uri, 3, diagnostic(30))
-    assert line_of(placed(editor, uri)) == 30
+    assert gone_to(editor, uri, 3) == 30
 
 
 def test_an_error_in_another_open_document_is_a_place_unless_that_is_ignored(tmp_path: Path):
@@ -111,10 +110,9 @@ def test_an_error_in_another_open_document_is_a_place_unless_that_is_ignored(tmp
             forward(editor, (tmp_path / name).as_uri(), 1)
         uri = changed(editor)
         forward(editor, (tmp_path / "ignored.py").as_uri(), 1, diagnostic(3))
-        assert placed(editor, uri) is None
+        assert gone_to(editor, uri) == 0
         forward(editor, (tmp_path / "other.py").as_uri(), 1, diagnostic(3))
-        found = placed(editor, uri)
-        assert found is not None and found["textDocument"]["uri"] == (tmp_path / "other.py").as_uri()
+        assert gone_to(editor, uri, there=(tmp_path / "other.py").as_uri()) == 3
 
 
 def test_diagnostics_of_a_file_of_secrets_are_left_alone(tmp_path: Path):
@@ -125,34 +123,20 @@ def test_diagnostics_of_a_file_of_secrets_are_left_alone(tmp_path: Path):
         forward(editor, secret, 1)
         uri = changed(editor)
         forward(editor, secret, 1, diagnostic(3))
-        assert placed(editor, uri) is None
+        assert gone_to(editor, uri) == 0
 
 
 # Edits
 
 
-def guessed(editor: Editor, *found: dict[str, Any]) -> str:
-    uri = editor.opened(script(**SILENT) + GUESS)
-    forward(editor, uri, 1)
-    editor.change(uri, 2, {"range": span((2, 8), (2, 8)), "text": "self"})
-    forward(editor, uri, 2, *found)
-    editor.change(uri, 3, {"range": span((2, 12), (2, 12)), "text": "."})
-    return uri
-
-
-def starts(editor: Editor, uri: str) -> list[int]:
-    """The lines in which edits are offered unasked."""
-    return [each["range"]["start"]["line"] for each in edits(editor, uri, 3, 2, 13)]
-
-
 def test_where_errors_appeared_edits_are_offered_first_then_where_there_are_warnings(editor: Editor):
-    uri = changed(editor)
+    uri = changed(editor, body=BODY)
     assert [each["range"]["start"]["line"] for each in edits(editor, uri)] == [2]
-    uri = changed(editor, diagnostic(4))
+    uri = changed(editor, diagnostic(4), body=BODY)
     assert [each["range"]["start"]["line"] for each in edits(editor, uri)] == [4]
-    uri = changed(editor, diagnostic(2, severity=WARNING), diagnostic(4))
+    uri = changed(editor, diagnostic(2, severity=WARNING), diagnostic(4), body=BODY)
     assert [each["range"]["start"]["line"] for each in edits(editor, uri)] == [4]
-    uri = changed(editor, diagnostic(4, severity=WARNING))
+    uri = changed(editor, diagnostic(4, severity=WARNING), body=BODY)
     assert [each["range"]["start"]["line"] for each in edits(editor, uri)] == [4]
 
 
@@ -179,7 +163,7 @@ def test_an_edit_that_is_saved_at_once_is_the_users_although_its_file_changes(ed
     if is_saved:
         editor.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
     editor.notify("workspace/didChangeWatchedFiles", {"changes": [{"uri": uri, "type": 2}]})
-    assert line_of(placed(editor, uri)) == (30 if is_saved else None)
+    assert gone_to(editor, uri) == (30 if is_saved else None)
 
 
 # Off switches, and what no client should send
@@ -190,26 +174,26 @@ def test_diagnostics_are_of_no_use_where_next_edits_are_switched_off(editor: Edi
     for off in ({"nextEdits": False}, {"disabledLanguages": ["python"]}, {"enabled": False}):
         editor.notify("workspace/didChangeConfiguration", {"settings": {"mercury": off}})
         forward(editor, uri, 2, diagnostic(35))
-        assert placed(editor, uri) is None
+        assert gone_to(editor, uri) is None
         editor.notify("workspace/didChangeConfiguration", {"settings": {"mercury": {}}})
-        assert line_of(placed(editor, uri)) == 30
+        assert gone_to(editor, uri) == 30
 
 
 def test_diagnostics_of_a_document_that_is_not_open_are_dropped(editor: Editor):
     forward(editor, "file:///nowhere.py", 1, diagnostic(3))
     uri = changed(editor, diagnostic(30))
-    assert line_of(placed(editor, uri)) == 30
+    assert gone_to(editor, uri) == 30
 
 
 def test_positions_beyond_the_text_do_no_harm(editor: Editor):
     uri = changed(editor, diagnostic(30), {"range": span((9_999, 9), (2, 0)), "severity": ERROR})
-    assert line_of(placed(editor, uri)) == 30
+    assert gone_to(editor, uri) == 30
 
 
 def test_messages_are_never_logged(editor: Editor):
     uri = changed(editor, diagnostic(30) | {"message": "hunter2"})
     forward(editor, uri, 2, {"message": "hunter2"}, {"range": None, "severity": "error", "message": "hunter2"})
-    assert line_of(placed(editor, uri)) == 30
+    assert gone_to(editor, uri) == 30
     editor.receive_all()
     logged = [each["message"] for each in editor.received("window/logMessage")]
     assert any("severity" in each for each in logged) and not any("hunter2" in each for each in logged)

@@ -569,8 +569,6 @@ def test_the_command_is_announced_to_clients_that_apply_edits():
             assert (COMMAND in offered) is is_announced
 
 
-PLACE = "mercury/nextPlace"
-
 FAR = "\n".join(f"    a{n} = {n}" for n in range(40))
 """Lines of a body, in which line 30 of the document is `    a25 = 25`."""
 
@@ -579,23 +577,6 @@ FAR = "\n".join(f"    a{n} = {n}" for n in range(40))
 def placing() -> Iterator[Editor]:
     with Editor(ANSWERS, [*SERVER, "--place", "30"]) as made:
         yield made.initialize(ACTIONS)
-
-
-def placed(editor: Editor, uri: str, line: int = 1, **document: Any) -> dict[str, Any] | None:
-    return editor.request(PLACE, place(uri, line, 11) | {"textDocument": {"uri": uri} | document})
-
-
-def test_the_next_place_is_a_line_of_the_version_asked_about(placing: Editor):
-    uri = renamed(placing.quiet(), BODY + FAR)
-    found = {"textDocument": {"uri": uri, "version": 2}, "position": {"line": 30, "character": 4}, "chance": 0.9}
-    assert placed(placing, uri, version=2) == found
-    assert placed(placing, uri, version=None) == found
-
-
-def test_there_is_no_next_place_without_a_change_or_near_the_cursor(placing: Editor):
-    uri = placing.quiet().opened(script(**SILENT) + BODY + FAR)
-    assert placed(placing, uri, version=1) is None
-    assert placed(placing, renamed(placing, BODY + FAR), line=24) is None
 
 
 def test_by_key_the_user_is_taken_to_a_likely_place_if_no_edit_is_known(placing: Editor):
@@ -636,22 +617,11 @@ def test_a_renaming_goes_on_wherever_an_edit_is_unlikely(placing: Editor):
     assert edit["text"] == "total"
 
 
-def test_there_is_no_next_place_for_an_older_version(placing: Editor):
-    uri = renamed(placing.quiet(), BODY + FAR)
-    assert placed(placing, uri, version=1) is None
-
-
-def test_there_is_no_next_place_in_the_middle_of_a_change(placing: Editor):
-    uri = placing.quiet().opened(script(**SILENT) + BODY + FAR)
-    placing.change(uri, 2, {"range": span((2, 8), (2, 17)), "text": "g(count,"})
-    assert placed(placing, uri, version=2) is None
-    placing.change(uri, 3, {"range": span((2, 16), (2, 16)), "text": " 1)"})
-    assert placed(placing, uri, version=3) is not None
-
-
 def test_there_is_no_next_place_where_next_edits_are_switched_off(placing: Editor):
-    uri = renamed(placing.quiet(), BODY + FAR)
+    uri = renamed_function(placing.quiet(), UNUSED + f"def g():\n{FAR}\n")
     placing.notify("workspace/didChangeConfiguration", {"settings": {"mercury": {"nextEdits": False}}})
-    assert placed(placing, uri) is None
+    placing.result(run(placing, uri, 2))
+    assert placing.received("window/showDocument") == []
     placing.notify("workspace/didChangeConfiguration", {"settings": {"mercury": {}}})
-    assert placed(placing, uri) is not None
+    placing.result(run(placing, uri, 2))
+    assert len(placing.received("window/showDocument")) == 1

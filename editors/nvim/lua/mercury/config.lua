@@ -10,7 +10,7 @@ local M = {}
 ---@field next? string|false
 ---@field prev? string|false
 ---@field next_edit? string|false
----@field next_edit_accept? string|false Only where an edit or a place is drawn, after ghost text.
+---@field next_edit_accept? string|false Only where an edit is drawn, after ghost text.
 ---@field next_edit_word? string|false
 ---@field next_edit_line? string|false
 ---@field next_edit_all? string|false
@@ -27,7 +27,6 @@ local M = {}
 ---@field ghost_text? "auto"|"own"|"builtin" "auto" takes Neovim's own inline completion where it exists.
 ---@field keys? mercury.Keys
 ---@field next_edits? boolean Draw the edit that follows from the last ones.
----@field next_places? boolean Point to where the user probably edits next when no edit can be offered.
 ---@field sign? boolean Say in a corner that the model is being loaded, and when it is ready.
 ---@field settings? table Sent to the server as its workspace configuration.
 
@@ -63,7 +62,6 @@ M.defaults = {
     next_edit_dismiss = "<Esc>",
   },
   next_edits = true,
-  next_places = true,
   settings = {},
   sign = true,
 }

@@ -29,14 +29,6 @@ local function watch(ghost_text)
       end
     end,
   })
-  vim.api.nvim_create_autocmd("LspRequest", {
-    group = group,
-    callback = function(args)
-      if args.data.request.method == mercury_client.method then
-        vim.schedule(require("mercury.next_place").give_way) -- the answer is read after this event
-      end
-    end,
-  })
   local function is_enabled()
     return ghost_text.enabled
   end
@@ -163,16 +155,15 @@ function M.prev()
   return shown_by().cycle(-1)
 end
 
---- Make the next edit and go there, or go to the place that is shown; where nothing is drawn the server looks for an
---- edit, and says when there is none.
+--- Make the next edit and go there; where none is drawn the server looks for one, or goes to the likeliest place and
+--- says that there is none.
 ---@return boolean asked false without a server
 function M.next_edit()
   return require("mercury.next_edits").apply()
-    or require("mercury.next_place").go()
     or require("mercury.client").next_edit(vim.api.nvim_get_current_buf())
 end
 
---- Go to the next edit or the place that is drawn, or make the edit if the cursor is in its lines.
+--- Go to the next edit that is drawn, or make it if the cursor is in its lines.
 ---@return boolean done false when none is drawn, and in the indentation of a line while inserting, where Tab indents
 function M.next_edit_accept()
   return not require("mercury.jump").is_indenting() and require("mercury.next_edits").go_on()
@@ -235,7 +226,6 @@ function M.enable(enabled, scope)
   mercury_shower.refresh()
   if not enabled then
     require("mercury.next_edits").clear()
-    require("mercury.next_place").clear()
   end
   if enabled and scope then
     require("mercury.client").attach_wanting()

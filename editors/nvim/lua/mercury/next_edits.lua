@@ -5,7 +5,6 @@ local drawing = require("mercury.edit_drawing")
 local edits = require("mercury.edit")
 local jump = require("mercury.jump")
 local mercury_client = require("mercury.client")
-local next_place = require("mercury.next_place")
 local notes = require("mercury.notes")
 
 local api = vim.api
@@ -34,7 +33,7 @@ local request
 --- Where the server was asked last; it is not asked about a place twice.
 local asked = ""
 
---- Where the server was asked last that it had no edit for; it is asked for a place there.
+--- Where the server was asked last that it had no edit for.
 local barren = ""
 
 ---@param bufnr integer
@@ -89,7 +88,6 @@ function M.reset()
   request, asked, barren = nil, "", ""
   notes.reset()
   M.clear()
-  next_place.clear()
 end
 
 ---@param client vim.lsp.Client
@@ -107,12 +105,10 @@ local function ask(client, bufnr)
     local item = type(answer) == "table" and vim.tbl_get(answer, "edits", 1)
     if item and api.nvim_buf_get_changedtick(bufnr) == tick then
       erase()
-      next_place.clear()
       pending, origin = edits.read(client, item), { bufnr = bufnr, tick = tick }
       M.draw()
     elseif not item and not err and place(bufnr) == here then
       barren = here
-      next_place.ask_soon(client, bufnr)
     end
   end, bufnr)
   request = sent and id and { client = client, id = id } or nil
@@ -129,12 +125,8 @@ local function ask_soon(bufnr, wait_ms)
     0,
     vim.schedule_wrap(function()
       local client = mercury_client.get(bufnr)
-      if not client or api.nvim_get_current_buf() ~= bufnr then
-        return
-      elseif place(bufnr) ~= asked then
+      if client and api.nvim_get_current_buf() == bufnr and place(bufnr) ~= asked then
         ask(client, bufnr)
-      elseif asked == barren then
-        next_place.ask_soon(client, bufnr)
       end
     end)
   )
@@ -143,9 +135,8 @@ end
 --- Other servers have found errors: ask again where there was nothing to show.
 function M.reconsider()
   local bufnr = api.nvim_get_current_buf()
-  if not current() and not next_place.is_shown() and barren == place(bufnr) then
+  if not current() and barren == place(bufnr) then
     asked, barren = "", ""
-    next_place.clear()
     ask_soon(bufnr)
   end
 end
@@ -153,7 +144,6 @@ end
 --- The text, the cursor or the buffer changed.
 ---@param bufnr integer
 function M.changed(bufnr)
-  next_place.changed(bufnr)
   if current() then
     M.draw()
     return
@@ -216,12 +206,12 @@ function M.apply_here(piece)
   return edit ~= nil and is_at(edit) and M.apply(piece)
 end
 
---- Go to the edit that is drawn, or make it if the cursor is in its lines; without one, go to the place that is shown.
----@return boolean done false when nothing is drawn
+--- Go to the edit that is drawn, or make it if the cursor is in its lines.
+---@return boolean done false when none is drawn
 function M.go_on()
   local edit = current()
   if not edit then
-    return next_place.go()
+    return false
   elseif is_at(edit) then
     return M.apply()
   end
@@ -230,12 +220,12 @@ function M.go_on()
   return true
 end
 
---- Hide the edit, which the server does not offer again for the same change, or else the place that is shown.
----@return boolean dismissed false when nothing is drawn
+--- Hide the edit, which the server does not offer again for the same change.
+---@return boolean dismissed false when none is drawn
 function M.dismiss()
   local edit = current()
   if not edit then
-    return next_place.dismiss()
+    return false
   end
   M.clear()
   local client = mercury_client.get(edit.bufnr)

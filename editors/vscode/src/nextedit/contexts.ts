@@ -10,8 +10,6 @@ interface Contexts {
   nextEditAtCursor: boolean;
   /** The cursor is where the jump to it, or its last part, put it. */
   nextEditEntered: boolean;
-  /** A place without an edit is pointed to. */
-  nextPlaceVisible: boolean;
   /** What Tab does. */
   nextEditTab: "jump" | "apply" | "indent";
 }
@@ -21,7 +19,6 @@ export const NONE: Contexts = {
   nextEditIsRenaming: false,
   nextEditAtCursor: false,
   nextEditEntered: false,
-  nextPlaceVisible: false,
   nextEditTab: "indent",
 };
 

@@ -19,8 +19,6 @@ import { Drawing } from "./drawing";
 import { Highlights } from "./highlights";
 import { part, type Amount } from "./part";
 import { changedLines, endOf, fits, placeAt, rest, type Pending } from "./pending";
-import { NextPlaces } from "./nextPlaces";
-import { type Place } from "./place";
 import { keyHint } from "./pointer";
 import { Preview } from "./preview";
 import { isOn, NOWHERE, tabMeaning } from "./tab";
@@ -32,7 +30,6 @@ const PAUSE_MS = 120;
 export class NextEdits implements Disposable {
   private readonly drawing = new Drawing();
   private readonly preview = new Preview(DOCUMENTS, (document) => this.editOf(document));
-  private readonly places: NextPlaces;
   private readonly diagnostics: Diagnostics;
   private readonly highlights: Highlights;
   private readonly listening: Disposable[];
@@ -51,7 +48,6 @@ export class NextEdits implements Disposable {
   private isOpening = false;
 
   constructor(private readonly server: Server) {
-    this.places = new NextPlaces(server);
     this.diagnostics = new Diagnostics(server, () => this.reconsider());
     this.highlights = new Highlights(server);
     this.listening = [
@@ -79,15 +75,10 @@ export class NextEdits implements Disposable {
     return document && { editor, edit, document };
   }
 
-  /** The place that is pointed to when no edit is shown. */
-  get place(): Place | undefined {
-    return this.places.shown;
-  }
-
-  /** Put the cursor at the edit, or at the place that is pointed to, in the file where it is; whether there is one. */
+  /** Put the cursor at the edit, in the file where it is; whether there is one. */
   async jump(): Promise<boolean> {
     const found = this.pending;
-    if (!found) return this.places.jump();
+    if (!found) return false;
     const { edit, document } = found;
     const { line, character } = placeAt(edit, edit.pieces[0]?.start ?? 0);
     const at = new Position(line, character);
@@ -150,7 +141,6 @@ export class NextEdits implements Disposable {
 
   /** Do not offer the edit again; others are offered once the text changes or the cursor goes to another line. */
   dismiss(): void {
-    this.places.dismiss();
     const { edit, editor } = this;
     if (!edit || !editor) return;
     void reject(this.server, edit);
@@ -167,7 +157,7 @@ export class NextEdits implements Disposable {
 
   dispose(): void {
     this.clear();
-    const parts = [this.places, this.diagnostics, this.highlights, this.drawing, this.preview];
+    const parts = [this.diagnostics, this.highlights, this.drawing, this.preview];
     for (const each of [...this.listening, ...parts]) each.dispose();
   }
 
@@ -189,7 +179,6 @@ export class NextEdits implements Disposable {
   private changed(document: TextDocument): void {
     if (!serves(document)) return;
     this.isEdited = true;
-    this.places.changed();
     const isShown = document === window.activeTextEditor?.document || document.uri.toString() === this.edit?.uri;
     if (isShown && !this.isApplying) this.restart();
   }
@@ -198,7 +187,6 @@ export class NextEdits implements Disposable {
     if (this.isApplying || editor !== window.activeTextEditor) return;
     if (this.edit) this.update();
     else if (placeOf(editor) !== this.asked) this.askSoon();
-    else this.places.moved();
   }
 
   /** Forget what is drawn and what was asked, and ask after a pause. */
@@ -209,7 +197,6 @@ export class NextEdits implements Disposable {
   }
 
   private askSoon(): void {
-    this.places.clear();
     clearTimeout(this.timer);
     this.timer = setTimeout(() => void this.ask(), PAUSE_MS);
   }
@@ -223,16 +210,13 @@ export class NextEdits implements Disposable {
     const edit = await ask(this.server, editor, token);
     if (token.isCancellationRequested || editor !== window.activeTextEditor) return;
     if (edit) this.show(editor, edit);
-    else {
-      this.barren = this.asked;
-      this.places.askSoon(editor);
-    }
+    else this.barren = this.asked;
   }
 
   /** Others have found errors: ask again where there was nothing to show. */
   private reconsider(): void {
     const editor = window.activeTextEditor;
-    if (editor && !this.edit && !this.places.shown && placeOf(editor) === this.barren) this.askSoon();
+    if (editor && !this.edit && placeOf(editor) === this.barren) this.askSoon();
   }
 
   private stopAsking(): void {
@@ -243,7 +227,6 @@ export class NextEdits implements Disposable {
   }
 
   private show(editor: TextEditor, edit: Pending): void {
-    this.places.clear();
     this.editor = editor;
     this.edit = edit;
     this.drawing.show(editor, edit);
@@ -272,7 +255,6 @@ export class NextEdits implements Disposable {
 
   private clear(): void {
     this.stopAsking();
-    this.places.clear();
     this.drawing.clear();
     this.edit = this.editor = this.jumpedTo = undefined;
     setContexts(NONE);

@@ -38,12 +38,6 @@ export function direction([first, last]: Lines, view: readonly Lines[]): "above"
   return "here";
 }
 
-/** Where another line than the cursor's is: seen from the cursor if that is in view, else from the lines in view. */
-export function directionFrom(cursor: number, line: number, view: readonly Lines[]): "above" | "below" | "here" {
-  const isSeen = direction([cursor, cursor], view) === "here";
-  return direction([line, line], isSeen ? [[cursor, cursor]] : view);
-}
-
 /** The words for a place: a line, counted from 0, and the file if it is another one. */
 export function pointed(where: Where, uri: string, line: number): string {
   const words = `line ${(line + 1).toFixed()}`;

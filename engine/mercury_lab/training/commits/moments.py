@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from mercury_engine.places.situation import WORD, LineChange, Situation
+from mercury_engine.places.whole_document import WholeDocument
 from mercury_engine.text.lines import lines_of
 
 from mercury_lab.training.commits.commit_edit import CommitEdit, CommitFile, Step
-from mercury_lab.training.commits.whole_document import WholeDocument
 
 SHUFFLED_SHARE = 0.3
 """Share of commits whose steps are in random order; in the others they go down the file from the first one."""
@@ -81,7 +81,7 @@ class Moment:
         return tuple(found)
 
     @cached_property
-    def situation(self) -> Situation[WholeDocument]:
+    def situation(self) -> Situation:
         """The documents as they are now, with the typed part of a step."""
         documents, changes = [], dict[Step, LineChange]()
         for number, file in enumerate(self.edit.files):
@@ -113,7 +113,7 @@ def moments(edit: CommitEdit, rng: random.Random, count: int, other: CommitEdit 
         moment = Moment(edit, order, done)
         if rng.random() < LOOKED_SHARE:
             document = moment.open[0].document
-            line = rng.randrange(max(1, moment.situation.documents[document].line_count))
+            line = rng.randrange(max(1, len(moment.situation.documents[document].lines)))
             moment = Moment(edit, order, done, elsewhere=(document, line))
         yield moment
     for number in range(max(1, (len(stages) + 1) // 2)):
