@@ -360,6 +360,8 @@ class Control:
 
     A diffusion model's may still change and has MASKED in it; a causal model's are the accepted tokens.
     """
+    is_patient: bool = False
+    """Whether its prefill lets others go first, for whom users wait key by key."""
 
 
 NewRequests = Callable[[], Iterable[tuple[Request, Control]]]

@@ -19,8 +19,7 @@ MOST_SHARED_ROWS = 32
 """Most rows that read text and share a pass. More gain nothing by sharing, and the others would wait."""
 
 MOST_PASSED_OVER = 20
-"""Passes of fills with a deadline that the prefill of a prompt lets go first, for one part of its own: on two cores a
-part takes as long as four of them, so a user who types waits a fifth longer while a long prompt is read."""
+"""Passes of users who type that a patient prefill lets go first, for one part of its own."""
 
 AnswerSteps = Callable[[Request, Control], ForwardSteps[Answer]]
 """Starts the steps that answer a request."""
@@ -42,9 +41,9 @@ class RunningRequest:
         """When its time is up; None if that never happens, or once the steps were told."""
 
     @property
-    def is_text(self) -> bool:
-        """Whether it generates a text, for which nobody waits key by key."""
-        return isinstance(self.request, GenerateRequest)
+    def is_patient(self) -> bool:
+        """Whether nobody waits for it key by key, as for a text."""
+        return self._control.is_patient or isinstance(self.request, GenerateRequest)
 
     def start(self) -> None:
         """Continue to the first forward pass."""
@@ -130,15 +129,15 @@ class Scheduler:
             each.check()
         waiting = [(each, forward) for each in running if (forward := each.waits_for) is not None]
         shared = [each for each, forward in waiting if _may_share(forward)]
-        alone = sorted((each for each, forward in waiting if not _may_share(forward)), key=lambda each: each.is_text)
+        alone = sorted((each for each, forward in waiting if not _may_share(forward)), key=lambda each: each.is_patient)
         if shared:
             self._pass(shared)
         if alone and not self._lets_go_first(alone[0], shared):
             self._part(alone[0])
 
     def _lets_go_first(self, running: RunningRequest, shared: Sequence[RunningRequest]) -> bool:
-        """Whether this part of a prompt waits for fills that a user waits for."""
-        waits = running.is_text and any(each.request.deadline_ms is not None and not each.is_text for each in shared)
+        """Whether this part of a prefill waits for those that a user waits for key by key."""
+        waits = running.is_patient and not all(each.is_patient for each in shared)
         self._passed_over = self._passed_over + 1 if waits and self._passed_over < MOST_PASSED_OVER else 0
         return self._passed_over > 0
 

@@ -304,7 +304,7 @@ class Service:
 
     async def _filled(self, request: FillRequest, writing: Writing, gives_way: bool) -> Fill | None:
         """The engine's fill; None if it has given way to an editor's request. What was read by then stays cached."""
-        writing.control = control = Control()
+        writing.control = control = Control(is_patient=True)
         if writing.is_ended:
             raise Cancelled("a newer request took its place")
         async with self._turn():

@@ -20,8 +20,8 @@ import numpy as np
 
 from mercury_engine.models.arrays import Array, IdArray, namespace
 
-PART = 15_000_000_000
-"""Products of a part of a pass, between two looks at deadline and cancel flag: some 50 ms on two cores."""
+PART = 5_000_000_000
+"""Products of a part of a pass, between two looks at deadline and cancel flag: some 15 ms on two cores."""
 
 LENGTH_CLASSES = 65
 """Classes of the length head: 0 to 64 slots before the end marker."""
