@@ -72,7 +72,7 @@ class Writing:
     """A completion that is being written, for all who asked for it."""
 
     def __init__(self) -> None:
-        self.control = Control()
+        self.control = Control(is_patient=True)
         """Of what the engine does for it now."""
         self.is_ended = False
         """Whether it is to end with the text that it has."""

@@ -115,20 +115,33 @@ def test_a_long_prefill_and_the_steps_of_others_take_turns(engine, monkeypatch):
 
 
 @pytest.mark.parametrize("passed_over", [2, 100])
-def test_a_long_prompt_lets_the_fills_of_users_go_first(engine, monkeypatch, passed_over):
+@pytest.mark.parametrize("is_text", [False, True], ids=["patient fill", "text"])
+def test_a_long_prefill_that_can_wait_lets_the_fills_of_users_go_first(engine, monkeypatch, is_text, passed_over):
     monkeypatch.setattr(scheduler, "MOST_PASSED_OVER", passed_over)
-    fill, prompt = requests(deadline_ms=1e9)[3], GenerateRequest(tiny.SAMPLE, max_tokens=1)
+    fill, patient = requests()[3], GenerateRequest(tiny.SAMPLE, max_tokens=1) if is_text else requests()[0]
     engine.cache.clear()
-    alone = engine.generate(prompt)
+    alone = answered(engine, [patient])[id(patient)]
     engine.cache.clear()
     steps = engine.fill(fill).steps
     rows, run = [], batching.run
     monkeypatch.setattr(batching, "run", lambda net, asked: rows.append([f.rows for f in asked]) or run(net, asked))
-    outcomes = answered(engine, [prompt, fill])
+    outcomes = answered(engine, [patient, fill], controls=[Control(is_patient=not is_text)])
     parts = [number for number, each in enumerate(rows) if each[0] > MOST_SHARED_ROWS]
-    assert outcomes[id(prompt)].text == alone.text
+    assert outcomes[id(patient)].text == alone.text
     assert len(parts) > 1
     assert parts[0] == min(passed_over + 1, steps)
+
+
+def test_a_user_who_types_is_read_for_before_what_can_wait(engine, monkeypatch):
+    engine.cache.clear()
+    patient, fill = requests()[0], requests()[3]
+    begun, run_in_parts = [], batching.run_in_parts
+    monkeypatch.setattr(batching, "run_in_parts", lambda net, one: begun.append(one) or run_in_parts(net, one))
+    read = engine.fill(fill) and len(begun)
+    engine.cache.clear()
+    expected, begun[:] = begun[:], []
+    answered(engine, [patient, fill], controls=[Control(is_patient=True)])
+    assert [[*one.ids_T] for one in begun[:read]] == [[*one.ids_T] for one in expected]
 
 
 def test_a_cancelled_fill_stops_between_two_blocks_and_keeps_what_was_read(engine, monkeypatch):

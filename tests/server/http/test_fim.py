@@ -255,6 +255,21 @@ async def test_fills_wait_while_an_editor_is_answered():
         assert [(await each)["content"] for each in asking] == ["suggested"] * 3
 
 
+async def test_prefills_let_those_of_editors_go_first():
+    async with served() as server:
+        typing = server.engines.lease()
+        await typing.load(Settings())
+        await typing.fill(FillRequest(near="typed"))
+        await server.json("/infill", {"prompt": "x = ", "input_suffix": ")"})
+        await server.json("/infill", {"prompt": "y = ", "n_predict": 0})
+        asked = zip(server.engine.asked_near, server.engine.controls, strict=True)
+        assert [(near, control.is_patient) for near, control in asked] == [
+            ("typed", False),
+            ("x = ", True),
+            ("y = ", True),
+        ]
+
+
 async def test_a_fill_gives_way_to_an_editors_request_and_begins_again():
     async with served() as server:
         typing = server.engines.lease()
