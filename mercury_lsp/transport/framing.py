@@ -15,6 +15,10 @@ MAX_BODY_BYTES = 256 * 2**20
 MAX_HEADER_BYTES = 8192
 """Longest header; more without a blank line is not a header."""
 
+MAX_NESTING = 128
+"""Most levels of lists and objects in a message. Python decodes nearly 1,000, which it can then neither print nor
+convert; editors nest fewer than 20."""
+
 MAX_LENGTH_LINE_BYTES = 64
 """Longest line that gives a length; it may arrive in two pieces."""
 
@@ -26,7 +30,7 @@ PARSE_ERROR = -32700
 
 
 class Unreadable(NamedTuple):
-    """Bytes that are not a message."""
+    """Bytes that are not a message, or a message that is nested too deep."""
 
     reason: str
 
@@ -113,9 +117,29 @@ def _length(header: bytes) -> int | None:
 def _decoded(body: bytes) -> tuple[Any, int]:
     """The message and the number of bytes used; a length that was too large has swallowed part of the next header."""
     try:
-        return json.loads(body.decode("utf-8")), len(body)
+        message = json.loads(body.decode("utf-8"))
     except json.JSONDecodeError as error:
         used = len(error.doc[: error.pos].encode()) if error.msg == "Extra data" else len(body)
         return Unreadable(f"not JSON in UTF-8: {error}"), used
     except (ValueError, RecursionError) as error:
         return Unreadable(f"not JSON in UTF-8: {error}"), len(body)
+    many = body.count(b"[") + body.count(b"{") > MAX_NESTING
+    return (_too_deep(message) if many and _levels(message) > MAX_NESTING else message), len(body)
+
+
+def _levels(message: Any) -> int:
+    """Levels of lists and objects; counting ends beyond the limit."""
+    level, count = [message], 0
+    while level and count <= MAX_NESTING:
+        level = [each for each in level if isinstance(each, dict | list)]
+        count += bool(level)
+        level = [child for each in level for child in (each.values() if isinstance(each, dict) else each)]
+    return count
+
+
+def _too_deep(message: Any) -> Any:
+    """What stands for a message that is nested too deep: for an answer an error, so that nobody waits for it."""
+    reason = f"a message with more than {MAX_NESTING} levels of lists and objects"
+    if isinstance(message, dict) and "method" not in message and isinstance(message.get("id"), int | str):
+        return {"jsonrpc": "2.0", "id": message["id"], "error": {"code": PARSE_ERROR, "message": reason}}
+    return Unreadable(reason)

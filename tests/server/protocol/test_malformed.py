@@ -106,10 +106,27 @@ def test_a_number_too_long_to_be_read_is_a_parse_error(editor: Editor):
     assert refusal(editor) == PARSE_ERROR
 
 
-def test_a_message_nested_too_deep_is_refused(editor: Editor):
-    body = b'{"jsonrpc":"2.0","method":"x","params":%b}' % (b"[" * 100_000 + b"]" * 100_000)
-    editor.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
-    assert refusal(editor) == PARSE_ERROR
+@pytest.mark.parametrize("levels", [200, 600, *range(965, 1000, 5), 100_000])
+def test_a_message_nested_too_deep_is_refused(editor: Editor, levels: int):
+    nested = b"[" * levels + b"]" * levels
+    for body in (
+        b'{"jsonrpc":"2.0","id":%b,"method":"x"}' % nested,
+        b'{"jsonrpc":"2.0","method":"x","params":%b}' % nested,
+    ):
+        editor.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+        assert refusal(editor) == PARSE_ERROR
+
+
+def test_a_configuration_nested_too_deep_is_an_answer_all_the_same():
+    with Editor({"workspace/configuration": lambda _: NotImplemented}) as editor:
+        editor.initialize({"workspace": {"configuration": True}})
+        editor.until(lambda: editor.received("workspace/configuration"))
+        [(_, asked)] = editor.questions
+        nested = b"[" * 900 + b"]" * 900
+        body = b'{"jsonrpc":"2.0","id":"%b","result":%b}' % (asked.encode(), nested)
+        editor.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+        editor.until(lambda: any("levels" in told["message"] for told in editor.received("window/logMessage")))
+        assert len(editor.items(editor.opened("x = "), 0, 4)) == 1
 
 
 def test_an_id_in_use_is_refused_and_the_first_request_is_answered(editor: Editor):

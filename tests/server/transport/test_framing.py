@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mercury_lsp.transport import framing
-from mercury_lsp.transport.framing import MAX_BODY_BYTES, MAX_HEADER_BYTES, Unreadable, messages
+from mercury_lsp.transport.framing import MAX_BODY_BYTES, MAX_HEADER_BYTES, MAX_NESTING, Unreadable, messages
 from tests.support.editor import frame
 
 FIRST, SECOND = {"id": 1, "text": "Content-Length: 7\r\n\r\n{}"}, {"id": 2, "text": "😀\ud800"}
@@ -154,17 +154,26 @@ def test_headers_within_headers_are_each_searched_once(monkeypatch: pytest.Monke
 # Nesting
 
 
-def nested(levels: int) -> bytes:
-    """A message with a list in lists."""
-    body = b'{"id":7,"result":' + b"[" * levels + b"]" * levels + b"}"
+def nested(levels: int, **message: Any) -> bytes:
+    """A message whose result is a list in lists; the message itself is one level."""
+    marked = json.dumps({**message, "result": "here"})
+    body = marked.replace('"here"', "[" * (levels - 1) + "]" * (levels - 1)).encode()
     return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
 
 
-def test_a_message_nested_too_deep_costs_itself_only():
-    [unreadable, second] = read(nested(200_000) + frame(SECOND))
+@pytest.mark.parametrize("levels", [MAX_NESTING + 1, 900])
+def test_an_answer_that_is_nested_too_deep_becomes_an_error(levels: int):
+    [error, second] = read(nested(levels, id=7) + frame(SECOND))
+    assert (error["id"], error["error"]["code"], second) == (7, -32700, SECOND)
+
+
+@pytest.mark.parametrize("levels", [MAX_NESTING + 1, *range(960, 1010), 200_000])
+def test_what_is_nested_too_deep_and_is_no_answer_is_unreadable(levels: int):
+    [unreadable, second] = read(nested(levels, method="x") + frame(SECOND))
     assert isinstance(unreadable, Unreadable) and second == SECOND
 
 
-def test_a_message_may_have_any_number_of_brackets():
+def test_a_message_may_be_nested_as_deep_as_the_limit_and_have_any_number_of_brackets():
+    assert isinstance(read(nested(MAX_NESTING, id=1))[0]["result"], list)
     wide = {"text": "[{" * 1000, "list": [[{}]] * 1000}
     assert read(frame(wide)) == [wide]
