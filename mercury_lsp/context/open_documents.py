@@ -8,7 +8,6 @@ from lsprotocol import types
 
 from mercury_lsp.context.context import CompletionContext, ContextBuilder
 from mercury_lsp.context.scope import is_blank_before
-from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.document import ContentChange, Document, Edit, Snapshot
 from mercury_lsp.documents.uris import path_of
 from mercury_lsp.errors import UnknownDocument
@@ -34,22 +33,14 @@ class OpenDocuments:
         """The open documents, in the order in which they were opened."""
         return list(self._open)
 
-    def open(self, item: types.TextDocumentItem, source: ChunkedText | None = None) -> None:
-        """Open a document; one that is open already is replaced. `source`: its text, if it has been cut already."""
-        document = Document(item.uri, item.language_id, item.version, item.text, source)
+    def open(self, item: types.TextDocumentItem) -> None:
+        """Open a document; one that is open already is replaced."""
+        document = Document(item.uri, item.language_id, item.version, item.text)
         self._open[item.uri] = _Open(document, ContextBuilder(), self._path(item.uri))
 
     def change(self, uri: str, version: int, changes: Sequence[ContentChange]) -> list[Edit] | None:
         """Apply the client's changes; returns the edits, or None if one replaced the whole document."""
         return self._find(uri).document.apply(changes, version)
-
-    def inserted_by(self, uri: str, text: str) -> str:
-        """The part of a whole new text that differs from the present one."""
-        return self._find(uri).document.inserted_by(text)
-
-    def prepare(self, uri: str, text: str, cut: ChunkedText) -> None:
-        """Take over a long text of the next change, cut beforehand."""
-        self._find(uri).document.prepare(text, cut)
 
     def close(self, uri: str) -> None:
         """Forget a document."""

@@ -19,12 +19,15 @@ from mercury_lsp.engine_host import memory
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.engine_host.worker import LoadEngine
 from mercury_lsp.server.routes import create_server
-from mercury_lsp.server.server import SIGN_OF_LIFE_SECONDS, MercuryServer
+from mercury_lsp.server.server import MercuryServer
 from mercury_lsp.transport.framing import MessageDecoder, framed
 
 logger = logging.getLogger(__name__)
 
 READ_BYTES = 65536
+
+SIGN_OF_LIFE_SECONDS = 1.0
+"""Between two signs of life while there is a backlog."""
 
 PONG = framed({"jsonrpc": "2.0", "method": handshake.PONG})
 
@@ -127,7 +130,6 @@ class Daemon:
     async def _serve_editor(self, hello: Hello, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server = create_server(self.engines)
         server.protocol.set_writer(writer)
-        server.show_life = lambda: writer.write(PONG)
         self._servers.add(server)
         if self._idle_timer is not None:
             self._idle_timer.cancel()

@@ -7,7 +7,7 @@ One key looks up the cursor's line some twenty times, so such lookups are attrib
 """
 
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from functools import cached_property, lru_cache
 from operator import eq, sub
 
@@ -17,7 +17,7 @@ from mercury_engine.text.common_prefix import common_prefix
 from mercury_lsp.documents.prefix_sums import PrefixSums
 from mercury_lsp.documents.utf16 import chars_within, utf16_length
 
-MAX_DOCUMENT_CHARS = 12_000_000
+MAX_DOCUMENT_CHARS = 2_000_000
 """Longest document; nothing is suggested in a longer one, and its text is not kept."""
 
 MIN_CHUNK_CHARS = 40
@@ -25,9 +25,6 @@ MIN_CHUNK_CHARS = 40
 
 LONG_LINE_CHUNKS = 128
 """Chunks of a line that counts as long: 50,000 to 100,000 characters."""
-
-SLICE_CHARS, SLICE_CHUNKS = 16_384, 4_096
-"""Work between two pauses while a long text is cut: 2 to 10 ms."""
 
 _BREAK = re.compile(r"\r\n|\r|\n")
 _NEWLINE = re.compile("\n")
@@ -58,23 +55,6 @@ class ChunkedText:
     def of(cls, text: str) -> "ChunkedText":
         """Text cut by `chunking.split`."""
         return cls(tuple(_join_crlf(split(text))))
-
-    @classmethod
-    def in_slices(cls, text: str) -> "Generator[None, None, ChunkedText]":
-        """As `of`, with a pause after every `SLICE_CHARS`; where a slice ends, a chunk does."""
-        chunks: list[str] = []
-        at = 0
-        while at < len(text):
-            end = text.rfind("\n", at, at + SLICE_CHARS) + 1 or at + SLICE_CHARS
-            end += text[end - 1 : end + 1] == "\r\n"
-            chunks += _join_crlf(split(text[at:end]))
-            at = end
-            yield
-        measures: list[tuple[int, ...]] = []
-        for first in range(0, len(chunks), SLICE_CHUNKS):
-            measures += map(_measure, chunks[first : first + SLICE_CHUNKS])
-            yield
-        return cls(tuple(chunks), tuple(measures))
 
     @property
     def byte_length(self) -> int:
@@ -166,14 +146,11 @@ class ChunkedText:
 
         return read
 
-    def replace(self, start: int, end: int, new: str, cut: "ChunkedText | None" = None) -> "ChunkedText":
+    def replace(self, start: int, end: int, new: str) -> "ChunkedText":
         """The text with `new` in place of [start, end); only touched chunks, and at most their neighbours, change.
 
-        An insertion between two chunks goes to the first one, so that typing leaves the next one alone. `cut`: the new
-        text, if it is long and has been cut already.
+        An insertion between two chunks goes to the first one, so that typing leaves the next one alone.
         """
-        if cut is not None and not self._joins_crlf(start, end, new):
-            return self._with_cut(start, end, cut)
         if not self.chunks:
             return ChunkedText.of(new)
         first, last = self._touched(start, end)
@@ -201,30 +178,6 @@ class ChunkedText:
         if _breaks(chunk) and self.__dict__.get("has_long_line") is False:
             made.has_long_line = False  # no run of chunks without breaks has gained one
         return made
-
-    def _with_cut(self, start: int, end: int, cut: "ChunkedText") -> "ChunkedText":
-        """As `replace`, with the chunks of the new text as they are."""
-        if not self.chunks:
-            return cut
-        first, last = self._touched(start, end)
-        before, after = self.slice(self.starts[first], start), self.slice(end, self.starts[last + 1])
-        head, tail = ([before] if before else []), ([after] if after else [])
-        return ChunkedText(
-            (*self.chunks[:first], *head, *cut.chunks, *tail, *self.chunks[last + 1 :]),
-            (
-                *self._measures[:first],
-                *map(_measure, head),
-                *cut._measures,
-                *map(_measure, tail),
-                *self._measures[last + 1 :],
-            ),
-        )
-
-    def _joins_crlf(self, start: int, end: int, new: str) -> bool:
-        """Whether a line break of two characters arises at an edge of the new text; no chunk may end within one."""
-        joins_before = new.startswith("\n") and self.slice(max(0, start - 1), start) == "\r"
-        joins_after = new.endswith("\r") and self.slice(end, min(end + 1, self.length)) == "\n"
-        return joins_before or joins_after
 
     def difference(self, text: str) -> tuple[int, int, str]:
         """The single edit (start, end, new) that turns this text into another, found chunk by chunk from both ends."""

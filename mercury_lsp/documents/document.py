@@ -98,15 +98,15 @@ class _Parsing:
 
 
 class Document:
-    """One open document; for the main thread only. `source`: the text, if it has been cut already."""
+    """One open document; for the main thread only."""
 
-    def __init__(self, uri: str, language_id: str, version: int, text: str, source: ChunkedText | None = None):
+    def __init__(self, uri: str, language_id: str, version: int, text: str):
         self.uri = uri
         self.language_id = language_id
         self.version = version
         self._is_dropped = len(text) > MAX_DOCUMENT_CHARS
         """Whether the text is too long to be kept; until the client sends a shorter one there is none."""
-        self._source = source or ChunkedText.of("" if self._is_dropped else text)
+        self._source = ChunkedText.of("" if self._is_dropped else text)
         self._tree: Tree | None = None
         self._is_parsed = False
         self.has_new_lines = False
@@ -118,16 +118,6 @@ class Document:
         """The newest version for which a tree was requested."""
         self._parsing: _Parsing | None = None
         self._snapshot: Snapshot | None = None
-        self._cut: tuple[str, ChunkedText] | None = None
-        """The text of the next change, if it is long and has been cut already."""
-
-    def inserted_by(self, text: str) -> str:
-        """The part of a whole new text that differs from the present one."""
-        return self._source.difference(text)[2]
-
-    def prepare(self, text: str, cut: ChunkedText) -> None:
-        """Take over a long text of the next change, cut beforehand."""
-        self._cut = text, cut
 
     def apply(self, changes: Sequence[ContentChange], version: int) -> list[Edit] | None:
         """Apply LSP content changes in order; each range refers to the text after the previous change.
@@ -246,8 +236,7 @@ class Document:
     def _replace(self, start: int, end: int, new: str) -> None:
         if start == end and not new:
             return
-        cut = self._cut[1] if self._cut is not None and self._cut[0] == new else None
-        old, self._source, self._cut = self._source, self._source.replace(start, end, new, cut), None
+        old, self._source = self._source, self._source.replace(start, end, new)
         self._is_parsed = False
         if self._parsing is not None:
             self._parsing.edits.append((old, start, end, new))

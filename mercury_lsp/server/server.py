@@ -3,9 +3,8 @@
 import asyncio
 import logging
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from threading import Thread
-from time import monotonic
 from typing import Any, BinaryIO
 
 from lsprotocol import types
@@ -14,7 +13,6 @@ from pygls.lsp.server import LanguageServer
 
 import mercury_lsp
 from mercury_lsp.documents import redaction
-from mercury_lsp.documents.chunked_text import MAX_DOCUMENT_CHARS, SLICE_CHARS, ChunkedText
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.server.capabilities import EditorCapabilities
 from mercury_lsp.server.configuration import Configuration
@@ -26,9 +24,6 @@ from mercury_lsp.server.status import StatusBoard
 from mercury_lsp.server.structuring import converter
 from mercury_lsp.server.suggester import Suggester
 from mercury_lsp.transport import framing
-
-SIGN_OF_LIFE_SECONDS = 1.0
-"""Between two signs of life while a long text is taken in."""
 
 READ_BYTES = 65536
 
@@ -53,8 +48,6 @@ class MercuryServer(LanguageServer):
         self.suggester = Suggester(self.session, self.editor, self.status)
         self.configuration = Configuration(self.session, self.editor, self.status)
         self._is_stopped = False
-        self.show_life: Callable[[], None] = lambda: None
-        """Called now and then during long work for this connection."""
         self._log: ClientLog | None = None
 
     def start_io(self, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None) -> None:
@@ -72,42 +65,11 @@ class MercuryServer(LanguageServer):
         """Handle what the client sends until it sends exit or there is no more."""
         handling_server.set(self)
         async for message in messages:
-            await self._prepare(message)
             self.protocol.receive(message)
             # A request begins now, so that it sees the document as it was when it was sent.
             await asyncio.sleep(0)
             if self._is_stopped:
                 return
-
-    async def _prepare(self, message: Any) -> None:
-        """Cut a long text that is to be opened or inserted, in slices between which other connections are served."""
-        match message:
-            case {"method": types.TEXT_DOCUMENT_DID_OPEN, "params": {"textDocument": {"text": str(text)}}}:
-                if (cut := await self._cut(text)) is not None:
-                    self.session.prepared = text, cut
-            case {
-                "method": types.TEXT_DOCUMENT_DID_CHANGE,
-                "params": {"textDocument": {"uri": str(uri)}, "contentChanges": [{"text": str(text), **more}]},
-            } if len(text) > SLICE_CHARS and uri in self.session.documents:
-                new = text if more.get("range") is not None else self.session.documents.inserted_by(uri, text)
-                if (cut := await self._cut(new)) is not None:
-                    self.session.documents.prepare(uri, new, cut)
-
-    async def _cut(self, text: str) -> ChunkedText | None:
-        """The text in chunks; None if it is short, or too long to be served."""
-        if not SLICE_CHARS < len(text) <= MAX_DOCUMENT_CHARS:
-            return None
-        cutting, signed = ChunkedText.in_slices(text), monotonic()
-        while True:
-            try:
-                next(cutting)
-            except StopIteration as done:
-                found: ChunkedText = done.value
-                return found
-            if monotonic() - signed > SIGN_OF_LIFE_SECONDS:
-                signed = monotonic()
-                self.show_life()
-            await asyncio.sleep(0)
 
     def stop(self) -> None:
         """Leave the main loop once the current message is handled."""

@@ -13,7 +13,6 @@ from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.context.lookup_text import LookupText
 from mercury_lsp.context.open_documents import OpenDocuments
 from mercury_lsp.context.workspace import Workspace, is_secret
-from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.document import ContentChange, Snapshot
 from mercury_lsp.documents.uris import path_of
 from mercury_lsp.engine_host.engines import Engines
@@ -35,8 +34,6 @@ class Session:
         self.history = History(self.documents)
         self.diagnostics = Diagnostics()
         self.other_files.on_change = self.history.files_changed
-        self.prepared: tuple[str | None, ChunkedText | None] = None, None
-        """A long text that is about to be opened, and its chunks."""
         self.folders: dict[str, Path] = {}
         """The workspace's folders, by uri."""
         self._lookup_text = LookupText()
@@ -57,9 +54,7 @@ class Session:
     def document_opened(self, item: types.TextDocumentItem) -> None:
         """Take over a document's text; a document that was open already is replaced."""
         self._forget_text(item.uri)
-        text, source = self.prepared
-        self.documents.open(item, source if text is item.text else None)
-        self.prepared = None, None
+        self.documents.open(item)
         self.history.opened(item.uri)
         if self.documents.begin_parsing(item.uri):
             self._pauses.index_soon()

@@ -93,7 +93,7 @@ def test_no_text_is_missing_between_the_blocks_of_a_grown_chunk():
 
 
 def test_a_very_long_line_stays_bounded():
-    context = ContextBuilder().build(document("x" * 3_000_000).snapshot(), 1_000_000, None)
+    context = ContextBuilder().build(document("x" * 1_900_000).snapshot(), 1_000_000, None)
     assert len(context.near) <= 2 * MAX_CHUNK_CHARS and len(context.suffix[0]) <= 2 * MAX_CHUNK_CHARS
     assert len(context.line_prefix) <= 1600 and len(context.line_suffix) <= 800
 
