@@ -1,7 +1,7 @@
 """The engine that rewrites regions: a second one where the settings name a model for edits, else that of the fills.
 
-The second one is loaded at the first next edit if it fits into memory, and given up when memory gets short. Where it
-cannot be had the other one rewrites, if it can.
+The second one is loaded at the first next edit, and given up when memory gets short. Where it cannot be had the other
+one rewrites, if it can.
 """
 
 import logging
@@ -77,7 +77,7 @@ class EditEngine:
                 self._refuse(f"{settings.model} was unloaded, for {why}")
             return not why
         try:
-            engine = await self._own.load(settings, beside=True)
+            engine = await self._own.load(settings)
         except Exception as error:
             return self._refuse(why_not_loaded(error), settings)
         if engine.edit_format is None:

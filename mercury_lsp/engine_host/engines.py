@@ -16,10 +16,8 @@ from mercury_engine.api import (
     ScoreRequest,
     Scores,
 )
-from mercury_engine.errors import ModelError
 from mercury_engine.serving import resolve
 
-from mercury_lsp.engine_host import memory
 from mercury_lsp.engine_host.worker import LoadEngine, OnOutcome, Worker
 from mercury_lsp.settings import EngineKey, Settings
 
@@ -42,17 +40,16 @@ class Engines:
             if worker.engine is not None:
                 yield worker.engine, len(self._users[key])
 
-    def move(self, lease: "Lease", settings: Settings, beside: bool = False) -> Worker:
+    def move(self, lease: "Lease", settings: Settings) -> Worker:
         """The worker for these settings; the lease uses it from now on instead of its old one.
 
-        Unused engines are kept for the next connection, until another engine needs their memory. `beside`: see
-        `Lease.load`.
+        Unused engines are kept for the next connection, until another engine needs their memory.
         """
         self.leave(lease)
         key = settings.engine_key
         if key not in self._workers:
             freed = [self._drop(unused) for unused in [key for key, users in self._users.items() if not users]]
-            self._workers[key] = Worker(lambda: self._load_after(freed, settings, beside))
+            self._workers[key] = Worker(lambda: self._load_after(freed, settings))
         self._users.setdefault(key, set()).add(lease)
         return self._workers[key]
 
@@ -76,11 +73,9 @@ class Engines:
         freed = worker.close()
         return None if is_loading else freed
 
-    def _load_after(self, freed: "list[Future[None] | None]", settings: Settings, beside: bool) -> InferenceEngine:
+    def _load_after(self, freed: "list[Future[None] | None]", settings: Settings) -> InferenceEngine:
         """Load once the old engines are freed: two models may not fit into memory."""
         wait([each for each in freed if each is not None])
-        if beside:
-            _require_room(settings)
         return self._load(settings)
 
 
@@ -98,12 +93,9 @@ class Lease:
         """The loaded engine; None while there is none."""
         return self._worker.engine if self._worker is not None else None
 
-    async def load(self, settings: Settings, beside: bool = False) -> InferenceEngine:
-        """The engine that the settings name. Raises what loading it raises.
-
-        `beside`: it is a second one, for which there must be room in memory.
-        """
-        worker = self._worker = self._engines.move(self, settings, beside)
+    async def load(self, settings: Settings) -> InferenceEngine:
+        """The engine that the settings name. Raises what loading it raises."""
+        worker = self._worker = self._engines.move(self, settings)
         loading = worker.load()
         early, self._early = self._early, []
         for asked in early:
@@ -162,13 +154,3 @@ class Lease:
     def close(self) -> None:
         """Stop using an engine; returns at once."""
         self._engines.leave(self)
-
-
-def _require_room(settings: Settings) -> None:
-    """Raise ModelError if the model would not fit into memory beside the one that is loaded."""
-    from mercury_engine.loading import find_model  # takes a while
-    from mercury_engine.models.weights import weight_bytes
-
-    needed = memory.needed_mb(weight_bytes(find_model(settings.model)))
-    if why := memory.shortage(needed):
-        raise ModelError(f"{settings.model} needs about {needed:,.0f} MB more, and {why}; choose a smaller model")

@@ -19,17 +19,12 @@ LEAST_FREE_MB = 256.0
 """What is left to other programs."""
 
 
-def shortage(more_mb: float = 0.0) -> str | None:
-    """Why this process should not take this much more memory; None if it may."""
+def shortage() -> str | None:
+    """Why this process should give memory back; None if it need not."""
     available = available_mb()
-    if available is not None and available - more_mb < LEAST_FREE_MB:
+    if available is not None and available < LEAST_FREE_MB:
         return f"this machine has {available:,.0f} MB of memory left"
     return None
-
-
-def needed_mb(weight_bytes: int) -> float:
-    """What a loaded model takes in a process that has another one, by its weights."""
-    return 1.1 * weight_bytes / 2**20 + 30
 
 
 def available_mb() -> float | None:
