@@ -255,7 +255,8 @@ class NextEdits:
         if origin is None:
             return
         for snapshot, _ in documents:
-            for hunk, site in paired_sites(hunks, snapshot, origin, asked.cursor is None):
+            is_wanted = asked.cursor is None or snapshot.uri == asked.snapshot.uri != origin.uri  # they went there
+            for hunk, site in paired_sites(hunks, snapshot, origin, is_wanted):
                 is_declined = self._ledger.is_declined(snapshot.uri, site)
                 why_not = OFFERED if is_declined else objection(snapshot, site.start, site.end, site.new, hunks)
                 if why_not is None and shown([hunk], snapshot.uri):

@@ -42,6 +42,9 @@ BORROWED_TOKENS = 3
 """Tokens before an example's text; a name among them that the new text repeats must stand before the next text, too."""
 
 MAX_SITES = 8
+MAX_SITES_ELSEWHERE = 3
+"""Most places in another document; where a text stands more often, which of them are meant isn't known."""
+
 BLANKS_BESIDE = 80
 """Blanks between an insertion and the same text that was inserted there before."""
 
@@ -59,13 +62,16 @@ def paired_sites(
 
     Hunks come oldest first; `origin` is the latest one's document. Places of another kind than the example's (code,
     comment, string) are left out, and strings of programs: the same word in another one mostly means something else.
-    Unless the user asks (`invoked`), so are places that they have passed on the way from one example to the other.
+    Unless the user asks (`invoked`), so are places that they have passed on the way from one example to the other, and
+    a text that stands often in another document.
     """
     latest = _latest(hunks) if snapshot.is_parsed and origin.is_parsed else []
     if (rest := rest_of_lines(hunks, snapshot)) is not None:
         yield hunks[-1], rest
     own, known = [each for each in hunks if each.uri == snapshot.uri], set[int]()
     for first, last, found in _found(latest, own, snapshot, origin):
+        if not invoked and snapshot.uri != last.hunk.uri and len(found) > MAX_SITES_ELSEWHERE:
+            continue
         kind = quoted_as(origin, origin.source.offset_at(last.line, 0) + (last.column or 0))
         if kind == "string" and language(origin.language_id).definitions:
             continue
@@ -214,12 +220,12 @@ def _pattern(left: Sequence[str], tokens: Sequence[str], right: Sequence[str], o
 def _lines_like(first: Example, second: Example, snapshot: Snapshot) -> Iterator[EditSite]:
     """The same lines; for an insertion, where the same lines stand before and after it.
 
-    Inserted lines with numbers are data: twice the same by chance, and the third time others.
+    Lines with numbers that weren't there before are data: twice the same by chance, and the third time others.
     """
     old, (before, after) = [line.strip() for line in lines_of(second.old)], second.around(first)
     before, after = ([], []) if old else (before[-ANCHOR_LINES:], after[:ANCHOR_LINES])
     wanted = before + old + after
-    is_data = not old and _NUMBER.search(second.new) is not None
+    is_data = not {*_NUMBER.findall(second.new)} <= {*_NUMBER.findall(second.old)}
     if is_data or len("".join("".join(wanted).split())) < MIN_CHARS:
         return
     start, text = text_around(second.hunk.offset_in(snapshot), snapshot)

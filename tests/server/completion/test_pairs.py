@@ -6,7 +6,7 @@ import pytest
 from lsprotocol import types
 
 from mercury_lsp.completion.next_edits.history import History
-from mercury_lsp.completion.next_edits.pairs import paired_sites
+from mercury_lsp.completion.next_edits.pairs import MAX_SITES_ELSEWHERE, paired_sites
 from mercury_lsp.context.open_documents import OpenDocuments
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language_of
@@ -235,10 +235,20 @@ def test_a_line_is_not_inserted_where_it_stands():
     assert ExampleDesk(a__py=text).replace(INSERTED, again).offered() == []
 
 
-def test_lines_of_data_are_not_inserted():
-    text = "".join(f"item({{\n    name: {name},\n}})\n" for name in "abc")
-    changes = [(f"    name: {name},\n", f"    name: {name},\n    line: 1,\n") for name in "ab"]
+@pytest.mark.parametrize("old", ["", "    errors: [error],\n"], ids=["inserted", "replaced"])
+def test_lines_of_data_are_left_to_the_user(old):
+    text = "".join(f"item({{\n    name: {name},\n{old}}})\n" for name in "abc")
+    new = "    errors: [\n        {\n            line: 1,\n        },\n    ],\n"
+    changes = [(f"    name: {name},\n{old}", f"    name: {name},\n{new}") for name in "ab"]
     assert ExampleDesk(a__js=text).replace(*changes).offered() == []
+
+
+@pytest.mark.parametrize(("uses", "is_offered"), [(MAX_SITES_ELSEWHERE, True), (MAX_SITES_ELSEWHERE + 1, False)])
+def test_a_text_that_stands_often_in_another_document_is_replaced_there_by_key_only(uses: int, is_offered: bool):
+    text, other = "f(old_name)\ng(old_name)\n", "".join(f"f{n}(old_name)\n" for n in range(uses))
+    desk = ExampleDesk(a__py=text, b__py=other).replace(("f(old_name", "f(new_name"), ("g(old_name", "g(new_name"))
+    assert bool(desk.offered(1)) is is_offered
+    assert len(desk.offered(1, invoked=True)) == uses
 
 
 def test_lines_between_short_lines_are_not_inserted():
