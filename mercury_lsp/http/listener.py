@@ -34,6 +34,9 @@ HEAD_SECONDS = 10.0
 SEND_SECONDS = 20.0
 """For a client to take what was sent."""
 
+UNREAD_BYTES = 2**16
+"""Replies that the system keeps for a client that does not read; by default Linux takes megabytes, made in vain."""
+
 MAX_CONNECTIONS = 512
 """Connections at a time; a further one takes the place of the idlest one, or its request is answered with 503."""
 
@@ -77,11 +80,13 @@ class HttpAddress:
         """A listening socket. Raises UsageError."""
         try:
             family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-            return socket.create_server((self.host, self.port), family=family, backlog=MAX_CONNECTIONS)
+            made = socket.create_server((self.host, self.port), family=family, backlog=MAX_CONNECTIONS)
         except OSError as error:
             raise UsageError(
                 f"cannot listen at {self.host}:{self.port} ({error.strerror}); name another HOST:PORT"
             ) from None
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNREAD_BYTES)  # its connections inherit it
+        return made
 
 
 def token_for(address: HttpAddress) -> str | None:

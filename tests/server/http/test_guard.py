@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import socket
 from contextlib import suppress
 from typing import Any
@@ -211,6 +212,12 @@ async def test_a_client_that_does_not_read_its_replies_is_let_go(monkeypatch: py
                 await asyncio.sleep(0.001)
         slow.close()
         assert await status(server) == 200
+        answered = re.search(r'requests_total\{route="/v1/models",status="200"\} (\S+)', await metrics(server))
+        assert answered and float(answered[1]) < 1000, "few replies are made that nobody reads"
+
+
+async def metrics(server: Served) -> str:
+    return (await server.client.get("/metrics")).text
 
 
 async def test_a_thousand_connections_that_ask_together_are_all_answered(monkeypatch: pytest.MonkeyPatch):
