@@ -11,7 +11,7 @@ from mercury_kernels.ops import Segment, causal_attention, rms_norm, rotary_angl
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from mercury_engine.models.network import LENGTH_CLASSES, KeyValueBlock, KeyValueSegment, ModelConfig, Packing
+from mercury_engine.models.network import KeyValueBlock, KeyValueSegment, ModelConfig, Packing
 
 FACTOR_ROUNDING = 1e-12
 """Largest rounding error of a factor that should be 1."""
@@ -154,7 +154,6 @@ class TorchDecoder(nn.Module):
             else nn.Parameter(torch.empty(config.vocab_size, config.hidden_size), requires_grad=False)
         )
         self.markers = nn.Parameter(torch.zeros(2, config.hidden_size), requires_grad=config.adapter_rank > 0)
-        self.length = nn.Parameter(torch.zeros(LENGTH_CLASSES, config.hidden_size)) if config.adapter_rank else None
         self.layers = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
         self.norm = nn.Parameter(torch.empty(config.hidden_size), requires_grad=False)
 
@@ -248,14 +247,6 @@ class TorchDecoder(nn.Module):
         logits = self.logits(hidden)
         end = F.linear(hidden, self.markers[1:].to(hidden.dtype)).float()
         return torch.cat((logits, torch.full_like(end, float("-inf")), end), -1)
-
-    def lengths(self, hidden: Tensor) -> Tensor:
-        """Log-probabilities float32 [...,LENGTH_CLASSES] of the number of slots before the end marker.
-
-        `hidden` [...,C] is row 0 of a fully masked canvas.
-        """
-        assert self.length is not None, "this writer was trained without a length head"
-        return F.linear(hidden, self.length.to(hidden.dtype)).float().log_softmax(-1)
 
     def rotated(self, block: KeyValueBlock, start: int) -> KeyValueSegment:
         """See `Network.rotated`."""

@@ -86,12 +86,7 @@ def fill(
 
 @torch.no_grad()
 def fill_adapter(network: TorchDecoder, state: Mapping[str, StoredArray], folder: Path) -> None:
-    """Copy the writer's tensors (named like the network's own parameters) into the network.
-
-    Without a length head in the adapter the network has none.
-    """
-    if "length" not in state:
-        network.length = None
+    """Copy the writer's tensors (named like the network's own parameters) into the network."""
     for name, parameter in adapter_parameters(network).items():
         parameter.copy_(tensor_of(adapter_tensor(state, name, parameter.shape, folder)))
 

@@ -23,9 +23,6 @@ from mercury_engine.models.arrays import Array, IdArray, namespace
 PART = 5_000_000_000
 """Products of a part of a pass, between two looks at deadline and cancel flag: some 15 ms on two cores."""
 
-LENGTH_CLASSES = 65
-"""Classes of the length head: 0 to 64 slots before the end marker."""
-
 CONTEXT_LENGTH = 8192
 """Longest text in tokens where a model's files do not say, as those of the bundled one."""
 

@@ -129,13 +129,11 @@ def test_tailed_canvases_end_in_markers_that_count_together_like_one_token():
     assert canvas.targets == [20, 21, 22, *[CONFIG.end_id] * 5]
     assert canvas.inputs == [CONFIG.mask_id] * 8
     assert sum(canvas.weights) == pytest.approx(4)
-    assert canvas.length == 3
 
 
-def test_exact_canvases_have_no_end_marker_and_are_not_asked_for_their_length():
+def test_exact_canvases_have_no_end_marker():
     for canvas in drawn([gap(20, 21, 22)], 8, Noise(full=1.0, exact=1.0)):
         assert canvas.targets == [20, 21, 22]
-        assert canvas.length == -1
 
 
 def test_a_share_of_visible_tokens_is_wrong_and_counts_fully():
@@ -162,6 +160,5 @@ def test_rows_feed_the_last_prefix_token_and_predict_one_slot_ahead():
         assert rows.ids[mine].tolist() == [21, *canvas.inputs]
         assert rows.target[mine].tolist()[:-1] == canvas.targets
         assert rows.weight[mine].tolist() == pytest.approx([*canvas.weights, 0.0])
-        assert rows.asked[mine].tolist() == [canvas.length, -1, -1, -1, -1]
         assert all(rows.ids[rows.guess] == CONFIG.mask_id)
     assert rows.guess.any()

@@ -72,7 +72,6 @@ def test_packed_rows_have_the_loss_and_the_gradients_of_padded_ones(sampler, net
     loss_packed, told_packed, gradients_packed = learned(network, packed, late_stage)
     assert loss_packed == pytest.approx(loss, rel=1e-5)
     assert told_packed["first"] == pytest.approx(told["first"], rel=1e-4)
-    assert told_packed["length"] == pytest.approx(told["length"], rel=1e-4)
     for name, gradient in gradients.items():
         assert gradient.abs().sum() > 0, name
         torch.testing.assert_close(gradients_packed[name], gradient, rtol=1e-3, atol=1e-4 * float(gradient.abs().max()))

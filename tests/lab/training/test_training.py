@@ -51,7 +51,7 @@ def test_training_leaves_the_reader_as_it_was(run):
     run.leg(3)
     assert all(torch.equal(p, reader[n]) for n, p in run.network.named_parameters() if n in reader)
     changed = {n for n, p in run.trained.items() if not torch.equal(p, adapter[n])}
-    assert {"markers", "length", "layers.0.qkv.up", "layers.1.down.down"} <= changed
+    assert {"markers", "layers.0.qkv.up", "layers.1.down.down"} <= changed
     assert not any(mean.requires_grad for mean in run.mean.values())
 
 
@@ -74,25 +74,6 @@ def test_a_run_goes_on_at_the_step_and_time_where_it_was_saved(run, tmp_path):
     assert run.canvas_tokens > 0
     assert all(torch.equal(p, run.trained[n]) for n, p in resumed.trained.items())
     assert any(s["exp_avg"].abs().sum() > 0 for s in resumed.optimizer.state().values())
-
-
-def test_a_checkpoint_from_before_the_length_head_goes_on_with_a_fresh_one(run, tmp_path):
-    run.leg(2)
-    path = run.folder / "checkpoint.pt"
-    saved = torch.load(path, weights_only=True)
-    names = [name for name in saved["adapter"] if name != "length"]
-    numbered = {number: saved["optimizer"][name] for number, name in enumerate(names)}
-    groups = [{"params": list(numbered)}]
-    saved |= {part: {name: saved[part][name] for name in names} for part in ("adapter", "mean")}
-    torch.save(saved | {"optimizer": {"state": numbered, "param_groups": groups}}, path)
-    resumed = training_data.run(tmp_path)
-    assert not resumed.trained["length"].any()
-    assert torch.equal(resumed.trained["markers"], run.trained["markers"])
-    moments = resumed.optimizer.state()
-    assert moments["length"] == {}
-    torch.testing.assert_close(moments["markers"]["exp_avg"], run.optimizer.state()["markers"]["exp_avg"])
-    resumed.leg(1)
-    assert resumed.optimizer.state()["length"]["step"] == 1
 
 
 def test_a_checkpoint_of_another_rank_is_refused_with_its_rank(run, tmp_path):
@@ -142,7 +123,6 @@ def test_the_log_tells_what_was_computed(tmp_path):
         assert row["written_per_second"] > 0
         assert row["read_per_second"] > 0
         assert row["peak_share"] == pytest.approx(row["tflops"] * 1e6)
-        assert row["length"] is None or row["length"] > 0
 
 
 def test_an_exported_run_loads_and_fills(run, tmp_path, capsys):
@@ -153,17 +133,8 @@ def test_an_exported_run_loads_and_fills(run, tmp_path, capsys):
     assert engine.name == "toy model"
     assert isinstance(engine.parts.denoiser, TorchNetwork)
     assert engine.fill(FillRequest(near="def add_", max_slots=4)).steps >= 1
-    for name in ("markers", "length"):
-        stored = run.mean[name].detach().to(torch.bfloat16).float()
-        torch.testing.assert_close(getattr(engine.parts.denoiser.decoder, name).float(), stored)
-
-
-def test_a_writer_without_a_length_head_loads_without_one(run, tmp_path):
-    run.leg(1)
-    del run.mean["length"]
-    run.save()
-    export(tmp_path / "base", run.folder, tmp_path / "model", "toy model")
-    assert tiny.load(tmp_path / "model").parts.denoiser.decoder.length is None
+    stored = run.mean["markers"].detach().to(torch.bfloat16).float()
+    torch.testing.assert_close(engine.parts.denoiser.decoder.markers.float(), stored)
 
 
 @pytest.mark.parametrize(("package", "path"), [("flask", "x/a.py"), ("toy", "toy/click/core.py")])

@@ -101,7 +101,7 @@ class AdapterRun(TrainingRun):
         self.config = config
         network = MixedPrecisionNetwork(replace(config, adapter_rank=self.plan.rank))
         decoder_weights.fill_reader(network, base)
-        network.length, network.markers.requires_grad = None, False
+        network.markers.requires_grad_(False)
         network.to(device)
         if (self.precision or measured_precision(device)) == "mixed":
             network.convert_frozen()

@@ -57,7 +57,7 @@ class DenoiserRun(TrainingRun):
         self.config = config
         network = MixedPrecisionNetwork(replace(config, adapter_rank=self.plan.rank))
         decoder_weights.fill_reader(network, base)
-        network.length, network.markers.requires_grad = None, False
+        network.markers.requires_grad_(False)
         network.to(device)
         if measured_precision(device) == "mixed":
             network.convert_frozen()

@@ -22,9 +22,6 @@ from mercury_lab.training.optimisation.padded import Padded
 
 Layout = Packed | Padded
 
-LENGTH_LOSS_WEIGHT = 0.1
-"""Weight of the length head's nats, relative to the mean of the slots."""
-
 MAX_LOGITS = 1 << 26
 """Logits in memory at a time; the backward pass computes them again."""
 
@@ -44,11 +41,10 @@ class LateStage:
 
 @dataclass(frozen=True, slots=True)
 class LossDivisors:
-    """The divisors of a step's sums: weight and number of predicted slots, number of predicted lengths."""
+    """The divisors of a step's sums: weight and number of predicted slots."""
 
     weight: float
     slots: int
-    lengths: int
 
     @classmethod
     def of(cls, layouts: Sequence[Layout]) -> "LossDivisors":
@@ -56,24 +52,22 @@ class LossDivisors:
         return cls(
             sum(float(r.weight.sum(dtype=np.float64)) for r in rows),
             sum(int((r.weight > 0).sum()) for r in rows),
-            max(1, sum(int((r.asked >= 0).sum()) for r in rows)),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class LayoutNats:
-    """Nats of one layout: of every predicted row, with the rows' indices, and of the predicted lengths."""
+    """Nats of every predicted row of one layout, with the rows' indices."""
 
     rows: Rows
     predicted: np.ndarray
     nats: Tensor
-    lengths: Tensor
 
 
 def layout_loss(
     network: TorchDecoder, layout: Layout, totals: LossDivisors, late_stage: LateStage
 ) -> tuple[Tensor, LayoutNats]:
-    """One layout's part of the step's loss: the weighted mean over slots plus the length head's, and its nats."""
+    """One layout's part of the step's loss: the weighted mean over slots, and its nats."""
     rows, device = layout.rows, network.device
     context = layout.read(network)
     ids = torch.from_numpy(rows.ids).to(device)
@@ -84,10 +78,8 @@ def layout_loss(
     targets, weights = (torch.from_numpy(part[predicted]).to(device) for part in (rows.target, rows.weight))
     chosen = hidden.index_select(0, torch.from_numpy(predicted).to(device))
     weighted, entropy, nats = slot_losses(network, chosen, targets, weights, sharpen=late_stage.sharpen > 0)
-    lengths = length_nats(network, hidden, rows)
     total = weighted / totals.weight + late_stage.sharpen / totals.slots * entropy
-    total = total + LENGTH_LOSS_WEIGHT / totals.lengths * lengths.sum()
-    return total, LayoutNats(rows, predicted, nats, lengths.detach())
+    return total, LayoutNats(rows, predicted, nats)
 
 
 @torch.no_grad()
@@ -146,26 +138,16 @@ def _rows_at_once(network: TorchDecoder) -> int:
     return 1 << max(6, (MAX_LOGITS // network.config.vocab_size).bit_length() - 1)
 
 
-def length_nats(network: TorchDecoder, hidden: Tensor, rows: Rows) -> Tensor:
-    """Nats of the lengths to predict, one for each row with one."""
-    asked = np.flatnonzero(rows.asked >= 0)
-    classes = torch.from_numpy(rows.asked[asked]).to(hidden.device)
-    chosen = hidden.index_select(0, torch.from_numpy(asked).to(hidden.device))
-    return F.nll_loss(network.lengths(chosen), classes, reduction="none")
-
-
 def mean_nats(layouts: Sequence[LayoutNats], end_id: int) -> dict[str, float | list[float]]:
-    """Mean nats of the first slots of fully masked canvases, and of the length head; nan where there are none."""
+    """Mean nats of the first slots of fully masked canvases; nan where there are none."""
     by_slot: list[list[float]] = [[] for _ in range(LOGGED_SLOTS)]
-    lengths: list[float] = []
     for part in layouts:
         rows, at = part.rows, part.predicted
         nats = part.nats.float().cpu().numpy()
         for slot, values in enumerate(by_slot):
             values += nats[(rows.full[at]) & (rows.place[at] == slot) & (rows.target[at] != end_id)].tolist()
-        lengths += part.lengths.float().cpu().tolist()
     means = [mean_or_nan(values) for values in by_slot]
-    return {"first": means[0], "by_slot": means, "length": mean_or_nan(lengths)}
+    return {"first": means[0], "by_slot": means}
 
 
 def mean_or_nan(values: Sequence[float]) -> float:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from mercury_engine.models.network import LENGTH_CLASSES, ModelConfig
+from mercury_engine.models.network import ModelConfig
 
 from mercury_lab.training.examples.gaps import TrainingGap
 from mercury_lab.training.examples.mixture import GapWindow
@@ -47,8 +47,6 @@ class TrainingCanvas:
     targets: list[int]
     weights: list[float]
     masked: list[bool]
-    length: int = -1
-    """Slots before the end marker, to be predicted from row 0; -1: not predicted."""
     guessed: tuple[bool, ...] = ()
     """Masked slots that show the model's own guess in the last part of a run; empty: none."""
 
@@ -77,8 +75,7 @@ def _canvases(
         masks.append([not masked for masked in drawn])
     found = [_canvas(number, gap, targets, value, masked, config, rng, noise) for masked in masks]
     if rng.random() < noise.full:
-        asked = min(len(gap.target), LENGTH_CLASSES - 1) if tail else -1
-        found.append(masked_canvas(number, targets, value, [True] * length, config, noise, asked))
+        found.append(masked_canvas(number, targets, value, [True] * length, config, noise))
     return [replace(c, guessed=tuple(h and rng.random() < GUESSED_SHARE for h in c.masked)) for c in found]
 
 
@@ -116,7 +113,6 @@ def masked_canvas(
     masked: list[bool],
     config: ModelConfig,
     noise: Noise,
-    length: int = -1,
 ) -> TrainingCanvas:
     """A canvas whose visible tokens are all right."""
     inputs = [config.mask_id if h else t for h, t in zip(masked, targets, strict=True)]
@@ -124,7 +120,7 @@ def masked_canvas(
     for h, v in zip(masked, value, strict=True):
         weights.append(v * noise.fade**run if h else v * noise.keep)
         run = run + 1 if h else 0
-    return TrainingCanvas(number, inputs, list(targets), weights, list(masked), length)
+    return TrainingCanvas(number, inputs, list(targets), weights, list(masked))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +143,6 @@ class Rows:
     """Whether, in the last part of a run, the row feeds the prediction of the row before it."""
     full: npt.NDArray[np.bool_]
     """Whether its canvas is fully masked."""
-    asked: Ints
-    """The length head's target class at row 0 of some canvases, else -1."""
 
     @property
     def slots(self) -> int:
@@ -171,7 +165,6 @@ def lay_rows(gaps: Sequence[TrainingGap], canvases: Sequence[TrainingCanvas]) ->
             "weight": [*canvas.weights, 0.0],
             "guess": [False, *(canvas.guessed or [False] * slots)],
             "full": [all(canvas.masked)] * (slots + 1),
-            "asked": [canvas.length, *[-1] * slots],
         }
         for name, part in parts.items():
             columns[name].extend(part)

@@ -50,10 +50,3 @@ class Optimizer:
             own = "momentum_buffer" if isinstance(part, torch.optim.Muon) else "exp_avg"
             known = {n: state[name] for n, name in enumerate(names) if own in state.get(name, {})}
             part.load_state_dict({"state": known, "param_groups": part.state_dict()["param_groups"]})
-
-
-def by_name(saved: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
-    """The saved state by parameter name; older checkpoints numbered the parameters in the order of `names`."""
-    if "param_groups" not in saved:
-        return dict(saved)
-    return {name: saved["state"][number] for number, name in enumerate(names) if number in saved["state"]}

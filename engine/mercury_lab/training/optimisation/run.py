@@ -24,7 +24,7 @@ from torch.utils.data import Dataset
 
 from mercury_lab.training import element_type
 from mercury_lab.training.data.corpus import SourceFile, read_checked, read_files
-from mercury_lab.training.optimisation.optimizer import Optimizer, by_name
+from mercury_lab.training.optimisation.optimizer import Optimizer
 from mercury_lab.training.optimisation.options import plan_of, setup_of
 from mercury_lab.training.optimisation.plan import Setup, TrainingPlan
 from mercury_lab.training.optimisation.steps import prefetched
@@ -96,12 +96,12 @@ class TrainingRun(ABC):
             raise ModelCorrupt(f"the run in {self.folder} trains a {part}, not a {self.part}; take a new folder")
         self._copy(saved["adapter"], self.trained, self.folder)
         self._copy(saved["mean"], self.mean, self.folder)
-        self.optimizer.load(by_name(saved["optimizer"], list(saved["adapter"])))
+        self.optimizer.load(saved["optimizer"])
         self.step, self.elapsed, self.canvas_tokens = saved["step"], saved["elapsed"], saved["canvas_tokens"]
 
     @torch.no_grad()
     def _copy(self, saved: Mapping[str, Tensor], into: Mapping[str, Tensor], folder: Path) -> None:
-        """Copy saved tensors; tensors that an older checkpoint lacks stay unchanged."""
+        """Copy saved tensors; those that are not there stay unchanged."""
         for name, target in into.items():
             if name not in saved:
                 continue

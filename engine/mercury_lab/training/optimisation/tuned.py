@@ -49,7 +49,6 @@ def fresh_reader(base: Path, rank: int, device: torch.device) -> TunedReader:
     """The base with a low-rank change that is still zero; for its dtypes see `move_for_training`."""
     network = TunedReader(replace(weights.read_config(base), adapter_rank=rank))
     decoder_weights.fill_reader(network, base)
-    network.length = None
     network.markers.requires_grad_(False)
     move_for_training(network, device)
     network.merge()

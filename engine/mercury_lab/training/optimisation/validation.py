@@ -14,14 +14,14 @@ import numpy as np
 import torch
 from mercury_engine.errors import ModelCorrupt
 from mercury_engine.models.decoder import TorchDecoder
-from mercury_engine.models.network import LENGTH_CLASSES, ModelConfig
+from mercury_engine.models.network import ModelConfig
 from mercury_engine.prompt.tokenizer import Tokenizer
 from torch.nn import functional as F
 
 from mercury_lab.training.data.corpus import read_files
 from mercury_lab.training.examples.gaps import GapSampler, TrainingGap
 from mercury_lab.training.examples.mixture import GapWindow, Mixture
-from mercury_lab.training.optimisation.loss import Layout, length_nats, mean_or_nan, slot_losses
+from mercury_lab.training.optimisation.loss import Layout, mean_or_nan, slot_losses
 from mercury_lab.training.optimisation.objective import Noise, TrainingCanvas, masked_canvas, slot_values
 from mercury_lab.training.optimisation.prefill import pad_sides, read_alone, read_start, side_by_side
 from mercury_lab.training.optimisation.steps import WriterSteps
@@ -68,17 +68,16 @@ class Validation:
 
     @torch.no_grad()
     def writer(self, network: TorchDecoder, steps: WriterSteps) -> dict[str, Any]:
-        """Mean nats by mask rate, by slot at rate 1, and of the length head."""
-        by_rate, by_slot, lengths = Nats(list), Nats(list), list[float]()
+        """Mean nats by mask rate, and by slot at rate 1."""
+        by_rate, by_slot = Nats(list), Nats(list)
         size = max(1, steps.files * steps.sampler.gaps // (4 * GAPS_PER_FILE))  # a quarter of a step always fits
         for first in range(0, len(self.windows), size):
             part = slice(first, first + size)
             for layout in steps.layouts(self.windows[part], self.canvases[part]):
-                _measure(network, layout, by_rate, by_slot, lengths)
+                _measure(network, layout, by_rate, by_slot)
         return {
             "rates": _means(by_rate, MASK_RATES),
             "by_slot": _means_by_slot(by_slot),
-            "length": mean_or_nan(lengths),
         }
 
     @torch.no_grad()
@@ -100,12 +99,11 @@ def _canvases(number: int, gap: TrainingGap, config: ModelConfig, rng: random.Ra
     for rate in MASK_RATES:
         masked = [rng.random() < rate for _ in targets]
         masked[rng.randrange(VALIDATION_SLOTS)] = True
-        length = min(len(gap.target), LENGTH_CLASSES - 1) if all(masked) else -1
-        found.append(masked_canvas(number, targets, slot_values(targets, tail, config), masked, config, plain, length))
+        found.append(masked_canvas(number, targets, slot_values(targets, tail, config), masked, config, plain))
     return found
 
 
-def _measure(network: TorchDecoder, layout: Layout, by_rate: Nats, by_slot: Nats, lengths: list[float]) -> None:
+def _measure(network: TorchDecoder, layout: Layout, by_rate: Nats, by_slot: Nats) -> None:
     rows, device = layout.rows, network.device
     hidden = layout.write(network, layout.read(network), torch.from_numpy(rows.ids).to(device))
     at = np.flatnonzero(rows.weight > 0)
@@ -117,7 +115,6 @@ def _measure(network: TorchDecoder, layout: Layout, by_rate: Nats, by_slot: Nats
             by_rate[rate].append(value)
             if rate == 1.0:
                 by_slot[int(rows.place[row])].append(value)
-    lengths += length_nats(network, hidden, rows).tolist()
 
 
 def _read_on(network: TorchDecoder, gaps: Sequence[TrainingGap], start_id: int, by_slot: Nats) -> None:
