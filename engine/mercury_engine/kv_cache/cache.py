@@ -4,8 +4,10 @@ Far and suffix blocks are read alone, so a text has the same keys and values whe
 a stack after the far blocks: typing pushes tokens, deleting pops them.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
@@ -48,6 +50,8 @@ class AdaptedTokens:
 
     adapter: str
     ids: TokenIds
+    kept: int = 0
+    """Beyond KEPT_BRANCHES, stacks are kept while they have at most so many tokens together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +120,7 @@ class BlockCache:
             before.append(side)
             read += pushed
         if adapted is not None and adapted.ids:
-            side, pushed = yield from self._near((ahead[1], near, adapted.adapter), adapted.ids, before)
+            side, pushed = yield from self._near((ahead[1], near, adapted.adapter), adapted.ids, before, adapted.kept)
             before.append(side)
             read += pushed
         after = [sides[following] or self._assembled(following, blocks)] if following[1] else []
@@ -218,7 +222,7 @@ class BlockCache:
         return block
 
     def _near(
-        self, place: StackKey, near: TokenIds, before: list[KeyValueSegment]
+        self, place: StackKey, near: TokenIds, before: list[KeyValueSegment], kept_tokens: int = 0
     ) -> ForwardSteps[tuple[KeyValueSegment, int]]:
         """A stack of exactly these tokens at the place, and how many of them were read now."""
         stacks = self._stacks.get(place) or ()
@@ -227,8 +231,10 @@ class BlockCache:
         side = first_tokens(stack.side, kept) if stack else None
         if kept < len(near):
             side = yield from self._push(side, near[kept:], place, kept, before)
-            others = [each for each in stacks if each.ids != near[: len(each.ids)]]
-            self._stacks.put(place, (NearStack(near, side), *others[: KEPT_BRANCHES - 1]))
+            others = self._stacks.get(place) or ()  # some may have been read in the meantime
+            latest = [NearStack(near, side), *(each for each in others if each.ids != near[: len(each.ids)])]
+            fitting = bisect_right([*accumulate(len(each.ids) for each in latest)], kept_tokens)
+            self._stacks.put(place, tuple(latest[: max(KEPT_BRANCHES, fitting)]))
         assert side is not None
         return side, len(near) - kept
 

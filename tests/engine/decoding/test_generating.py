@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 from mercury_engine.api import Control, FillRequest, GenerateRequest
+from mercury_engine.decoding.autoregressive import generating
 from mercury_engine.decoding.autoregressive.generating import PREFILLED_AT_ONCE
 from mercury_engine.decoding.options import AutoregressiveOptions
 from mercury_engine.engine import Engine
@@ -99,6 +100,31 @@ def test_a_longer_prompt_with_the_same_beginning_is_not_read_again(scripted):
     assert max(rows for rows in network.passes for rows in rows) <= PREFILLED_AT_ONCE
     longer = engine.generate(GenerateRequest("".join([*lines, "x = 1\n"])))
     assert longer.cached_tokens >= first.prompt_tokens - 2
+
+
+async def test_prompts_of_replies_written_at_the_same_time_all_stay_read(scripted):
+    engine, network = scripted
+    network.script = lambda before: {END: 0.99}
+    prompts = ["".join(f"{name}_{number} = {number}\n" for number in range(40)) for name in "abcd"]
+
+    async def unread() -> list[int]:
+        found = await asyncio.gather(*(engine.answer(GenerateRequest(each)) for each in prompts))
+        return [each.prompt_tokens - 1 - each.cached_tokens for each in found]
+
+    assert min(await unread()) > 50
+    assert await unread() == [0] * 4
+    engine.close()
+
+
+def test_of_long_prompts_the_two_latest_stay_read(scripted, monkeypatch):
+    monkeypatch.setattr(generating, "KEPT_TOKENS", 0)
+    engine, network = scripted
+    network.script = lambda before: {END: 0.99}
+    prompts = ["".join(f"{name}_{number} = {number}\n" for number in range(40)) for name in "abc"]
+    for each in prompts:
+        engine.generate(GenerateRequest(each))
+    found = [engine.generate(GenerateRequest(each)) for each in (prompts[2], prompts[1], prompts[0])]
+    assert [each.cached_tokens == each.prompt_tokens - 1 for each in found] == [True, True, False]
 
 
 def test_prompts_leave_the_cache_of_fills_alone(scripted):

@@ -30,6 +30,10 @@ PREFILLED_AT_ONCE = 512
 PROMPT = "prompt"
 """An adapter that no network has: the cache keeps prompts read with it apart from the near prefixes of fills."""
 
+KEPT_TOKENS = 8_000
+"""Tokens of prompts that stay read; of the two latest prompts all stay. With two only, four replies at a time each read
+their prompt again."""
+
 
 class Generator:
     """Generates with one model."""
@@ -83,7 +87,7 @@ class Generator:
         """Read all but the last token of the prompt, a part at a time, into the context."""
         before = tuple(prompt[:-1])
         for end in [*range(PREFILLED_AT_ONCE, len(before), PREFILLED_AT_ONCE), len(before)]:
-            read = yield from self._cache.context([], (), [], AdaptedTokens(PROMPT, before[:end]))
+            read = yield from self._cache.context([], (), [], AdaptedTokens(PROMPT, before[:end], KEPT_TOKENS))
             context.before, context.tokens_read = read.before, context.tokens_read + read.tokens_read
 
     def _write(
