@@ -75,7 +75,7 @@ def test_a_request_uses_the_adapter_it_names_if_the_model_has_it(base):
     plain = scored(base)
     put_adapter(base)
     adapted = scored(base)
-    assert abs(adapted - plain) > 0.05
+    assert abs(adapted - plain) > 0.005
     assert scored(base, replace(REQUEST, adapter="")) == plain
     assert scored(base, replace(REQUEST, adapter="edit")) == plain
 
