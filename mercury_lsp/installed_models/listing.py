@@ -30,7 +30,7 @@ class Speed:
     estimated: bool
     """Whether it is scaled from another model's measurement by the bytes that a pass reads."""
     day: str | None = None
-    """When it was measured; None if it was estimated, or before days were kept."""
+    """When it was measured; None if it was estimated."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +15,8 @@ class Measurement:
     """Milliseconds of a fill after a key."""
     memory_mb: float | None
     """Resident memory of a process that has filled a few gaps; None if the system does not report it."""
-    day: str | None = None
-    """When it was measured, as in 2026-11-24; None for what an older version measured."""
+    day: str
+    """When it was measured, as in 2026-11-24."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +37,6 @@ def read(path: Path) -> ModelRecord | None:
     try:
         raw = json.loads(path.read_text("utf-8"))
         measured = raw.get("measured")
-        return ModelRecord(raw["source"], raw.get("licence"), measured and _measurement(measured))
+        return ModelRecord(raw["source"], raw.get("licence"), measured and Measurement(**measured))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-
-
-def _measurement(raw: dict[str, Any]) -> Measurement:
-    memory = raw.get("memory_mb")
-    day = raw.get("day")
-    return Measurement(
-        float(raw["pass_ms"]),
-        float(raw["answer_ms"]),
-        None if memory is None else float(memory),
-        str(day) if day is not None else None,
-    )

@@ -26,7 +26,7 @@ from mercury_lsp import default_model
 from mercury_lsp.cli import main
 from mercury_lsp.daemon import lock
 from mercury_lsp.engine_host import memory
-from mercury_lsp.installed_models import installing, larger, measuring, record
+from mercury_lsp.installed_models import installing, larger, measuring
 from mercury_lsp.installed_models.record import Measurement
 from tests.support import masked, tiny, tiny_gguf, wheels
 from tests.support.fake_hub import FakeHub, serving
@@ -176,12 +176,6 @@ def test_a_measured_speed_has_its_day(models, known, capsys):
     assert main(["models", "list"]) == 0
     assert "2026-11-24" in capsys.readouterr().out
     assert rows(capsys)["bundled"]["speed"]["day"] == "2026-11-24"
-
-
-def test_a_record_of_an_older_version_has_no_day(tmp_path):
-    (tmp_path / "x.json").write_text('{"source": "s", "measured": {"pass_ms": 1, "answer_ms": 2, "memory_mb": null}}')
-    found = record.read(tmp_path / "x.json")
-    assert found is not None and found.measured == Measurement(1.0, 2.0, None)
 
 
 # Add
