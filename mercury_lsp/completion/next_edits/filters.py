@@ -1,12 +1,13 @@
 """Why an edit is not shown: it undoes the user, doubles what they added, only moves blanks, breaks the syntax."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from difflib import SequenceMatcher
 
 from mercury_engine.text.lines import equal_ends, lines_of
 
 from mercury_lsp.completion.next_edits.checks import only_moves_white_space
+from mercury_lsp.completion.next_edits.examples import TOKEN
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.redaction import edit_shows_secret
@@ -31,7 +32,6 @@ Exchange = tuple[tuple[str, ...], tuple[str, ...]]
 """A run of tokens, and what it became."""
 
 _WORD = re.compile(r"\w+")
-_TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 def objection(snapshot: Snapshot, start: int, end: int, new: str, hunks: Sequence[Hunk]) -> str | None:
@@ -62,33 +62,44 @@ def _whole_lines(snapshot: Snapshot, start: int, end: int, new: str) -> tuple[in
     return first, snapshot.slice(first, last), head + new + tail
 
 
-def strays(old: str, new: str, hunks: Sequence[Hunk], probability: float = 0.0) -> str | None:
+def strays(old: str, new: str, hunks: Sequence[Hunk], probability: float = 0.0, text: str = "") -> str | None:
     """Why a model's edit doesn't follow from the user's changes; None if it does.
 
     Whatever words and marks it exchanges, one of the latest changes exchanged, too, and it removes no more lines than
-    they did. If it is `SURE`, it may insert words that they brought: `_count = count` after a field and a parameter.
+    they did. If it is `SURE`, it may insert words that they brought: `_count = count` after a field and a parameter. It
+    may also correct such a word that stands nowhere else in the document's `text` to one that does.
     """
     latest = hunks[-EXAMPLES:]
     removed = (hunk.before.count("\n") - hunk.after.count("\n") for hunk in latest)
     if old.count("\n") - new.count("\n") > max([0, *removed]):
         return "it removes lines, and you did not"
     theirs = {exchange for hunk in latest for exchange in _exchanges(hunk.before, hunk.after)}
-    words = frozenset(word.lower() for word in _TOKEN.findall(old))
+    words = frozenset(word.lower() for word in TOKEN.findall(old))
     brought = {word for _, come in theirs for word in come if _WORD.fullmatch(word)} if probability >= SURE else set()
     for ours in _exchanges(old, new):
         inserted = () if ours[0] else tuple(filter(_WORD.fullmatch, ours[1]))
-        is_brought = bool(inserted) and brought.issuperset(inserted)
+        is_brought = (bool(inserted) and brought.issuperset(inserted)) or _is_typo(ours, brought, text)
         if not is_brought and not any(_is_like(ours, other, words) for other in theirs):
             return "it does something else than your changes"
     return None
 
 
-def followed(old: str, new: str, hunks: Sequence[Hunk], probability: float) -> tuple[str, str, str | None]:
+def _is_typo(ours: Exchange, brought: Collection[str], text: str) -> bool:
+    """Whether a word that was brought, and stands nowhere else, becomes one like it that does."""
+    if len(ours[0]) != 1 or len(ours[1]) != 1 or ours[0][0] not in brought:
+        return False
+    (wrong,), (right,) = ours
+    counts = [len(re.findall(rf"\b{re.escape(word)}\b", text)) for word in (wrong, right)]
+    likeness = SequenceMatcher(None, wrong, right, autojunk=False).ratio()
+    return counts[0] == 1 and counts[1] > 0 and likeness >= MIN_LIKENESS
+
+
+def followed(old: str, new: str, hunks: Sequence[Hunk], probability: float, text: str) -> tuple[str, str, str | None]:
     """What of a model's edit follows, of lines replaced one by one the first ones; or all of it, and why it strays."""
     lines, why, before, after = (lines_of(old), lines_of(new)), None, "", ""
     pairs = [*zip(*lines, strict=True)] if len(lines[0]) == len(lines[1]) else [(old, new)]
     for was, now in pairs:
-        if (why := strays(was, now, hunks, probability)) is not None:
+        if (why := strays(was, now, hunks, probability, text)) is not None:
             break
         before, after = before + was, after + now
     return (old, new, why) if before == after else (before, after, None)
@@ -104,7 +115,7 @@ def _is_like(ours: Exchange, theirs: Exchange, words: frozenset[str]) -> bool:
 
 def _exchanges(old: str, new: str) -> Iterator[Exchange]:
     """The runs of tokens that became others."""
-    before, after = _TOKEN.findall(old), _TOKEN.findall(new)
+    before, after = TOKEN.findall(old), TOKEN.findall(new)
     for kind, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if kind != "equal":
             yield tuple(before[a:b]), tuple(after[c:d])

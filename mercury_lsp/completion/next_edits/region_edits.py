@@ -95,7 +95,7 @@ class RegionEdits:
             rejected = -1
             for whole in hunks or ():
                 old = region.snapshot.slice(whole.start, whole.end)
-                old, new, strays = followed(old, whole.text, around.hunks, whole.probability)
+                old, new, strays = followed(old, whole.text, around.hunks, whole.probability, region.snapshot.text)
                 hunk = replace(whole, end=whole.start + len(old), text=new)
                 why_not = self._objection(region.snapshot, hunk, old, around, strays)
                 if why_not is None and hunk.start == rejected:

@@ -273,12 +273,31 @@ def test_words_that_the_user_brought_are_inserted_in_another_way_if_the_model_is
     assert strays("", "self.count = count\n", made, 0.9) is not None
 
 
+TYPED = "    log(reponse)\n"
+
+
+@pytest.mark.parametrize(
+    ("new", "probability", "rest", "is_shown"),
+    [
+        ("    log(response)\n", 0.9, "response = get()\n", True),
+        ("    log(response)\n", 0.5, "response = get()\n", False),
+        ("    log(response)\n", 0.9, "", False),
+        ("    log(response)\n", 0.9, "response = reponse\n", False),
+        ("    log(request)\n", 0.9, "request = get()\n", False),
+    ],
+    ids=["sure", "unsure", "the right word is new", "both words are known", "another word"],
+)
+def test_a_word_mistyped_by_the_user_is_corrected_to_one_that_stands_in_the_document(new, probability, rest, is_shown):
+    made = [Hunk(A, "a.py", "python", 1, "", TYPED)]
+    assert (strays(TYPED, new, made, probability, rest + TYPED) is None) is is_shown
+
+
 def test_of_lines_replaced_one_by_one_the_first_that_follow_are_shown():
     made = [Hunk(A, "a.js", "javascript", 0, "var a = 1\n", "const a = 1\n")]
     old, new = "var b = 2\nvar c = 3\nreturn a + b\n", "const b = 2\nconst c = 3\nreturn b\n"
-    assert followed(old, new, made, 0.5) == ("var b = 2\nvar c = 3\n", "const b = 2\nconst c = 3\n", None)
-    assert followed(old, "return b\n" + new, made, 0.5)[2] == "it does something else than your changes"
-    assert followed("var b\nx", "let b\n", made, 0.5)[2] is not None
+    assert followed(old, new, made, 0.5, "") == ("var b = 2\nvar c = 3\n", "const b = 2\nconst c = 3\n", None)
+    assert followed(old, "return b\n" + new, made, 0.5, "")[2] == "it does something else than your changes"
+    assert followed("var b\nx", "let b\n", made, 0.5, "")[2] is not None
 
 
 def test_lines_may_go_where_the_user_removed_the_same():
