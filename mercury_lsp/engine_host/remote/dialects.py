@@ -30,8 +30,8 @@ ROUTES = ("/infill", "/v1/fim/completions", "/v1/completions")
 MARKED = {"qwen": "qwen2.5-coder", "granite": "granite-4", "starcoder": "starcoder", "deepseek": "deepseek-coder"}
 """Families by a part of models' names, for servers that take no suffix, as vLLM's: their markers are one token each."""
 
-UNKNOWN_CONFIDENCE = 0.6
-"""Of a text whose server tells no probabilities: ten characters are worth showing then. Assumed, not measured."""
+UNKNOWN_CONFIDENCE = 0.8
+"""Of a text whose server tells no probabilities: all but stubs are shown then. Assumed, not measured."""
 
 SPARE_SECONDS = 0.02
 """Of the deadline, for what is done with the text."""
