@@ -23,6 +23,7 @@ from mercury_lsp.completion.next_edits.region_edits import (
     RegionEdits,
     Surroundings,
     regions_at_hand,
+    related_region,
 )
 from mercury_lsp.completion.next_edits.renaming import RenamedDocument, Renaming, renamed
 from mercury_lsp.completion.next_edits.repeatable_edits import RepeatableEdits
@@ -185,7 +186,10 @@ class NextEdits:
             return found
         if self.regions.rewrite is None:
             silence.append("the model in use rewrites no regions")
-        elif asked.cursor is None and (found := await self._by_model(asked, await self._places(asked, at_hand))):
+            found = []
+        elif not (found := await self._related(asked, at_hand)) and asked.cursor is None:
+            found = await self._by_model(asked, await self._places(asked, at_hand))
+        if found:
             return found
         logger.info("no next edit: %s", "; ".join(silence))
         return []
@@ -214,6 +218,14 @@ class NextEdits:
         if not asked.around.hunks or not regions:
             return []
         found = await self.regions.first(regions, asked.around, self.silence, asked.cancel)
+        return [] if found is None else [_in_document(found[1], found[0].snapshot, asked)]
+
+    async def _related(self, asked: _Question, at_hand: Sequence[Place]) -> list[Suggestion]:
+        """The edit of the line to which a name of the last change leads."""
+        region = related_region(asked.documents, asked.around.hunks, at_hand)
+        if region is None:
+            return []
+        found = await self.regions.related(region, asked.around, self.silence, asked.cancel)
         return [] if found is None else [_in_document(found[1], found[0].snapshot, asked)]
 
     async def _places(self, asked: _Question, at_hand: Sequence[Place]) -> list[Place]:

@@ -1,25 +1,37 @@
 """Has regions rewritten, those around the cursor and the last change first, and picks the first hunk to show."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from threading import Event
 from time import perf_counter
 
 from mercury_engine.api import REGION_LINES_ABOVE, REGION_LINES_BELOW, EditHunk
 
 from mercury_lsp.completion.next_edits.diagnostics import Evidence, no_evidence
-from mercury_lsp.completion.next_edits.edit_sites import EditSite
-from mercury_lsp.completion.next_edits.filters import followed, objection
+from mercury_lsp.completion.next_edits.edit_sites import EditSite, text_around
+from mercury_lsp.completion.next_edits.filters import SURE, followed, objection
 from mercury_lsp.completion.next_edits.history import Hunk, shown
 from mercury_lsp.completion.next_edits.ledger import Ledger
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.next_edits.rewriting import RewrittenLines
 from mercury_lsp.completion.suggestions import Suggestion
+from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.document import Snapshot
 
 MIN_PROBABILITY = 0.3
 """Least probability of a hunk that is shown; what it may say is left to `filters.followed`."""
+
+MAX_OCCURRENCES = 20
+"""Most occurrences in a document of a name that says where the last change goes on."""
+
+MAX_NAMES = 8
+"""Names that are looked for, in text of 200,000 characters each."""
+
+_NAME = re.compile(r"[^\W\d]\w{2,}")
+_CALLED = re.compile(r"([^\W\d]\w{2,})\(")
 
 MAX_PLACES = 2
 """Places elsewhere that are rewritten at once; they share the engine's passes."""
@@ -63,6 +75,33 @@ def regions_at_hand(snapshot: Snapshot, path: str, cursor_line: int | None, hunk
     return found
 
 
+def related_region(
+    documents: Sequence[tuple[Snapshot, str]], hunks: Sequence[Hunk], at_hand: Sequence[Place]
+) -> Place | None:
+    """The region around another line with a name that the last change took away, or whose call or header it changed.
+
+    In the document of the change that is the nearest such line, in others, with their paths, the first one.
+    """
+    if not hunks:
+        return None
+    last = hunks[-1]
+    before, after = (_NAME.findall(text) for text in (last.before, last.after))
+    called = [name for name in _CALLED.findall(last.after) if name in before]
+    names = dict.fromkeys([*(each for each in before if each not in after), *called])
+    for name in islice(names, MAX_NAMES):
+        for snapshot, path in documents:
+            start, text = text_around(last.offset_in(snapshot), snapshot)
+            found = [start + each.start() for each in re.finditer(rf"\b{re.escape(name)}\b", text)]
+            lines = [snapshot.source.line_of(at) for at in found] if len(found) <= MAX_OCCURRENCES else []
+            near = [each for each in at_hand if each.snapshot.uri == snapshot.uri]
+            own = [each for each in hunks if each.uri == snapshot.uri]
+            free = [n for n in lines if not any(each.covers(n) for each in near) and not any(h.covers(n) for h in own)]
+            if free:
+                line = min(free, key=lambda each: abs(each - last.line)) if snapshot.uri == last.uri else free[0]
+                return Place.around(snapshot, path, line, 1.0, REGION_LINES_ABOVE, REGION_LINES_BELOW)
+    return None
+
+
 class RegionEdits:
     """The model's edits of regions; for the event loop's thread."""
 
@@ -70,6 +109,19 @@ class RegionEdits:
         self.rewrite: RewriteRegion | None = None
         """Nothing is offered without it."""
         self._ledger = ledger
+        self._in_vain: tuple[ChunkedText, int, Hunk] | None = None
+        """The text, line and last change of the related region that was rewritten in vain last."""
+
+    async def related(
+        self, region: Place, around: Surroundings, silence: list[str], cancel: Event
+    ) -> tuple[Place, Suggestion] | None:
+        """A sure hunk in the line of a related region, which is asked about once; raises as `first`."""
+        asked = region.snapshot.source, region.line, around.hunks[-1]
+        if asked == self._in_vain:
+            return None
+        found = await self.first([region], around, silence, cancel, is_at_line=True)
+        self._in_vain = asked if found is None else None
+        return found
 
     async def first(
         self,
@@ -77,8 +129,11 @@ class RegionEdits:
         around: Surroundings,
         silence: list[str],
         cancel: Event,
+        is_at_line: bool = False,
     ) -> tuple[Place, Suggestion] | None:
         """The first hunk of the regions that may be shown, with its region; why others aren't is added to `silence`.
+
+        With `is_at_line` only sure hunks count, in the line that a region is around.
 
         Raises Cancelled, and what the model raises.
         """
@@ -93,7 +148,11 @@ class RegionEdits:
                 why = "the model changes nothing" if hunks is not None else "the model must not see them"
                 silence.append(f"lines {region.start_line + 1} to {region.end_line}: {why}")
             rejected = -1
+            source = region.snapshot.source
             for whole in hunks or ():
+                lines = source.line_of(whole.start), source.line_of(max(whole.start, whole.end - 1))
+                if is_at_line and (whole.probability < SURE or not lines[0] <= region.line <= lines[1]):
+                    continue
                 old = region.snapshot.slice(whole.start, whole.end)
                 old, new, strays = followed(old, whole.text, around.hunks, whole.probability, region.snapshot.text)
                 hunk = replace(whole, end=whole.start + len(old), text=new)

@@ -9,21 +9,26 @@ from mercury_engine.api import REGION_LINES_ABOVE, REGION_LINES_BELOW
 from mercury_lsp.completion.coalescing import Coalescer
 from mercury_lsp.completion.next_edits import next_edits as module
 from mercury_lsp.completion.next_edits.diagnostics import Evidence
-from mercury_lsp.completion.next_edits.filters import MAX_EDIT_CHARS, followed, objection, strays
+from mercury_lsp.completion.next_edits.filters import MAX_EDIT_CHARS, SURE, followed, objection, strays
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.next_edits import NextEdits
 from mercury_lsp.completion.next_edits.places import Place
-from mercury_lsp.completion.next_edits.region_edits import MIN_PROBABILITY, Surroundings
+from mercury_lsp.completion.next_edits.region_edits import (
+    MAX_OCCURRENCES,
+    MIN_PROBABILITY,
+    Surroundings,
+    related_region,
+)
 from mercury_lsp.completion.next_edits.rewriting import RewrittenLines
 from mercury_lsp.completion.suggestions import Suggestion
-from mercury_lsp.documents.document import Edit
-from tests.server.completion.test_history import A, HistoryDesk
+from mercury_lsp.documents.document import Edit, Snapshot
+from tests.server.completion.test_history import A, B, HistoryDesk
 
 CODE = "def load(path):\n    return read(path)\n\n\ndef show(name):\n    text = load(name)\n    return text\n"
 
 
-FAR = CODE + "\n" * 30 + "print(load(1))\n"
-"""The last call is out of the cursor's region."""
+FAR = CODE + "\n" * 30 + "print(fetch(1))\n"
+"""The last line is out of the cursor's region."""
 
 
 class RewriteDesk(HistoryDesk):
@@ -136,12 +141,12 @@ def test_silence_has_a_reason(change, reason):
 
 
 def test_by_key_a_likely_place_out_of_the_region_is_rewritten():
-    desk = RewriteDesk(("load(1)", "load(1, count)", 0.9), text=FAR)
+    desk = RewriteDesk(("fetch(1)", "fetch(1, count)", 0.9), text=FAR)
     desk.places = [desk.place(38)]
     assert desk.found() == [] and len(desk.asked) == 1
     found = desk.found(invoked=True)
     assert [each.line for each in desk.asked[2:]] == [38]
-    assert [(each.text, each.source) for each in found] == [("load(1, count)", "region")]
+    assert [(each.text, each.source) for each in found] == [("fetch(1, count)", "region")]
 
 
 def test_a_place_in_the_region_is_not_rewritten_again():
@@ -160,6 +165,49 @@ def test_a_line_in_which_an_error_appeared_is_asked_about_first_and_once():
     desk = RewriteDesk(("nowhere", "", 0.9), text=FAR + "\n" * 9 + "x = 1\n")
     desk.errors, desk.places = frozenset({48}), [desk.place(38), desk.place(47)]
     assert desk.found(invoked=True) == [] and [each.line for each in desk.asked[1:]] == [48, 38]
+
+
+# Related regions
+
+
+CALL = FAR.replace("fetch", "load")
+"""The last line calls the function that got an argument."""
+
+
+def test_where_a_function_is_called_whose_header_changed_is_rewritten_unasked():
+    desk = RewriteDesk(("nowhere", "", 0.9), ("load(1)", "load(1, count)", 0.9), text=CALL)
+    [offer] = desk.found()
+    assert (offer.text, [each.line for each in desk.asked]) == ("load(1, count)", [0, 37])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [("load(1)", "load(1, count)", SURE - 0.1), ("x = y(1)", "x = y(1, count)", 0.9), ("nowhere", "", 0.9)],
+    ids=["unsure", "another line", "nothing"],
+)
+def test_of_a_related_region_only_a_sure_edit_in_its_line_is_offered_and_it_is_asked_about_once(change):
+    desk = RewriteDesk(change, text=CALL + "x = y(1)\n")
+    assert desk.found() == [] and [each.line for each in desk.asked] == [0, 37]
+    assert desk.found() == [] and [each.line for each in desk.asked] == [0, 37, 0]
+
+
+def test_a_name_that_the_change_took_away_is_looked_for_first_in_its_document_then_in_others():
+    desk = HistoryDesk(a="old_name = 1\n" + "\n" * 30 + "f(old_name)\ng(old_name)\n", b="\nh(old_name)\n")
+    desk.replace("old_name = 1", "new_name = 1")
+    documents = [(desk.documents.parsed(uri), uri) for uri in (A, B)]
+
+    def related(*documents: tuple[Snapshot, str]) -> tuple[str, int] | None:
+        found = related_region(documents, desk.history.hunks(), [])
+        return None if found is None else (found.path, found.line)
+
+    assert related(*documents) == (A, 31) and related(documents[1]) == (B, 1)
+    assert related_region(documents[:1], [], []) is None
+
+
+def test_a_name_that_is_everywhere_says_nothing():
+    desk = HistoryDesk(a="old_name = 1\n" + "f(old_name)\n" * (MAX_OCCURRENCES + 1))
+    desk.replace("old_name = 1", "new_name = 1")
+    assert related_region([(desk.documents.parsed(A), A)], desk.history.hunks(), []) is None
 
 
 # Offers
