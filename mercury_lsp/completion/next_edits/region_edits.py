@@ -12,7 +12,7 @@ from mercury_engine.api import REGION_LINES_ABOVE, REGION_LINES_BELOW, EditHunk
 
 from mercury_lsp.completion.next_edits.diagnostics import Evidence, no_evidence
 from mercury_lsp.completion.next_edits.edit_sites import EditSite, text_around
-from mercury_lsp.completion.next_edits.filters import SURE, followed, objection
+from mercury_lsp.completion.next_edits.filters import followed, objection
 from mercury_lsp.completion.next_edits.history import Hunk, shown
 from mercury_lsp.completion.next_edits.ledger import Ledger
 from mercury_lsp.completion.next_edits.places import Place
@@ -23,6 +23,9 @@ from mercury_lsp.documents.document import Snapshot
 
 MIN_PROBABILITY = 0.3
 """Least probability of a hunk that is shown; what it may say is left to `filters.followed`."""
+
+MIN_RELATED_PROBABILITY = 0.8
+"""Least probability of a hunk in a related region, out of the user's sight."""
 
 MAX_OCCURRENCES = 20
 """Most occurrences in a document of a name that says where the last change goes on."""
@@ -151,7 +154,9 @@ class RegionEdits:
             source = region.snapshot.source
             for whole in hunks or ():
                 lines = source.line_of(whole.start), source.line_of(max(whole.start, whole.end - 1))
-                if is_at_line and (whole.probability < SURE or not lines[0] <= region.line <= lines[1]):
+                if is_at_line and (
+                    whole.probability < MIN_RELATED_PROBABILITY or not lines[0] <= region.line <= lines[1]
+                ):
                     continue
                 old = region.snapshot.slice(whole.start, whole.end)
                 old, new, strays = followed(old, whole.text, around.hunks, whole.probability, region.snapshot.text)

@@ -9,13 +9,14 @@ from mercury_engine.api import REGION_LINES_ABOVE, REGION_LINES_BELOW
 from mercury_lsp.completion.coalescing import Coalescer
 from mercury_lsp.completion.next_edits import next_edits as module
 from mercury_lsp.completion.next_edits.diagnostics import Evidence
-from mercury_lsp.completion.next_edits.filters import MAX_EDIT_CHARS, SURE, followed, objection, strays
+from mercury_lsp.completion.next_edits.filters import MAX_EDIT_CHARS, followed, objection, strays
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.next_edits import NextEdits
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.next_edits.region_edits import (
     MAX_OCCURRENCES,
     MIN_PROBABILITY,
+    MIN_RELATED_PROBABILITY,
     Surroundings,
     related_region,
 )
@@ -182,7 +183,11 @@ def test_where_a_function_is_called_whose_header_changed_is_rewritten_unasked():
 
 @pytest.mark.parametrize(
     "change",
-    [("load(1)", "load(1, count)", SURE - 0.1), ("x = y(1)", "x = y(1, count)", 0.9), ("nowhere", "", 0.9)],
+    [
+        ("load(1)", "load(1, count)", MIN_RELATED_PROBABILITY - 0.1),
+        ("x = y(1)", "x = y(1, count)", 0.9),
+        ("nowhere", "", 0.9),
+    ],
     ids=["unsure", "another line", "nothing"],
 )
 def test_of_a_related_region_only_a_sure_edit_in_its_line_is_offered_and_it_is_asked_about_once(change):
