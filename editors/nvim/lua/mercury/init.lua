@@ -159,8 +159,7 @@ end
 --- says that there is none.
 ---@return boolean asked false without a server
 function M.next_edit()
-  return require("mercury.next_edits").apply()
-    or require("mercury.client").next_edit(vim.api.nvim_get_current_buf())
+  return require("mercury.next_edits").apply() or require("mercury.client").next_edit(vim.api.nvim_get_current_buf())
 end
 
 --- Go to the next edit that is drawn, or make it if the cursor is in its lines.
