@@ -213,7 +213,7 @@ class Document:
 
     def _is_unparsed(self) -> bool:
         """Whether the document is treated as plain text."""
-        return self._is_plain or self._source.byte_length > MAX_PARSED_BYTES or self._source.has_long_line
+        return self._is_plain or is_too_long(self._source)
 
     def _parse_within_budget(self) -> None:
         if self._tried is self._source or (self._tree is None and self._parsing is not None):
@@ -263,3 +263,8 @@ class Document:
             self._tree, self.has_new_lines = tree, self.has_new_lines and not is_current
         elif self._tree is None:
             self._is_plain = self._is_parsed = True
+
+
+def is_too_long(source: ChunkedText) -> bool:
+    """Whether a text is not parsed because of its length, or because of a very long line."""
+    return source.byte_length > MAX_PARSED_BYTES or source.has_long_line

@@ -2,7 +2,6 @@
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -58,7 +57,10 @@ class WholeDocument:
     @cached_property
     def headers(self) -> list[Header]:
         """The definitions, from top to bottom."""
-        return [Header(self.line_at(at), indent, name) for at, indent, name in definitions(self.text)]
+        return [
+            Header(self.line_at(each.start()), len(each[1].expandtabs(4)), each[2] or each[3] or each[4])
+            for each in _DEFINITION.finditer(self.text)
+        ]
 
     @cached_property
     def _header_lines(self) -> list[int]:
@@ -94,7 +96,7 @@ class WholeDocument:
         text, at = self.text, self.text.find(name)
         while at >= 0:
             end = at + len(name)
-            if not (is_part(text[at - 1 : at]) or is_part(text[end : end + 1])):
+            if not (_is_part(text[at - 1 : at]) or _is_part(text[end : end + 1])):
                 line = self.line_at(at)
                 if not found or found[-1] != line:
                     found.append(line)
@@ -104,12 +106,6 @@ class WholeDocument:
         return found
 
 
-def definitions(text: str) -> Iterator[tuple[int, int, str]]:
-    """The offset, indentation and name of every definition in a text."""
-    for found in _DEFINITION.finditer(text):
-        yield found.start(), len(found[1].expandtabs(4)), found[2] or found[3] or found[4]
-
-
-def is_part(character: str) -> bool:
+def _is_part(character: str) -> bool:
     """Whether a name may contain the character."""
     return character.isalnum() or character == "_"

@@ -16,7 +16,7 @@ from mercury_lsp.completion.next_edits.checks import parses
 from mercury_lsp.completion.next_edits.diagnostics import Evidence
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.suggestions import Position
-from mercury_lsp.documents.document import MAX_PARSED_BYTES, Snapshot
+from mercury_lsp.documents.document import Snapshot, is_too_long
 
 HEAD_FILE = Path(mercury_engine.__file__).parent / "assets" / "places.safetensors"
 
@@ -99,7 +99,7 @@ def ranked_places(documents: Sequence[tuple[Snapshot, str]], hunks: Sequence[Hun
     newest = [each.uri for each in reversed(hunks)]
     at_hand, *others = documents
     others = sorted(others, key=lambda each: (*newest, each[0].uri).index(each[0].uri))
-    read = [each for each in (at_hand, *others) if _is_readable(each[0])][:MAX_DOCUMENTS]
+    read = [each for each in (at_hand, *others) if not is_too_long(each[0].source)][:MAX_DOCUMENTS]
     if at_hand not in read:
         return []
     numbers = {snapshot.uri: number for number, (snapshot, _) in enumerate(read)}
@@ -117,10 +117,6 @@ def ranked_places(documents: Sequence[tuple[Snapshot, str]], hunks: Sequence[Hun
         for each in found
         if each.probability >= MIN_PROBABILITY
     ]
-
-
-def _is_readable(snapshot: Snapshot) -> bool:
-    return snapshot.source.byte_length <= MAX_PARSED_BYTES and not snapshot.source.has_long_line
 
 
 @cache

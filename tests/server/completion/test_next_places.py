@@ -13,6 +13,7 @@ from mercury_lsp.completion.next_edits.places import (
     bundled_head,
     ranked_places,
 )
+from mercury_lsp.documents import document
 from tests.server.completion.test_history import A, B, HistoryDesk
 
 CODE = """\
@@ -78,7 +79,7 @@ def test_without_a_history_there_is_no_place():
 
 
 def test_a_document_too_long_to_be_parsed_is_not_looked_through(monkeypatch):
-    monkeypatch.setattr(places, "MAX_PARSED_BYTES", 20)
+    monkeypatch.setattr(document, "MAX_PARSED_BYTES", 20)
     assert find(HistoryDesk(a=CODE).replace("def load(path)", "def load(path, encoding)")) == []
 
 
