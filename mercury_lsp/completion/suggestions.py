@@ -15,8 +15,7 @@ Position = tuple[int, int]
 """Line and UTF-16 column, both from 0."""
 
 Source = Literal["fill", "region", "rule"]
-"""Who proposes a text: a fill at the cursor, the region around the cursor rewritten, a place that the head ranked
-rewritten, or a rule."""
+"""Who proposes a text: a fill at the cursor, a region that a model rewrites, or a rule."""
 
 _PIECE = re.compile(r"\w+|[^\w\s]")
 

@@ -175,7 +175,7 @@ class NextEdits:
         return await self._coalescer.answer(request, lambda: SharedAnswer.of(self._search(asked), asked.cancel))
 
     async def _search(self, asked: _Question) -> list[Suggestion]:
-        """What is found first: by exact rules, in the region at hand, and if the user asks, at likely places."""
+        """What is found first: by rules, in the region at hand, in a related one, and by key at likely places."""
         self.silence = silence = asked.silence
         if found := self._by_rules(asked):
             return found
@@ -186,11 +186,11 @@ class NextEdits:
             return found
         if self.regions.rewrite is None:
             silence.append("the model in use rewrites no regions")
-            found = []
-        elif not (found := await self._related(asked, at_hand)) and asked.cursor is None:
-            found = await self._by_model(asked, await self._places(asked, at_hand))
-        if found:
-            return found
+        else:
+            if found := await self._related(asked, at_hand):
+                return found
+            if asked.cursor is None and (found := await self._by_model(asked, await self._places(asked, at_hand))):
+                return found
         logger.info("no next edit: %s", "; ".join(silence))
         return []
 

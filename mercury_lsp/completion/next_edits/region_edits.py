@@ -91,15 +91,18 @@ def related_region(
     before, after = (_NAME.findall(text) for text in (last.before, last.after))
     called = [name for name in _CALLED.findall(last.after) if name in before]
     names = dict.fromkeys([*(each for each in before if each not in after), *called])
+    if not names:
+        return None
+    searched = [(snapshot, path, *text_around(last.offset_in(snapshot), snapshot)) for snapshot, path in documents]
     for name in islice(names, MAX_NAMES):
-        for snapshot, path in documents:
-            start, text = text_around(last.offset_in(snapshot), snapshot)
+        for snapshot, path, start, text in searched:
             found = [start + each.start() for each in re.finditer(rf"\b{re.escape(name)}\b", text)]
             lines = [snapshot.source.line_of(at) for at in found] if len(found) <= MAX_OCCURRENCES else []
-            near = [each for each in at_hand if each.snapshot.uri == snapshot.uri]
-            own = [each for each in hunks if each.uri == snapshot.uri]
-            free = [n for n in lines if not any(each.covers(n) for each in near) and not any(h.covers(n) for h in own)]
-            if free:
+            known: list[Place | Hunk] = [
+                *(each for each in at_hand if each.snapshot.uri == snapshot.uri),
+                *(each for each in hunks if each.uri == snapshot.uri),
+            ]
+            if free := [line for line in lines if not any(each.covers(line) for each in known)]:
                 line = min(free, key=lambda each: abs(each - last.line)) if snapshot.uri == last.uri else free[0]
                 return Place.around(snapshot, path, line, 1.0, REGION_LINES_ABOVE, REGION_LINES_BELOW)
     return None
@@ -151,15 +154,12 @@ class RegionEdits:
                 why = "the model changes nothing" if hunks is not None else "the model must not see them"
                 silence.append(f"lines {region.start_line + 1} to {region.end_line}: {why}")
             rejected = -1
-            source = region.snapshot.source
+            text = region.snapshot.text if hunks else ""
             for whole in hunks or ():
-                lines = source.line_of(whole.start), source.line_of(max(whole.start, whole.end - 1))
-                if is_at_line and (
-                    whole.probability < MIN_RELATED_PROBABILITY or not lines[0] <= region.line <= lines[1]
-                ):
+                if is_at_line and not _is_sure_at_line(whole, region):
                     continue
                 old = region.snapshot.slice(whole.start, whole.end)
-                old, new, strays = followed(old, whole.text, around.hunks, whole.probability, region.snapshot.text)
+                old, new, strays = followed(old, whole.text, around.hunks, whole.probability, text)
                 hunk = replace(whole, end=whole.start + len(old), text=new)
                 why_not = self._objection(region.snapshot, hunk, old, around, strays)
                 if why_not is None and hunk.start == rejected:
@@ -184,3 +184,10 @@ class RegionEdits:
         if self._ledger.is_declined(snapshot.uri, EditSite(hunk.start, old, hunk.text)):
             return "it was offered before"
         return strays or objection(snapshot, hunk.start, hunk.end, hunk.text, around.hunks)
+
+
+def _is_sure_at_line(hunk: RewrittenLines, region: Place) -> bool:
+    """Whether a hunk is sure and in the line that its region is around."""
+    source = region.snapshot.source
+    first, last = source.line_of(hunk.start), source.line_of(max(hunk.start, hunk.end - 1))
+    return hunk.probability >= MIN_RELATED_PROBABILITY and first <= region.line <= last
