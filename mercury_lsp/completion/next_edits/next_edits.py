@@ -189,7 +189,9 @@ class NextEdits:
         else:
             if found := await self._related(asked, at_hand):
                 return found
-            if asked.cursor is None and (found := await self._by_model(asked, await self._places(asked, at_hand))):
+            if asked.cursor is None and (
+                found := await self._by_model(asked, await self._places(asked, at_hand), asked.cancel)
+            ):
                 return found
         logger.info("no next edit: %s", "; ".join(silence))
         return []
@@ -207,17 +209,20 @@ class NextEdits:
         return [_in_document(suggestion, proposal.snapshot, asked)]
 
     async def _at_hand(self, asked: _Question, regions: Sequence[Place]) -> list[Suggestion]:
-        """The edit of the regions at hand, worked out once for ghost text and next edits asked at one cursor."""
-        is_invoked = asked.cursor is None
-        request = SuggestionRequest("region", asked.snapshot, asked.cursor or 0, is_invoked, is_next_edit=True)
-        search = partial(self._by_model, asked, regions)
-        return await self._coalescer.answer(request, lambda: SharedAnswer.of(search(), asked.cancel))
+        """The edit of the regions at hand, worked out once for ghost text and next edits asked at one cursor.
 
-    async def _by_model(self, asked: _Question, regions: Sequence[Place]) -> list[Suggestion]:
+        It has a cancel flag of its own, which is set when nobody waits for it any more; the question goes on.
+        """
+        is_invoked, cancel = asked.cursor is None, Event()
+        request = SuggestionRequest("region", asked.snapshot, asked.cursor or 0, is_invoked, is_next_edit=True)
+        search = partial(self._by_model, asked, regions, cancel)
+        return await self._coalescer.answer(request, lambda: SharedAnswer.of(search(), cancel))
+
+    async def _by_model(self, asked: _Question, regions: Sequence[Place], cancel: Event) -> list[Suggestion]:
         """The first edit of the regions' rewrites that may be shown."""
         if not asked.around.hunks or not regions:
             return []
-        found = await self.regions.first(regions, asked.around, self.silence, asked.cancel)
+        found = await self.regions.first(regions, asked.around, self.silence, cancel)
         return [] if found is None else [_in_document(found[1], found[0].snapshot, asked)]
 
     async def _related(self, asked: _Question, at_hand: Sequence[Place]) -> list[Suggestion]:

@@ -1,10 +1,12 @@
 """Which rewritten lines are offered: the cursor's region first, by key likely places, and never against the user."""
 
 import asyncio
+from threading import Event
 from unittest.mock import patch
 
 import pytest
 from mercury_engine.api import REGION_LINES_ABOVE, REGION_LINES_BELOW
+from mercury_engine.errors import Cancelled
 
 from mercury_lsp.completion.coalescing import Coalescer
 from mercury_lsp.completion.next_edits import next_edits as module
@@ -44,7 +46,9 @@ class RewriteDesk(HistoryDesk):
         self.changes, self.places = changes or (("load(name)", "load(name, count)", 0.9),), list[Place]()
         self.errors: frozenset[int] = frozenset()
 
-    async def rewrite(self, region: Place, history: object, enough: float, cancel: object) -> list[RewrittenLines]:
+    async def rewrite(self, region: Place, history: object, enough: float, cancel: Event) -> list[RewrittenLines]:
+        if cancel.is_set():
+            raise Cancelled("as the engine does")
         self.asked.append(region)
         source, found = region.snapshot.source, []
         start, end = (source.offset_at(line, 0) for line in (region.start_line, region.end_line))
