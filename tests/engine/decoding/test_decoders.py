@@ -11,7 +11,7 @@ from mercury_engine.errors import Cancelled
 from mercury_engine.models import batching
 from mercury_engine.utility import Utility
 
-from tests.support import tiny
+from tests.support import scripted_network, tiny
 
 NEAR = "import os\n\n\ndef view(self):\n    return self.vie"
 SUFFIX = ("(1)\n", "\n\nclass View:\n    pass\n")
@@ -192,6 +192,26 @@ def test_a_fill_that_parses_is_left_alone(causal, sentence):
     check = breaking()
     assert causal.fill(request, Control(check=check)).text == plain.text
     assert check.seen == [plain.text]
+
+
+def test_a_candidate_that_is_wrong_from_its_first_token_on_is_filled_again_after_others_have_ended(tmp_path):
+    made, network = scripted_network.engine(tmp_path / "model")
+    tokens = dict(zip(made.tokenizer.texts, range(500), strict=False))
+    nexts = {
+        "": {" return": 0.6, " app": 0.3},
+        " return": {"b": 0.6, "!": 0.3},
+        " returnb": {"c": 0.9},
+        " app": {"c": 0.9},
+    }
+
+    def script(before: list[int]) -> dict[int, float]:
+        written = nexts.get(made.tokenizer.decode(before).rpartition("x =")[2], {"\n": 0.9})
+        return {tokens[text]: likely for text, likely in written.items()}
+
+    network.script = script
+    check = Control(check=lambda text: 0 if text.startswith("returnb") else None)
+    fill = made.fill(FillRequest(near="x = ", suffix=("\n",), candidates=2), check)
+    assert {fill.text, *(each.text for each in fill.others)} == {"appc", "return!"}
 
 
 def test_a_fill_stops_when_nothing_longer_can_be_worth_showing(engine):

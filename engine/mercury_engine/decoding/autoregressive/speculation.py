@@ -82,7 +82,8 @@ class Speculation:
                 verifier.push(hypotheses[0].ids[shared:])
                 shared = len(hypotheses[0].ids)
             for hypothesis in live:
-                if hypothesis.ended and self._rules.repaired(control, hypothesis) and len(hypothesis.ids) < shared:
+                # at `shared` no token is left to read, for the verifier may hold the last one already
+                if hypothesis.ended and self._rules.repaired(control, hypothesis) and len(hypothesis.ids) <= shared:
                     shared = len(hypothesis.ids)
                     verifier = self._verifier(context, hypothesis.ids)
         show(control, hypotheses[0], Draft())
