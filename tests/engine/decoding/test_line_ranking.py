@@ -75,6 +75,17 @@ def test_a_fill_whose_time_is_up_is_not_ranked(tmp_path):
     assert engine.fill(late).text == ""
 
 
+@pytest.mark.parametrize("multiline", [False, True], ids=["ranking", "ends"])
+def test_no_pass_follows_a_deadline_that_is_reached_while_the_fill_is_written(tmp_path, monkeypatch, multiline):
+    made, network = scripted_network.engine(tmp_path / "model", MARKERS)
+    near = ABOVE.rpartition("\n")[0] + "\n" if multiline else ABOVE
+    network.script = lambda before: {made.tokenizer.encode("a")[0]: 0.6, made.tokenizer.encode("b")[0]: 0.4}
+    now = "mercury_engine.scheduler.time.perf_counter"
+    monkeypatch.setattr(now, lambda: float(len(network.passes) >= 6))
+    late = FillRequest(near=near, suffix=(BELOW,), candidates=2, multiline=multiline, deadline_ms=500.0)
+    assert made.fill(late).tokens and len(network.passes) == 6
+
+
 @pytest.mark.parametrize(
     ("change", "ranked"),
     [

@@ -90,12 +90,14 @@ class AutoregressiveDecoder:
     def fill(self, request: FillRequest, control: Control) -> ForwardSteps[Fill]:
         """See `Decoder.fill`."""
         hypotheses, context = yield from self.write(request, control)
-        with suppress(DeadlineReached):
-            if context is not None and hypotheses[0].writes_on:
-                for each in hypotheses:
-                    yield from self.ends.end(each, context)
-            elif context is not None and self.rules.has_markers and is_ranked(request):
-                yield from self.ranking.rank(request, control, hypotheses, context)
+        is_late = any(self.rules.is_open(request, each) for each in hypotheses)
+        if context is not None and not is_late:  # a deadline is told only once: nothing would stop what follows
+            with suppress(DeadlineReached):
+                if hypotheses[0].writes_on:
+                    for each in hypotheses:
+                        yield from self.ends.end(each, context)
+                elif self.rules.has_markers and is_ranked(request):
+                    yield from self.ranking.rank(request, control, hypotheses, context)
         return fill_of(request, hypotheses, context, self.rules, control.check)
 
     def score(self, request: ScoreRequest) -> ForwardSteps[Scores]:
