@@ -42,7 +42,7 @@ class GapRules:
         """`has_markers`: the model reads in a gap format."""
         self.tokenizer, self.calibration, self.has_markers = tokenizer, calibration or Calibration(), has_markers
         texts = tokenizer.texts + [""] * (config.vocab_size - tokenizer.size)  # unused rows of the embedding
-        self.vocabulary = Vocabulary(texts, config.mask_id, config.end_id)
+        self.vocabulary = Vocabulary(texts, config.mask_id, config.end_id, tokenizer.decode)
         self.stopping = StoppingCriteria(tokenizer, texts, has_markers)
         self.masks = SlotMasks(tokenizer, self.vocabulary, self.stopping)
 

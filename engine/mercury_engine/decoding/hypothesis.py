@@ -94,12 +94,13 @@ class Hypothesis:
         self.ended = bool(self.banned)
         self.banned[at] = self.ids[at]
         self.ids, self.probabilities = self.ids[:at], self.probabilities[:at]
-        self.spell = self.begun[len(self.vocabulary.spelled(self.ids[self.known :])) :]
+        self.spell = self.begun[len(self._spelled(at)) :]
         self.confidence = math.prod(self.probabilities)
 
     def end_at(self, position: int) -> None:
-        """End before the character at `position` of the text, with the token that writes the one before it."""
-        tokens = self._token_at(max(0, position + len(self.begun) - 1)) + 1
+        """End before the character at `position` of the text, with the last token that writes the one before it."""
+        text = self._spelled(len(self.ids))[: position + len(self.begun)]
+        tokens = next(n for n in range(self.known, len(self.ids) + 1) if self._spelled(n).startswith(text))
         self.ids, self.probabilities = self.ids[:tokens], self.probabilities[:tokens]
         self.confidence = math.prod(self.probabilities)
         self.ended, self.limit = True, position
@@ -128,11 +129,13 @@ class Hypothesis:
         return tuple(views if self.multiline else map(_on_its_line, views))
 
     def _token_at(self, position: int) -> int:
-        for place in range(self.known, len(self.ids)):
-            position -= len(self.vocabulary.texts[self.ids[place]])
-            if position < 0:
-                return place
-        return len(self.ids) - 1
+        """The first token that writes the character at this position of the tokens' text; the last if none does."""
+        places = range(self.known, len(self.ids))
+        return next((place for place in places if len(self._spelled(place + 1)) > position), len(self.ids) - 1)
+
+    def _spelled(self, tokens: int) -> str:
+        """The text of the first so many tokens, without the known ones."""
+        return self.vocabulary.spelled(self.ids[self.known : tokens])
 
 
 def checked(probability: float) -> float:

@@ -187,6 +187,27 @@ def test_text_that_breaks_the_syntax_is_filled_differently(causal, sentence):
     assert mended.steps > plain.steps
 
 
+def test_a_character_of_several_tokens_counts_once(causal):
+    rules, encode = causal.decoder.rules, causal.tokenizer.encode
+    text = "'ü\U0001f600'+(b\U0001f600)"
+    ids = encode(text)
+    assert len(ids) > len(text)
+
+    def written() -> Hypothesis:
+        found = Hypothesis(rules.vocabulary, [], 32)
+        for token in ids:
+            found.accept(token, 0.5)
+        return found
+
+    reopened = written()
+    reopened.reopen(text.index("b"))
+    assert rules.text(reopened) == text[: text.index("b")]
+    for end in range(1, len(text)):
+        ended = written()
+        ended.end_at(end)
+        assert rules.text(ended) == text[:end]
+
+
 def test_a_fill_that_parses_is_left_alone(causal, sentence):
     request, plain = sentence
     check = breaking()

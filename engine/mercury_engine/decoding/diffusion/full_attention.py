@@ -124,7 +124,8 @@ class FullAttentionDecoder:
 
     def _wrong(self, gap: MaskedGap, control: Control) -> int | None:
         """Where the text of the slots breaks the document's syntax; None if it does not."""
-        text = self.rules.vocabulary.spelled(gap.slots.ids.tolist())
+        texts = self.rules.vocabulary.texts
+        text = "".join(texts[token] for token in gap.slots.ids)  # a character for each token, as the gap counts
         return control.check(text) if control.check is not None else None
 
     def _accept(self, gap: MaskedGap, written: Hypothesis) -> None:
