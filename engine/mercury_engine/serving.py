@@ -5,6 +5,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any
@@ -43,7 +44,7 @@ class Serving:
             with suppress(RuntimeError):  # the loop is closed: nobody waits
                 loop.call_soon_threadsafe(resolve, future, outcome)
 
-        self._requests.append((request, control, deliver))
+        self._requests.append((replace(request), control, deliver))  # outcomes are told apart by their requests
         self._calls.put(self._work)
         try:
             return await future

@@ -52,6 +52,13 @@ async def test_requests_that_are_there_together_are_answered_together():
     serving.close()
 
 
+async def test_a_request_that_is_asked_twice_at_a_time_is_answered_twice(tmp_path):
+    engine = tiny.load(tiny.folder(tmp_path, rank=0))
+    first, second = await asyncio.wait_for(asyncio.gather(engine.answer(REQUEST), engine.answer(REQUEST)), 30)
+    engine.close()
+    assert isinstance(first, Fill) and isinstance(second, Fill) and first.text == second.text
+
+
 async def test_a_callers_cancelled_task_sets_the_flag():
     control, begun, over = Control(), Event(), Event()
 
