@@ -120,9 +120,10 @@ class Engine:
         """See `InferenceEngine.answer`; on the engine's thread."""
         if self._serving is None:
             self._serving = Serving(lambda more, done: self._scheduler().answer_all(more, done))
+        serving = self._serving  # the engine may be closed meanwhile
         if isinstance(request, GenerateRequest):  # 2 MB of text or schema take seconds, in which others are answered
             request = await asyncio.to_thread(self._prepared, request)
-        return await self._serving.answer(request, control or Control())
+        return await serving.answer(request, control or Control())
 
     def fill(self, request: FillRequest, control: Control | None = None) -> Fill:
         """Fill the gap; from a context larger than `prompt.budget` allows, only the nearest part is read.

@@ -4,7 +4,7 @@ import asyncio
 from threading import Event
 
 import pytest
-from mercury_engine.api import Control, Fill, FillRequest
+from mercury_engine.api import Control, Fill, FillRequest, GenerateRequest
 from mercury_engine.errors import Cancelled
 from mercury_engine.serving import Serving
 
@@ -57,6 +57,15 @@ async def test_a_request_that_is_asked_twice_at_a_time_is_answered_twice(tmp_pat
     first, second = await asyncio.wait_for(asyncio.gather(engine.answer(REQUEST), engine.answer(REQUEST)), 30)
     engine.close()
     assert isinstance(first, Fill) and isinstance(second, Fill) and first.text == second.text
+
+
+async def test_a_text_whose_engine_is_closed_while_its_prompt_is_prepared_is_cancelled(tmp_path):
+    engine = tiny.load(tiny.folder(tmp_path, rank=0))
+    asked = asyncio.ensure_future(engine.answer(GenerateRequest("x = ", max_tokens=2)))
+    await asyncio.sleep(0)
+    engine.close()
+    with pytest.raises(Cancelled):
+        await asked
 
 
 async def test_a_callers_cancelled_task_sets_the_flag():
