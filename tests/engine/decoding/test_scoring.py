@@ -45,6 +45,10 @@ def test_a_score_does_not_depend_on_the_other_texts(engine):
     assert alone == pytest.approx([beside], abs=2e-3)
 
 
+def test_no_texts_take_no_pass(engine):
+    assert engine.score(FillRequest(near="x = ", suffix=SUFFIX), ()) == []
+
+
 def test_the_rest_of_the_line_is_scored_and_the_text_below_it_is_context(engine):
     asked = [FillRequest(near="x = ", far=FAR, suffix=suffix) for suffix in (SUFFIX, ("\n", SUFFIX[1]), SUFFIX[:1])]
     assert len({round(engine.score(request, ["view"])[0], 3) for request in asked}) == 3

@@ -49,6 +49,8 @@ def score_rows(
 
     All rows are read in one pass.
     """
+    if not rows:
+        return []
     verifier = Verifier.after(network, context)
     verifier.push(known)
     read = yield from verifier.verify([[] for _ in rows], rows)
