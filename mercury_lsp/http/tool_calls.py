@@ -110,9 +110,9 @@ class ToolUse:
         for text in texts:
             try:
                 value = json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
-            if isinstance(value, dict) and value.get("name") in names:
+            if isinstance(value, dict) and isinstance(value.get("name"), str) and value["name"] in names:
                 arguments = value.get("arguments", value.get("parameters", {}))
                 found.append(Call(value["name"], json.dumps(arguments, ensure_ascii=False)))
         return found

@@ -161,10 +161,21 @@ async def test_a_call_without_its_marks_is_one_too(server: Served, text: str):
     assert choice["message"]["tool_calls"][0]["function"]["name"] == "weather"
 
 
-@pytest.mark.parametrize("text", ['{"name": "unknown", "arguments": {}}', "<tool_call>nothing", '{"a": 1}', "[1]"])
-async def test_what_is_no_call_of_a_known_tool_stays_text(server: Served, text: str):
+NO_CALLS = {
+    "an unknown tool": '{"name": "unknown", "arguments": {}}',
+    "no JSON": "<tool_call>nothing",
+    "no name": '{"a": 1}',
+    "a name in parts": '{"name": {"first": "Ada"}}',
+    "a list": "[1]",
+    "brackets without an end": "[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("tools", [[], [WEATHER]], ids=["without tools", "with tools"])
+@pytest.mark.parametrize("text", NO_CALLS.values(), ids=NO_CALLS)
+async def test_what_is_no_call_of_a_known_tool_stays_text(server: Served, text: str, tools: list):
     server.engine.parts = (text,)
-    [choice] = (await server.json(ROUTE, HELLO | {"tools": [WEATHER]}))["choices"]
+    [choice] = (await server.json(ROUTE, HELLO | {"tools": tools}))["choices"]
     assert (choice["message"]["content"], choice["finish_reason"]) == (text, "stop")
     assert "tool_calls" not in choice["message"]
 
