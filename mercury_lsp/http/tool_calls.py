@@ -78,7 +78,7 @@ class ToolUse:
             return "", self._calls([text])
         calls = self._calls(_CALL.findall(text))
         if calls:
-            return _CALL.sub("", text).strip(), calls
+            return _CALL.sub("", text).rstrip(), calls  # a stream has shown how it begins
         calls = self._calls([text])  # small models leave the marks out
         return ("", calls) if calls else (text, [])
 

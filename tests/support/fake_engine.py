@@ -69,9 +69,10 @@ class FakeEngine:
             self.generation_controls.append(control)
             for part in self.parts if control.on_text else ():
                 control.on_text(part)
+                await asyncio.sleep(0)  # it arrives before the answer, as from an engine's own thread
             for draft in self.drafts if control.on_draft else ():
                 control.on_draft(draft)
-                await asyncio.sleep(0)  # it arrives before the answer, as from an engine's own thread
+                await asyncio.sleep(0)
             try:
                 while self.held:
                     await asyncio.sleep(0.002)

@@ -180,8 +180,9 @@ async def test_what_is_no_call_of_a_known_tool_stays_text(server: Served, text: 
     assert "tool_calls" not in choice["message"]
 
 
-async def test_a_stream_never_shows_the_text_of_a_call(server: Served):
-    server.engine.parts = ("One moment. <tool", '_call>\n{"name": "wea', 'ther", "arguments": {}}\n</tool_call>')
+@pytest.mark.parametrize("begin", ["", "\n\n"])
+async def test_a_stream_never_shows_the_text_of_a_call(server: Served, begin: str):
+    server.engine.parts = (begin, "One moment. <tool", '_call>\n{"name": "wea', 'ther", "arguments": {}}\n</tool_call>')
     events = await server.events(ROUTE, HELLO | {"tools": [WEATHER], "stream": True})
     deltas = [event["choices"][0]["delta"] for event in events[:-1]]
     assert "".join(delta.get("content", "") for delta in deltas).strip() == "One moment."
