@@ -236,7 +236,15 @@ def _lines_like(first: Example, second: Example, snapshot: Snapshot) -> Iterator
             at, end = number + len(before), number + len(before) + len(old)
             beside = next((line for line in (*lines[number:at][::-1], *lines[at:]) if line.strip()), "")
             new = indent(second.new, beside[: len(beside) - len(beside.lstrip())])
-            yield EditSite(starts[at], "".join(lines[at:end]), new)
+            yield _site_of_lines(starts[at], lines[at:end], new, lines[end - 1] if end else "\n")
+
+
+def _site_of_lines(start: int, old: Sequence[str], new: str, last: str) -> EditSite:
+    """Lines that become others, the `last` one of them or before them; that of a document may have no break."""
+    if last.endswith("\n"):
+        return EditSite(start, "".join(old), new)
+    bare = new.removesuffix("\n").removesuffix("\r")
+    return EditSite(start, "".join(old), bare if old else new[len(bare) :] + bare)
 
 
 def _is_made(site: EditSite, own: Sequence[Hunk], snapshot: Snapshot) -> bool:

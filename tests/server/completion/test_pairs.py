@@ -229,6 +229,23 @@ def test_a_line_is_inserted_between_the_lines_that_both_examples_have_around_it(
     assert desk.replace(again).offered() == [(13, "", "    'two': two,\n")]
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["lf", "crlf"])
+@pytest.mark.parametrize(
+    ("body", "old", "new"),
+    [("", "", "\n    log(x)"), ("    x.check()\n    x.show()\n", "    x.check()\n    x.show()", "    log(x)")],
+    ids=["inserted", "replaced"],
+)
+def test_the_last_line_of_a_document_may_have_no_break(body: str, old: str, new: str, end: str):
+    opened = [f"def {name}():\n    x = open_all()\n" for name in "abc"]
+    text = (
+        "".join(each + body + f"    return {number}\n\n" for number, each in enumerate(opened[:2])) + opened[2] + body
+    )
+    changes = [(each + body, each + "    log(x)\n") for each in opened[:2]]
+    desk = ExampleDesk(a__py=text.rstrip("\n").replace("\n", end))
+    desk.replace(*((was.replace("\n", end), now.replace("\n", end)) for was, now in changes))
+    assert [(was, now) for _, was, now in desk.offered()] == [(old.replace("\n", end), new.replace("\n", end))]
+
+
 def test_a_line_is_not_inserted_where_it_stands():
     text = ROWS + ROWS.replace("a =", "b =") + ROWS.replace(*INSERTED)
     again = ("b = {\n" + INSERTED[0], "b = {\n" + INSERTED[1])
