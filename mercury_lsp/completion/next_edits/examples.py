@@ -64,9 +64,15 @@ def _examples(hunk: Hunk) -> Iterator[Example]:
             for number, pair in enumerate(zip(old[a:b], new[c:d], strict=True)):
                 yield _in_line(hunk, *pair, hunk.line + c + number)
         if b - a != d - c or b - a > 1:
-            was, now = dedent("".join(old[a:b])), dedent("".join(new[c:d]))
+            was, now = _dedented("".join(old[a:b])), _dedented("".join(new[c:d]))
             around = tuple(above + bare[1][:c]), tuple(bare[1][d:] + below)
             yield Example(hunk, was, now, *around, line=hunk.line + c, column=None)
+
+
+def _dedented(text: str) -> str:
+    """Lines without common indentation; `dedent` takes the CR of an empty line for text that begins at its margin."""
+    plain = dedent(text.replace("\r\n", "\n"))
+    return plain.replace("\n", "\r\n") if "\r\n" in text else plain
 
 
 def _in_line(hunk: Hunk, old: str, new: str, line: int) -> Example:

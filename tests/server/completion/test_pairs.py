@@ -1,6 +1,6 @@
 """A change made twice goes on where the same text or the same lines stand."""
 
-from textwrap import dedent
+from textwrap import dedent, indent
 
 import pytest
 from lsprotocol import types
@@ -244,6 +244,15 @@ def test_the_last_line_of_a_document_may_have_no_break(body: str, old: str, new:
     desk = ExampleDesk(a__py=text.rstrip("\n").replace("\n", end))
     desk.replace(*((was.replace("\n", end), now.replace("\n", end)) for was, now in changes))
     assert [(was, now) for _, was, now in desk.offered()] == [(old.replace("\n", end), new.replace("\n", end))]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["lf", "crlf"])
+def test_inserted_lines_with_an_empty_one_are_indented_like_their_place(end: str):
+    classes = [f"class {name}:\n    kind = first_kind\n" for name in "abc"]
+    method = "\n    def go(self):\n        return self.kind\n"
+    desk = ExampleDesk(a__py="".join((*classes[:2], indent(classes[2], "  "))).replace("\n", end))
+    desk.replace(*((each.replace("\n", end), (each + method).replace("\n", end)) for each in classes[:2]))
+    assert desk.offered() == [(12, "", indent(method, "  ").replace("\n", end))]
 
 
 def test_a_line_is_not_inserted_where_it_stands():
