@@ -281,6 +281,7 @@ async def test_too_long_a_prompt_has_its_code(monkeypatch: pytest.MonkeyPatch, s
         raise PromptTooLong("too long")
 
     monkeypatch.setattr(Chatting, "generation", property(refuse))
+    server.engine.parts = ()
     for stream in (False, True):
         error = (await server.post(ROUTE, HELLO | {"stream": stream})).json()["error"]
         assert (error["message"], error["code"]) == ("too long", "context_length_exceeded")
