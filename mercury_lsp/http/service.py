@@ -75,7 +75,7 @@ class Writing:
         self.control = Control(is_patient=True)
         """Of what the engine does for it now."""
         self.is_ended = False
-        """Whether it is to end with the text that it has."""
+        """Whether it is to end with the text that it has, or nobody waits for it any more."""
         self.text = ""
         """As far as it is known; its beginning never changes."""
         self._drafts = deque[str]()
@@ -137,6 +137,7 @@ class Writing:
         finally:
             self._readers -= 1
             if not self._readers:
+                self.is_ended = True
                 self._task.cancel()
 
     async def whole(self) -> Completion:
@@ -181,13 +182,13 @@ class Service:
         return (await self.engine()).name.lower().replace(" ", "-")
 
     def write(self, gap: Gap, slot: Hashable = None) -> Writing:
-        """The completion of a gap, which begins now; that of an equal gap if one is being written.
+        """The completion of a gap, which begins now; that of an equal gap if one is being written to its end.
 
         `slot`: the newest request of a slot ends the older ones, with the text that they have. Raises ApiError if too
         many are waiting.
         """
         writing = self._writing.get(gap)
-        if writing is None:
+        if writing is None or writing.is_ended:
             if len(self._writing) >= MAX_WRITING:
                 raise queue_full()
             writing = self._writing[gap] = Writing()
@@ -239,7 +240,8 @@ class Service:
         return answer
 
     def _forget(self, gap: Gap, slot: Hashable, writing: Writing) -> None:
-        self._writing.pop(gap, None)
+        if self._writing.get(gap) is writing:
+            del self._writing[gap]
         if self._slots.get(slot) is writing:
             del self._slots[slot]
 

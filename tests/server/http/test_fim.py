@@ -8,6 +8,8 @@ import pytest
 from inceptionai import AsyncInception
 from mercury_engine.api import Fill, FillRequest
 
+from mercury_lsp.engine_host.engines import Engines
+from mercury_lsp.http.gap import Gap
 from mercury_lsp.http.service import Service, Writing
 from mercury_lsp.settings import Settings
 from tests.support.fake_engine import begun
@@ -127,6 +129,35 @@ async def test_the_newest_request_of_a_slot_ends_the_older_one():
         assert (await older)["content"] == ""
         server.engine.held = False
         assert (await newer)["content"] == "suggested"
+
+
+async def test_a_request_that_is_repeated_after_another_took_its_place_is_answered_whole():
+    engine, gap = Scripted(), Gap("x = ", "\n")
+    service = Service(Engines(lambda _: engine), Settings())
+    await service.engine()
+    engine.held = True
+    first = asyncio.ensure_future(service.write(gap, "slot").whole())
+    await begun(engine)
+    others = [service.write(each, "slot").whole() for each in (Gap("x = 1", "\n"), gap)]
+    waiting = asyncio.gather(first, *others)
+    await begun(engine)
+    engine.held = False
+    assert [completion.text for completion in await waiting] == ["", "", "suggested"]
+
+
+async def test_a_request_equal_to_one_that_its_client_has_just_given_up_is_answered():
+    engine = Scripted()
+    service, gap = Service(Engines(lambda _: engine), Settings()), Gap("x = ", "\n")
+    await service.engine()
+    engine.held = True
+    given_up = asyncio.ensure_future(service.write(gap).whole())
+    await begun(engine)
+    given_up.cancel()
+    await asyncio.sleep(0)
+    again = asyncio.ensure_future(service.write(gap).whole())
+    await begun(engine)
+    engine.held = False
+    assert (await again).text == "suggested"
 
 
 async def test_warming_reads_the_context_and_ends_nobodys_fill():
