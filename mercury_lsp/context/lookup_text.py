@@ -58,7 +58,8 @@ class _DocumentText:
             chunk = with_neighbours(self.chunks, number)
             if chunk in self.clean or holds_partial_line(self.chunks, number):
                 continue  # parts of a line that is longer than a chunk are not looked up
-            self.clean[chunk] = chunk_without_secrets(self.chunks, number, self.language_id)
+            clean = chunk_without_secrets(self.chunks, number, self.language_id)
+            self.clean[chunk] = clean.replace("\r\n", "\n")  # as the model reads and writes line breaks
             if perf_counter() > end:
                 return
         self.is_done = True

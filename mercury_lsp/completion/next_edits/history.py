@@ -230,7 +230,8 @@ def shown(hunks: Sequence[Hunk], uri: str) -> list[EditHunk]:
     """Hunks as a model reads them beside the document `uri`, without lines that look like secrets."""
     found = []
     for hunk in hunks:
-        before, after = change_without_secrets(hunk.before, hunk.after, hunk.language_id, *hunk.around)
+        sides = change_without_secrets(hunk.before, hunk.after, hunk.language_id, *hunk.around)
+        before, after = (side.replace("\r\n", "\n") for side in sides)
         if before != after:
             found.append(EditHunk(0, before, after, None if hunk.uri == uri else hunk.path, hunk.line))
     return found

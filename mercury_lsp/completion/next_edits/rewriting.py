@@ -88,13 +88,13 @@ def rewrite_request(region: Place, history: Sequence[EditHunk], enough: float | 
         return None
     context = ContextBuilder(PREFIX_CHARS, SUFFIX_CHARS + len(text)).build(region.snapshot, start, region.path or None)
     below = "".join(context.suffix)
-    if not below.startswith(text):  # a part of a long line that was left out
+    if not below.startswith(plain):  # a part of a long line that was left out
         return None
     return RewriteRequest(
         text=plain,
         near=context.near,
         far=(*context.snippets, *context.far),
-        suffix=without_start(context.suffix, len(text)),
+        suffix=without_start(context.suffix, len(plain)),
         history=tuple(history),
         path=region.path,
         language=language_id,

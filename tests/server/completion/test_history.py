@@ -163,6 +163,11 @@ def test_the_model_sees_paths_of_other_files_and_no_secrets():
     assert (other.path, other.inserted) == (None, "    xs = count + 1\n")
 
 
+def test_the_model_sees_line_feeds_whatever_breaks_the_document_has():
+    desk = HistoryDesk(a="x = 1\r\ny = 2\r\n").replace("x = 1", "x = 3")
+    assert [(each.removed, each.inserted) for each in shown(desk.history.hunks(), A)] == [("x = 1\n", "x = 3\n")]
+
+
 # Tools
 
 

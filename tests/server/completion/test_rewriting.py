@@ -59,6 +59,11 @@ def test_formats_that_show_a_cursor_get_it_at_the_end_of_the_middle_line(line_br
     assert request.text[: request.cursor] == "def first(name):\n    value = load(name)"
 
 
+def test_a_request_is_the_same_for_all_line_breaks():
+    own, other = (rewrite_request(region(TEXT.replace("\n", end)), HISTORY, 0.4) for end in ("\n", "\r\n"))
+    assert replace(own, suffix=()) == replace(other, suffix=()) and "".join(own.suffix) == "".join(other.suffix)
+
+
 CHANGES = {
     "a line": ("load(name)", "load(name, None)"),
     "a line inserted": ("    return", "    check(value)\n    return"),

@@ -30,6 +30,12 @@ def test_the_blocks_join_to_the_text_around_the_cursor(offset):
     assert context.line_prefix + context.line_suffix == document().snapshot().line_at(offset)[0]
 
 
+def test_the_model_reads_line_feeds_whatever_breaks_the_document_has():
+    own, other = document(CODE).snapshot(), document(CODE.replace("\n", "\r\n")).snapshot()
+    ours, theirs = (ContextBuilder().build(each, each.offset_at(700, 8), "a.py") for each in (own, other))
+    assert theirs.far[:2] == ours.far[:2] and "".join((*theirs.far[2:], theirs.near, *theirs.suffix)) in CODE
+
+
 @settings(max_examples=30)
 @given(st.integers(1, len(CODE)), st.text(string.ascii_letters + " =+.\n()[]'\"#", min_size=1, max_size=40))
 def test_typing_changes_neither_far_blocks_nor_suffix_blocks_after_the_first(offset, typed):
