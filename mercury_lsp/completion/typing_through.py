@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from mercury_lsp.completion.suggestions import Suggestion
+from mercury_lsp.documents.chunked_text import with_plain_breaks
 from mercury_lsp.documents.document import Edit, Snapshot
 
 
@@ -83,7 +84,7 @@ class TypingThrough:
         anchor = self._anchor
         if anchor is None or anchor.suggestion is None or anchor.end != offset:
             return None
-        if snapshot.slice(anchor.start, offset) == anchor.suggestion.text:
+        if with_plain_breaks(snapshot.slice(anchor.start, offset)) == anchor.suggestion.text:
             return _at(anchor.ahead, snapshot, offset) if anchor.ahead else None
         return self._remaining(anchor, snapshot, offset)
 
@@ -91,14 +92,14 @@ class TypingThrough:
         """Whether the last deletion, at offset, removed the text, a prefix of it, or text that starts with it."""
         if self._deletion is None or self._deletion.start != offset or not self._deletion.removed.strip():
             return False
-        removed, offered = self._deletion.removed.rstrip(), text.rstrip()
+        removed, offered = with_plain_breaks(self._deletion.removed).rstrip(), text.rstrip()
         return offered.startswith(removed) or removed.startswith(offered)
 
     def _remaining(self, anchor: SuggestionAnchor, snapshot: Snapshot, offset: int) -> Suggestion | None:
         """The untyped rest of an anchor's suggestion; None if nothing is left or the user took it back."""
         if anchor.suggestion is None or anchor.is_accepted or anchor.end != offset:
             return None
-        typed, text = snapshot.slice(anchor.start, offset), anchor.suggestion.text
+        typed, text = with_plain_breaks(snapshot.slice(anchor.start, offset)), anchor.suggestion.text
         if typed == text or not text.startswith(typed) or self._took_back(offset, text[len(typed) :]):
             return None
         return _at(anchor.suggestion.after(len(typed)), snapshot, offset)
@@ -106,7 +107,9 @@ class TypingThrough:
     def _took_back(self, offset: int, rest: str) -> bool:
         """Whether the last deletion removed the whole rest, which had been typed or accepted before."""
         deletion = self._deletion
-        return deletion is not None and deletion.start == offset and deletion.removed.startswith(rest)
+        if deletion is None or deletion.start != offset:
+            return False
+        return with_plain_breaks(deletion.removed).startswith(rest)
 
 
 def _at(suggestion: Suggestion, snapshot: Snapshot, offset: int) -> Suggestion:

@@ -253,6 +253,11 @@ class ChunkedText:
         return self.starts[index] + start, self.starts[index] + end
 
 
+def with_plain_breaks(text: str) -> str:
+    """The text with LF line breaks, as the model writes them; some clients insert the document's own kind."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
 def encode(text: str) -> bytes:
     """UTF-8 for tree-sitter: lone surrogates become `?`; NUL, which it takes for the end, becomes a blank."""
     return text.encode("utf-8", "replace").replace(b"\0", b" ")

@@ -7,6 +7,7 @@ from time import monotonic, time
 from mercury_engine.text.common_prefix import common_text_prefix
 
 from mercury_lsp.completion.suggestions import Suggestion
+from mercury_lsp.documents.chunked_text import with_plain_breaks
 from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.statistics.record import Outcome, OutcomeRecord
 
@@ -178,11 +179,6 @@ def minimal(edit: Edit) -> Edit:
     trail = common_text_prefix(edit.removed[::-1], edit.inserted[::-1], room - lead)
     ends = len(edit.removed) - trail, len(edit.inserted) - trail
     return Edit(edit.start + lead, edit.removed[lead : ends[0]], edit.inserted[lead : ends[1]])
-
-
-def with_plain_breaks(text: str) -> str:
-    """The text with LF line breaks: some clients insert the document's own kind."""
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def is_keystroke(inserted: str) -> bool:

@@ -20,9 +20,9 @@ class CompleterDesk:
         self.documents = OpenDocuments()
         self.documents.open(types.TextDocumentItem(URI, "python", 1, text))
 
-    def replace(self, start: int, end: int, text: str) -> None:
-        """Edit the first line."""
-        span = types.Range(types.Position(0, start), types.Position(0, end))
+    def replace(self, start: int, end: int, text: str, line: int = 0) -> None:
+        """Edit from the first line to another one."""
+        span = types.Range(types.Position(0, start), types.Position(line, end))
         change = types.TextDocumentContentChangePartial(span, text)
         version = self.documents.snapshot(URI).version + 1
         self.completer.edited(URI, self.documents.change(URI, version, [change]))

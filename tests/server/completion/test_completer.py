@@ -271,6 +271,17 @@ async def test_after_a_deletion_something_else_is_offered(editor: CompleterDesk)
     assert await editor.ask(4) == ["suggested"]
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["lf", "crlf"])
+async def test_accepted_lines_that_are_deleted_are_not_offered_again_whatever_breaks_the_document_has(end: str):
+    desk = CompleterDesk(FakeEngine("first()\nsecond()", 0.95), end + "x = 1" + end)
+    await desk.completer.load()
+    assert await desk.ask(0) == ["first()\nsecond()"]
+    desk.replace(0, 0, f"first(){end}second()")
+    desk.replace(0, 8, "", line=1)
+    assert await desk.ask(0) == []
+    desk.completer.close()
+
+
 async def test_deleted_text_is_offered_once_the_user_types_on(editor: CompleterDesk):
     editor.replace(4, 4, "gested")
     editor.replace(4, 10, "")
