@@ -114,7 +114,9 @@ class NextEdits:
         is_refused = objection(snapshot, cursor, cursor, site.new, around.hunks) is not None
         if is_refused or self._ledger.is_declined(snapshot.uri, site):
             return None
-        return Suggestion.replacing(snapshot, cursor, cursor, site.new, 1.0, 0.0)
+        found = Suggestion.replacing(snapshot, cursor, cursor, site.new, 1.0, 0.0)
+        self._ledger.offer(found.id, snapshot.uri, [site])
+        return found
 
     async def insertion(
         self, snapshot: Snapshot, path: str, cursor: int, around: Surroundings, others: Others

@@ -365,6 +365,9 @@ def test_lines_inserted_twice_and_begun_again_are_finished_by_ghost_text(editor:
         editor.change(uri, version, {"range": span((line, 0), (line, 0)), "text": text})
     [item] = editor.result(editor.inline(uri, 8, 5))["items"]
     assert item["insertText"] == "nfo('done')"
+    editor.change(uri, 5, {"range": span((8, 5), (8, 5)), "text": item["insertText"]})
+    editor.change(uri, 6, {"range": span((8, 5), (8, 16)), "text": ""})
+    assert editor.items(uri, 8, 5) == [], "the user has taken it back"
 
 
 def test_a_change_made_twice_that_was_dismissed_is_not_offered_and_says_so(editor: Editor):
