@@ -70,7 +70,10 @@ class Configuration:
             self.larger_model.offer()
 
     async def _load_model(self) -> None:
-        """Load the model that the settings name, unless it is the one in use; a failure is shown to the user."""
+        """Load the model that the settings name, unless it is the one in use; a failure is shown to the user.
+
+        Of a load that ends after the settings have named another model nothing is said.
+        """
         key = self._session.settings.engine_key
         if self._loaded == key:
             return
@@ -81,12 +84,14 @@ class Configuration:
         shown = asyncio.ensure_future(loading_progress(self._editor.server, completer.settings.model, loading))
         try:
             engine = await loading
-            self._editor.log(f"loaded {engine.name} on {engine.device}")
-            self._watch(engine)
+            if key == self._loaded:  # otherwise newer settings name another one
+                self._editor.log(f"loaded {engine.name} on {engine.device}")
+                self._watch(engine)
         except Exception as error:
             reason = why_not_loaded(error)
-            self._editor.show_message(types.MessageType.Error, f"Mercury cannot load its model: {reason}")
-            self._status.change(Status("Error", message=reason))
+            if key == self._loaded:
+                self._editor.show_message(types.MessageType.Error, f"Mercury cannot load its model: {reason}")
+                self._status.change(Status("Error", message=reason))
         await shown
 
     def _watch(self, engine: InferenceEngine) -> None:

@@ -1,0 +1,63 @@
+"""A change of settings while the model of older ones is loading."""
+
+import asyncio
+from collections.abc import Iterator
+from threading import Event
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from lsprotocol import types
+from mercury_engine.errors import ModelNotFound
+
+from mercury_lsp.engine_host.engines import Engines
+from mercury_lsp.server.capabilities import EditorCapabilities
+from mercury_lsp.server.configuration import Configuration
+from mercury_lsp.server.session import Session
+from mercury_lsp.server.status import Status, StatusBoard
+from mercury_lsp.settings import Settings
+from tests.support.fake_engine import FakeEngine
+
+
+class Editor(SimpleNamespace):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        window = types.ClientCapabilities(window=types.WindowClientCapabilities())
+        server = SimpleNamespace(client_capabilities=window, work_done_progress=None)
+        super().__init__(capabilities=EditorCapabilities(), server=server, messages=[])
+
+    def show_message(self, kind: Any, message: str) -> None:
+        self.messages.append(message)
+
+    def log(self, message: str) -> None:
+        self.messages.append(message)
+
+
+@pytest.fixture
+def let_go() -> Iterator[Event]:
+    """Set once the older model may end its load."""
+    made = Event()
+    yield made
+    made.set()
+
+
+@pytest.mark.parametrize("fails", [True, False], ids=["fails", "succeeds"])
+async def test_a_load_that_ends_after_the_settings_have_changed_says_nothing(let_go: Event, fails: bool):
+    def load(settings: Settings) -> FakeEngine:
+        if settings.model == "older":
+            assert let_go.wait(60)
+            if fails:
+                raise ModelNotFound("no model called older")
+        return FakeEngine()
+
+    editor, board, session = Editor(), StatusBoard(lambda _: None), Session(Engines(load))
+    configuration = Configuration(session, editor, board)
+    older = asyncio.ensure_future(configuration.update({"mercury": {"model": "older"}}))
+    while session.settings.model != "older":
+        await asyncio.sleep(0.001)
+    await configuration.update({"mercury": {"model": "newer"}})
+    let_go.set()
+    await older
+    assert board.current == Status() and editor.messages == ["loaded fake on cpu"]
+    session.close()
