@@ -311,7 +311,9 @@ class TokenLogProbability:
 
     text: str
     nats: float
-    alternatives: tuple[tuple[str, float], ...] = ()
+    data: tuple[int, ...] = ()
+    """Its bytes, which may be a part of a character's."""
+    alternatives: "tuple[TokenLogProbability, ...]" = ()
     """The likeliest tokens in its place, by falling log-probability."""
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mercury_engine.api import MASKED, Chat, GenerateRequest, Sampling
+from mercury_engine.api import MASKED, Chat, GenerateRequest, Sampling, TokenLogProbability
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -248,8 +248,8 @@ def _log_probabilities(completion: Generated) -> dict[str, Any] | None:
     return {
         "content": [
             {
-                **_token(each.text, each.nats),
-                "top_logprobs": [_token(text, nats) for text, nats in each.alternatives],
+                **_token(each),
+                "top_logprobs": [*map(_token, each.alternatives)],
             }
             for each in completion.log_probabilities
         ],
@@ -257,5 +257,5 @@ def _log_probabilities(completion: Generated) -> dict[str, Any] | None:
     }
 
 
-def _token(text: str, nats: float) -> dict[str, Any]:
-    return {"token": text, "logprob": max(nats, MOST_UNLIKELY), "bytes": list(text.encode())}
+def _token(found: TokenLogProbability) -> dict[str, Any]:
+    return {"token": found.text, "logprob": max(found.nats, MOST_UNLIKELY), "bytes": found.data}

@@ -55,7 +55,9 @@ PLAIN_DATA = [
     GenerateRequest(
         chat=Chat(({"role": "user", "content": [{"type": "text", "text": "é"}]},), ({"a": {"b": 1}},), "x")
     ),
-    Generation("x", "stop", 3, 2, 1, 1, 0.5, (TokenLogProbability("x", -0.5, (("x", -0.5), ("y", -1.5))),)),
+    Generation(
+        "x", "stop", 3, 2, 1, 1, 0.5, (TokenLogProbability("x", -0.5, (120,), (TokenLogProbability("y", -1.5),)),)
+    ),
     Rewrite("y\n", 0.5, 0.25, 2, 0.5, hunks=(RegionHunk(0, 1, "y\n", 0.5, 0.25),)),
 ]
 

@@ -20,6 +20,7 @@ from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.models.gguf.file import gguf_of, opened
 from mercury_engine.prompt import gguf_vocabulary, sweep_format, tokenizer_file
 from mercury_engine.prompt.gap_format import MARKER_TEXTS, find_markers
+from mercury_engine.prompt.token_bytes import token_bytes
 from mercury_engine.text.common_prefix import common_text_prefix
 
 TokenArray = NDArray[np.int32]
@@ -129,6 +130,11 @@ class Tokenizer:
     def decode(self, ids: list[int]) -> str:
         """The text of tokens, special ones included; remembered, as a fill asks for the same text several times."""
         return self._decoded.get_or_make(tuple(ids), lambda: self.bpe.decode(ids, skip_special_tokens=False))
+
+    def piece(self, token: int) -> bytes:
+        """The bytes of a token, which may be a part of a character's."""
+        text = self.bpe.decode([token], skip_special_tokens=False)
+        return text.encode() if token in self.special_ids else token_bytes(self.bpe.id_to_token(token) or "", text)
 
     @cached_property
     def texts(self) -> list[str]:

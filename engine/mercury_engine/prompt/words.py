@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from mercury_engine.api import Chat
 from mercury_engine.errors import RequestError
 from mercury_engine.prompt.chat_template import ChatTemplate
-from mercury_engine.prompt.token_bytes import token_bytes
 from mercury_engine.prompt.tokenizer import Tokenizer
 
 
@@ -22,19 +21,22 @@ class ModelWords:
 
     def text(self, tokens: Sequence[int]) -> str:
         """See `Words`."""
-        if wrong := [token for token in tokens if not 0 <= token < self._tokenizer.size]:
-            raise RequestError(f"{self._name} has no token {wrong[0]}; its last one is {self._tokenizer.size - 1}")
+        self._require(tokens)
         return self._tokenizer.bpe.decode([*tokens], skip_special_tokens=False)
 
     def piece(self, token: int) -> bytes:
         """See `Words`."""
-        text = self.text([token])
-        is_special = token in self._tokenizer.special_ids
-        return text.encode() if is_special else token_bytes(self._tokenizer.bpe.id_to_token(token) or "", text)
+        self._require((token,))
+        return self._tokenizer.piece(token)
 
     def prompt(self, chat: Chat) -> str:
         """See `Words`."""
         return required(self._template, self._name).text(chat)
+
+    def _require(self, tokens: Sequence[int]) -> None:
+        """Raise RequestError for a token that the model does not have."""
+        if wrong := [token for token in tokens if not 0 <= token < self._tokenizer.size]:
+            raise RequestError(f"{self._name} has no token {wrong[0]}; its last one is {self._tokenizer.size - 1}")
 
 
 def required(template: ChatTemplate | None, model: str) -> ChatTemplate:

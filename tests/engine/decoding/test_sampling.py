@@ -82,10 +82,19 @@ def test_penalties_count_the_text_and_repetition_the_prompt_too():
 
 
 def test_log_probabilities_are_the_models():
-    found = log_probability(LOGP, 2, 2, list("abcde"))
-    assert (found.text, [text for text, _ in found.alternatives]) == ("c", ["a", "b"])
-    assert np.exp([found.nats, *(nats for _, nats in found.alternatives)]) == pytest.approx([0.15, 0.4, 0.3])
+    found = log_probability(LOGP, 2, 2, [b"a", b"b", b"c", b"d", b"e"].__getitem__)
+    assert (found.text, [each.text for each in found.alternatives]) == ("c", ["a", "b"])
+    assert np.exp([found.nats, *(each.nats for each in found.alternatives)]) == pytest.approx([0.15, 0.4, 0.3])
     assert likeliest(LOGP, 9).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_the_bytes_of_tokens_make_the_characters_that_they_share(tmp_path):
+    engine, network = scripted_engine(tmp_path)
+    ids = engine.tokenizer.encode("é\U0001f600")
+    network.script = lambda before: {ids[len(before) - 2]: 0.9, 110: 0.1}
+    found = engine.generate(GenerateRequest("x", max_tokens=len(ids), alternatives=1))
+    for tokens in (found.log_probabilities, [each.alternatives[0] for each in found.log_probabilities]):
+        assert b"".join(bytes(each.data) for each in tokens).decode() == found.text == "é\U0001f600"
 
 
 @pytest.mark.parametrize("sampling", [Sampling(0.7, seed=3), Sampling(1.0, 0.9, seed=4, presence_penalty=0.3)])

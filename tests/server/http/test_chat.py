@@ -227,13 +227,15 @@ async def test_response_formats_are_schemas(server: Served):
 
 
 async def test_log_probabilities_come_token_by_token(monkeypatch: pytest.MonkeyPatch, server: Served):
-    told = (TokenLogProbability("é", -0.5, (("é", -0.5), ("x", float("-inf")))),)
+    others = TokenLogProbability("é", -0.5, (0xC3, 0xA9)), TokenLogProbability("\ufffd", float("-inf"), (0xC3,))
+    told = (TokenLogProbability("é", -0.5, (0xC3, 0xA9), others),)
     made = replace(Chatting().generation, log_probabilities=told)
     monkeypatch.setattr(Chatting, "generation", property(lambda _: made))
     found = await sdk(server).chat.completions.create(model="m", logprobs=True, top_logprobs=2, **HELLO)
     [token] = found.choices[0].logprobs.content
     assert (token.token, token.logprob, bytes(token.bytes)) == ("é", -0.5, "é".encode())
     assert [each.logprob for each in token.top_logprobs] == [-0.5, -9999.0]
+    assert token.top_logprobs[1].bytes == [0xC3]
     assert server.engine.generating[0].alternatives == 2
     await server.json(ROUTE, HELLO)
     assert server.engine.generating[1].alternatives is None

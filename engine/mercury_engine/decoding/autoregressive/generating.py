@@ -6,7 +6,7 @@ it, whatever was drafted, so drafts change neither a greedy text nor the distrib
 Dimensions: S tokens of a draft and one more, V vocabulary.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from mercury_engine.api import Control, GenerateRequest, Generation, TokenLogProbability
@@ -63,7 +63,7 @@ class Generator:
         grammar = None if request.schema is None else self._grammars.of(request.schema)
         streamed = StreamedText(self._tokenizer, request.stop, control)
         writing = GeneratedText(
-            request, TokenSampler(request.sampling, prompt), grammar, streamed, self._ends, self._texts
+            request, TokenSampler(request.sampling, prompt), grammar, streamed, self._ends, self._tokenizer.piece
         )
         context = CachedContext([], [], 0)
         with suppress(DeadlineReached):
@@ -114,7 +114,7 @@ class GeneratedText:
         grammar: Grammar | None,
         streamed: StreamedText,
         ends: frozenset[int],
-        texts: list[str],
+        piece: Callable[[int], bytes],
     ) -> None:
         self.ids: list[int] = []
         """Its tokens; the last may be the one that ended it."""
@@ -124,7 +124,7 @@ class GeneratedText:
         self.steps = 0
         self.streamed = streamed
         self._sampler, self._grammar = sampler, grammar
-        self._ends, self._texts, self._alternatives = ends, texts, request.alternatives
+        self._ends, self._piece, self._alternatives = ends, piece, request.alternatives
 
     def forced(self) -> list[int]:
         """Tokens that the grammar leaves no choice about."""
@@ -148,7 +148,7 @@ class GeneratedText:
             self.ended = True
             return token
         if self._alternatives is not None:
-            self.log_probabilities.append(log_probability(logp_V, token, self._alternatives, self._texts))
+            self.log_probabilities.append(log_probability(logp_V, token, self._alternatives, self._piece))
         self._sampler.accept(token)
         is_stopped = self.streamed.add(token)
         self.ended = is_stopped or (self._grammar is not None and self._grammar.accept(token))

@@ -6,7 +6,7 @@ Dimensions: V vocabulary, K tokens that are left, by falling probability.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -86,10 +86,16 @@ def likeliest(values_V: FloatArray, count: int) -> IdArray:
     return first_K[np.argsort(-values_V[first_K], kind="stable")]
 
 
-def log_probability(logp_V: Array, token: int, alternatives: int, texts: list[str]) -> TokenLogProbability:
-    """What the model, before penalties and temperature, found of a token and of the likeliest ones in its place."""
+def log_probability(logp_V: Array, token: int, alternatives: int, piece: Callable[[int], bytes]) -> TokenLogProbability:
+    """What the model, before penalties and temperature, found of a token and of the likeliest ones in its place.
+
+    `piece`: the bytes of a token.
+    """
     host_V = on_host(logp_V)
     others = likeliest(host_V, alternatives).tolist() if alternatives else []
-    return TokenLogProbability(
-        texts[token], float(host_V[token]), tuple((texts[each], float(host_V[each])) for each in others)
-    )
+
+    def found(token: int, others: tuple[TokenLogProbability, ...] = ()) -> TokenLogProbability:
+        data = piece(token)
+        return TokenLogProbability(data.decode("utf-8", "replace"), float(host_V[token]), tuple(data), others)
+
+    return found(token, tuple(map(found, others)))
