@@ -1,6 +1,8 @@
 """Which rewritten lines are offered: the cursor's region first, by key likely places, and never against the user."""
 
 import asyncio
+from collections.abc import Sequence
+from difflib import SequenceMatcher
 from threading import Event
 from unittest.mock import patch
 
@@ -9,6 +11,7 @@ from mercury_engine.api import REGION_LINES_ABOVE, REGION_LINES_BELOW
 from mercury_engine.errors import Cancelled
 
 from mercury_lsp.completion.coalescing import Coalescer
+from mercury_lsp.completion.next_edits import filters
 from mercury_lsp.completion.next_edits import next_edits as module
 from mercury_lsp.completion.next_edits.diagnostics import Evidence
 from mercury_lsp.completion.next_edits.filters import MAX_EDIT_CHARS, followed, objection, strays
@@ -347,6 +350,37 @@ TYPED = "    log(reponse)\n"
 def test_a_word_mistyped_by_the_user_is_corrected_to_one_that_stands_in_the_document(new, probability, rest, is_shown):
     made = [Hunk(A, "a.py", "python", 1, "", TYPED)]
     assert (strays(TYPED, new, made, probability, rest + TYPED) is None) is is_shown
+
+
+ROWS = "".join(f"    ({number}, {number * 2}, {number * 3}),\n" for number in range(80))
+
+
+BRACKETS = ROWS.replace("(", "[").replace(")", "]")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "do_follow"),
+    [
+        (ROWS, BRACKETS, True),
+        (ROWS, f"{BRACKETS}    [0, 0, 0],\n", False),
+        (ROWS.replace("\n", ""), BRACKETS.replace("\n", ""), False),
+    ],
+    ids=["as many lines", "another line", "one line"],
+)
+def test_the_tokens_of_a_long_change_are_not_all_compared_with_each_other(before: str, after: str, do_follow: bool):
+    compared = []
+
+    def matcher(junk: None, old: Sequence[str], new: Sequence[str], autojunk: bool) -> SequenceMatcher[str]:
+        compared.append(len(old) * len(new))
+        return SequenceMatcher(junk, old, new, autojunk)
+
+    own = Hunk(A, "a.py", "python", 0, before, after)
+    with patch.object(filters, "SequenceMatcher", matcher):
+        assert (strays("    (7, 8, 9),\n", "    [7, 8, 9],\n", [own]) is None) is do_follow
+        assert max(compared) <= filters.MAX_TOKEN_PAIRS
+        compared.clear()
+        assert strays("run(1)\n", "run(2)\n", [own]) is not None
+        assert sum(compared) < 100, "the change was compared before"
 
 
 def test_of_lines_replaced_one_by_one_the_first_that_follow_are_shown():
