@@ -50,6 +50,8 @@ def test_the_ends_are_those_of_lines_where_no_bracket_is_open():
     text = "a(\n  1,\n)\n\nb\nc"
     assert [text[:end] for end in line_ends(text, is_whole=False)] == ["a(\n  1,\n)", "a(\n  1,\n)\n\nb"]
     assert [text[:end] for end in line_ends(text, is_whole=True)][-1] == text
+    windows = text.replace("\n", "\r\n")
+    assert [windows[:end] for end in line_ends(windows, is_whole=False)][-1] == windows[: windows.index("b") + 1]
 
 
 @pytest.mark.parametrize(

@@ -92,8 +92,8 @@ def line_ends(text: str, is_whole: bool) -> Iterator[int]:
     position = 0
     *lines, last = text.split("\n")
     for line in [*lines, last] if is_whole else lines:
-        end = position + len(line)
-        position = end + 1
+        end = position + len(line.removesuffix("\r"))
+        position += len(line) + 1
         if line.strip() and not has_open_bracket(text[:end]):
             yield end
 
