@@ -21,8 +21,9 @@ def drawn(sampling: Sampling, count: int = 4000, hidden=None) -> np.ndarray:
     return np.array([counts[token] / count for token in range(len(LOGP))])
 
 
-def test_temperature_0_takes_the_likeliest():
-    assert drawn(Sampling(), 10)[0] == 1
+@pytest.mark.parametrize("temperature", [0.0, 1e-50, 1e-320])
+def test_temperature_0_and_the_smallest_take_the_likeliest(temperature):
+    assert drawn(Sampling(temperature), 10)[0] == 1
 
 
 def test_temperature_1_draws_from_the_model():

@@ -17,6 +17,9 @@ from mercury_engine.models.arrays import Array, FloatArray, IdArray, MaskArray, 
 SORTED_FIRST = 1024
 """Tokens sorted before all others; they nearly always hold `top_p`. Sorting a vocabulary takes some 10 ms."""
 
+LEAST_TEMPERATURE = float(np.finfo(np.float32).tiny)
+"""Below it the likeliest token is as good as certain, and float32 divides 0 by 0."""
+
 
 class TokenSampler:
     """Chooses the tokens of one text, from left to right."""
@@ -37,7 +40,8 @@ class TokenSampler:
             logp_V = masked(logp_V, hidden_V)
         if self._has_penalties:
             logp_V = self._penalised(np.array(on_host(logp_V)))
-        token = best(logp_V) if self._sampling.temperature <= 0 else self._drawn(on_host(logp_V))
+        is_certain = self._sampling.temperature < LEAST_TEMPERATURE
+        token = best(logp_V) if is_certain else self._drawn(on_host(logp_V))
         checked(float(logp_V[token]))
         return token
 
