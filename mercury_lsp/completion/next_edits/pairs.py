@@ -26,6 +26,9 @@ from mercury_lsp.documents.languages import language
 EXAMPLES = 4
 """Latest hunks that are taken for examples."""
 
+TEMPLATE_LINES = 16
+"""Latest lines that are compared with each other, at 0.1 to 0.2 ms a pair: 180 replaced at once took 1.6 seconds."""
+
 MIN_CHARS = 5
 """Shortest text that is looked for, without blanks: shorter ones stand everywhere."""
 
@@ -98,6 +101,7 @@ def _found(
         is_lines = last.column is None
         found = _lines_like(twin, last, snapshot) if is_lines else _like_in_place(twin, last, own, snapshot, origin)
         yield twin, last, [*found]
+    latest = latest[-TEMPLATE_LINES:]
     for number, last in reversed([*enumerate(latest)]):
         if last.hunk == latest[-1].hunk and last.hunk.uri == snapshot.uri and last.column is not None:
             twins = (each for each in reversed(latest[:number]) if each.hunk.uri == snapshot.uri)

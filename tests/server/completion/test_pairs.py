@@ -1,12 +1,14 @@
 """A change made twice goes on where the same text or the same lines stand."""
 
 from textwrap import dedent, indent
+from unittest.mock import patch
 
 import pytest
 from lsprotocol import types
 
+from mercury_lsp.completion.next_edits import pairs
 from mercury_lsp.completion.next_edits.history import History
-from mercury_lsp.completion.next_edits.pairs import MAX_SITES_ELSEWHERE, paired_sites
+from mercury_lsp.completion.next_edits.pairs import MAX_SITES_ELSEWHERE, TEMPLATE_LINES, paired_sites
 from mercury_lsp.context.open_documents import OpenDocuments
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language_of
@@ -253,6 +255,13 @@ def test_inserted_lines_with_an_empty_one_are_indented_like_their_place(end: str
     desk = ExampleDesk(a__py="".join((*classes[:2], indent(classes[2], "  "))).replace("\n", end))
     desk.replace(*((each.replace("\n", end), (each + method).replace("\n", end)) for each in classes[:2]))
     assert desk.offered() == [(12, "", indent(method, "  ").replace("\n", end))]
+
+
+def test_of_many_lines_that_were_replaced_at_once_few_are_compared_with_each_other():
+    old, new = ("".join(f"{name}{number} = {number * number}\n" for number in range(60)) for name in ("first_", "b"))
+    with patch.object(pairs, "template_sites", return_value=iter(())) as compared:
+        assert ExampleDesk(a__py=old).replace((old, new)).offered() == []
+    assert 0 < compared.call_count <= TEMPLATE_LINES * (TEMPLATE_LINES - 1) // 2
 
 
 def test_a_line_is_not_inserted_where_it_stands():
