@@ -1,16 +1,17 @@
 """Which rewritten lines are offered: the cursor's region first, by key likely places, and never against the user."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from difflib import SequenceMatcher
 from threading import Event
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 from mercury_engine.api import REGION_LINES_ABOVE, REGION_LINES_BELOW
 from mercury_engine.errors import Cancelled
 
-from mercury_lsp.completion.coalescing import Coalescer
+from mercury_lsp.completion.coalescing import Coalescer, Feature
 from mercury_lsp.completion.next_edits import filters
 from mercury_lsp.completion.next_edits import next_edits as module
 from mercury_lsp.completion.next_edits.diagnostics import Evidence
@@ -155,6 +156,22 @@ def test_by_key_a_likely_place_out_of_the_region_is_rewritten():
     found = desk.found(invoked=True)
     assert [each.line for each in desk.asked[2:]] == [38]
     assert [(each.text, each.source) for each in found] == [("fetch(1, count)", "region")]
+
+
+def test_what_is_found_by_key_is_not_shown_unasked_at_the_start_of_the_document():
+    desk = RewriteDesk(("print(fetch(1))", "print(fetch(1, count))", 0.9), text=FAR)
+    places, around = [desk.place(desk.text().count("\n") - 1)], Surroundings(desk.history.hunks())
+
+    def find(cursor: int | None) -> Coroutine[Any, Any, list[Suggestion]]:
+        feature: Feature = "action" if cursor is None else "edit"
+        return desk.next_edits.find(desk.documents.parsed(A), "a.py", feature, cursor, lambda: around)
+
+    async def both() -> list[list[Suggestion]]:
+        return await asyncio.gather(find(None), find(0))
+
+    with patch.object(module, "ranked_places", lambda *_: places):
+        by_key, unasked = asyncio.run(both())
+    assert [each.text for each in by_key] == ["print(fetch(1, count))"] and unasked == []
 
 
 def test_a_place_in_the_region_is_not_rewritten_again():
