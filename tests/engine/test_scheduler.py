@@ -85,6 +85,14 @@ def test_with_the_kernels_answers_are_bit_identical(engine):
     assert [each.confidence for each in filled(engine, asked)] == alone
 
 
+def test_with_the_kernels_equal_texts_have_the_same_score_to_the_bit(engine):
+    if engine.backend != "native":
+        pytest.skip("stock matrix products depend on their number of rows")
+    [gap, *_] = requests()
+    [alone] = engine.score(gap, ["return x"])
+    assert engine.score(gap, ["return x"] * 4) == [alone] * 4
+
+
 def test_the_steps_of_all_requests_share_one_pass(engine, monkeypatch):
     asked = requests()
     alone = [engine.fill(each).steps for each in asked]  # which also reads all context

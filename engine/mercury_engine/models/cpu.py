@@ -90,7 +90,7 @@ class CpuNetwork:
         ends = np.cumsum([each.rows for each in forwards])[:-1]
         x_RC = self.embedding.rows(np.concatenate([each.ids_T for each in forwards]))
         positions = np.concatenate([each.start + _places(each) for each in forwards])
-        parts = [_part(each) for each in forwards]
+        parts = [part for each in forwards for part in _parts(each)]
         out, keys, values = self._stack.run(x_RC, self.angles(positions), None, parts, adapter)
         split = zip(np.split(out, ends), np.split(keys, ends, 3), np.split(values, ends, 3), strict=True)
         return [(part, KeyValueBlock(k, v)) for part, k, v in split]
@@ -101,7 +101,7 @@ class CpuNetwork:
         out, keys, values = yield from self._stack.run_in_parts(
             self.embedding.rows(forward.ids_T),
             angles,
-            [_part(forward)],
+            _parts(forward),
             self._adapters.get(forward.adapter),
             self.config.layers_at_once(forward.rows),
         )
@@ -168,8 +168,13 @@ def layers_for(config: ModelConfig, threads: int) -> Layers:
     return made
 
 
-def _part(forward: ForwardRequest) -> Part:
-    return Part(forward.rows, _kept(forward.past), mask_RR=_mask(forward))
+def _parts(forward: ForwardRequest) -> list[Part]:
+    """The rows of a forward; each run of a packing is a part, so that it is read as if alone, to the bit."""
+    past = _kept(forward.past)
+    if forward.packing is None:
+        return [Part(forward.rows, past, mask_RR=_mask(forward.rows, forward.block))]
+    _, lengths = np.unique(forward.packing.canvas[0], return_counts=True)
+    return [Part(rows, past, mask_RR=_mask(rows, 1)) for rows in lengths.tolist()]
 
 
 def _places(forward: ForwardRequest) -> IdArray:
@@ -190,13 +195,11 @@ def _canvas_mask(forward: CanvasForward) -> FloatArray | None:
     return None if forward.packing is None else additive(forward.packing.unseen()[0])
 
 
-def _mask(forward: ForwardRequest) -> FloatArray | None:
-    """Additive mask [R,R] that hides later blocks and rows of other runs; None where all rows see each other."""
-    if forward.block is None or forward.rows <= forward.block:
+def _mask(rows: int, block: int | None) -> FloatArray | None:
+    """Additive mask [R,R] that hides later blocks; None where all rows see each other."""
+    if block is None or rows <= block:
         return None
-    if forward.packing is not None:
-        return additive(forward.packing.unseen(causal=True)[0])
-    block_R = np.arange(forward.rows) // forward.block
+    block_R = np.arange(rows) // block
     return additive(block_R[:, None] < block_R[None, :])
 
 

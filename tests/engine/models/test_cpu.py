@@ -103,6 +103,17 @@ def test_writing_gives_the_same_states(plain, native, before, behind):
     assert (elsewhere - expected).norm() > 0.2 * expected.norm(), "a wrong frame would show"
 
 
+def test_runs_side_by_side_are_read_as_if_alone_to_the_bit(native):
+    _, block = read(native)
+    past, run = [native.rotated(block, 0)], [7, 11, 13]
+    [(alone, kept)] = native.read_together([ForwardRequest(np.array(run), past, 5)])
+    ids, packing = packed_canvases([run] * 4)
+    forward = ForwardRequest(ids, past, 5, packing)
+    for hidden, found in native.read_together([forward]):
+        assert np.array_equal(hidden, np.concatenate([alone] * 4))
+        assert np.array_equal(found.keys, np.concatenate([kept.keys] * 4, 3))
+
+
 def test_canvases_packed_side_by_side_do_not_see_each_other(native):
     mask = native.config.mask_id
     _, block = read(native)
