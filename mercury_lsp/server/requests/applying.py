@@ -58,7 +58,8 @@ async def make_edits(server: MercuryServer, snapshot: Snapshot, edits: Sequence[
         logger.warning("the client did not apply an edit: %s", error)
         return False
     finally:
-        applying.pop(snapshot.uri, None)
+        if applying.get(snapshot.uri) is snapshot.source:  # not that of a later command, for the text after this edit
+            del applying[snapshot.uri]
     return answer is not None and answer.applied
 
 

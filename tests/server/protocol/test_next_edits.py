@@ -423,6 +423,24 @@ def test_a_region_that_the_model_is_not_sure_of_stays(rewriting: Editor):
     assert "its probability is 0.20" in explained(rewriting)
 
 
+def test_an_edit_under_way_is_not_made_again_when_the_client_answers_about_the_one_before():
+    with Editor(ANSWERS | {"workspace/applyEdit": lambda _: NotImplemented}) as editor:
+        uri = renamed(editor.initialize(ACTIONS), BODY + "    return count\n")
+        first = run(editor, uri)
+        editor.wait_for("workspace/applyEdit")
+        editor.change(uri, 3, {"range": span((2, 8), (2, 13)), "text": "total"})
+        second = run(editor, uri)
+        editor.wait_for("workspace/applyEdit", 2)
+        asked = [msg_id for method, msg_id in editor.questions if method == "workspace/applyEdit"]
+        editor.send({"jsonrpc": "2.0", "id": asked[0], "result": {"applied": True}})
+        assert editor.result(first) == {"applied": True}
+        third = run(editor, uri)
+        editor.until(lambda: third in editor.replies or len(editor.received("workspace/applyEdit")) > 2)
+        assert len(editor.received("workspace/applyEdit")) == 2 and editor.result(third) == {"applied": False}
+        editor.send({"jsonrpc": "2.0", "id": asked[1], "result": {"applied": True}})
+        assert editor.result(second) == {"applied": True}
+
+
 # An edit that only inserts at the cursor
 
 
