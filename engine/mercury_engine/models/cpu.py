@@ -113,7 +113,7 @@ class CpuNetwork:
         frames = [_frames(each) for each in forwards]
         near, away = (self.angles(np.concatenate(positions)) for positions in zip(*frames, strict=True))
         x_RC = self.embedding.rows(np.concatenate([each.ids_R for each in forwards]))
-        parts = [Part(each.rows, _kept(each.before), _kept(each.after), _canvas_mask(each)) for each in forwards]
+        parts = [part for each in forwards for part in _canvases(each)]
         out, _, _ = self._stack.run(x_RC, near, away, parts)
         return np.split(out, np.cumsum([each.rows for each in forwards])[:-1])
 
@@ -171,10 +171,7 @@ def layers_for(config: ModelConfig, threads: int) -> Layers:
 def _parts(forward: ForwardRequest) -> list[Part]:
     """The rows of a forward; each run of a packing is a part, so that it is read as if alone, to the bit."""
     past = _kept(forward.past)
-    if forward.packing is None:
-        return [Part(forward.rows, past, mask_RR=_mask(forward.rows, forward.block))]
-    _, lengths = np.unique(forward.packing.canvas[0], return_counts=True)
-    return [Part(rows, past, mask_RR=_mask(rows, 1)) for rows in lengths.tolist()]
+    return [Part(rows, past, mask_RR=_mask(rows, forward.block)) for rows in _lengths(forward)]
 
 
 def _places(forward: ForwardRequest) -> IdArray:
@@ -190,9 +187,18 @@ def _frames(forward: CanvasForward) -> tuple[IdArray, IdArray]:
     return forward.end + place, place - length
 
 
-def _canvas_mask(forward: CanvasForward) -> FloatArray | None:
-    """Additive mask [R,R] that hides rows of other canvases; None for one canvas."""
-    return None if forward.packing is None else additive(forward.packing.unseen()[0])
+def _canvases(forward: CanvasForward) -> list[Part]:
+    """Each canvas of a forward as a part, so that it is denoised as if alone, to the bit."""
+    before, after = _kept(forward.before), _kept(forward.after)
+    return [Part(rows, before, after) for rows in _lengths(forward)]
+
+
+def _lengths(forward: ForwardRequest | CanvasForward) -> list[int]:
+    """Rows of each run or canvas of a forward."""
+    if forward.packing is None:
+        return [forward.rows]
+    lengths: list[int] = np.unique(forward.packing.canvas[0], return_counts=True)[1].tolist()
+    return lengths
 
 
 def _mask(rows: int, block: int | None) -> FloatArray | None:
