@@ -158,6 +158,16 @@ def test_training_computes_what_the_engine_does_with_the_adapter(base, tmp_path)
     np.testing.assert_allclose(nats.numpy(), expected, atol=0.3)  # eight-bit activations
 
 
+def test_a_gap_at_a_lines_end_ends_with_its_line_breaks_and_any_other_with_the_end_marker(base, tmp_path):
+    layouter = Layouter(gap_run(tmp_path, base, replace(PLAN, rank=3)).tokenizer)
+    line, encode = "    total = ", layouter.tokenizer.encode
+    at_end, inside = layouter.gap(REQUEST, "a", "\n\n"), layouter.gap(REQUEST, "a")
+    assert at_end.target == tuple(encode(line + "a\n\n"))
+    assert inside.target == (*encode(line + "a"), layouter.markers.end)
+    for each in (at_end, inside):
+        assert each.scored == len(each.target) - len(encode(line)) and len(each.weights) == len(each.target)
+
+
 def test_a_batch_of_examples_computes_what_each_does_alone(base, tmp_path):
     run = gap_run(tmp_path, base, replace(PLAN, rank=3), kernels=False)
     with torch.no_grad():

@@ -10,7 +10,7 @@ from mercury_engine.prompt.layout import path_block
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_lab.training.data import corpus
 from mercury_lab.training.data.sources import SourceFile
-from mercury_lab.training.examples.gaps import GapSampler, GapSettings, TrainingGap
+from mercury_lab.training.examples.gaps import GapSampler, GapSettings, TrainingGap, closing_bracket
 from mercury_lab.training.examples.mixture import GapWindow, Mixture, WindowSampler, edit_window
 from mercury_lab.training.examples.snippets import snippet_blocks
 from mercury_lab.training.optimisation.objective import Noise, corrupt, lay_rows
@@ -53,6 +53,15 @@ def test_gaps_hold_the_text_between_their_sides(tokenizer, mixture):
         after = "".join(tokenizer.decode(list(block)) for block in found.suffix)
         assert target.endswith(found.truth)
         assert start + target + after in of.text
+
+
+@pytest.mark.parametrize(
+    ("text", "position"),
+    [("a, b) + c", 4), ("f(a), ')', b] = 1", 12), ("f(a)", None), ("'('", None)],
+    ids=["call", "other brackets and strings pass", "own brackets", "none"],
+)
+def test_the_bracket_that_closes_what_a_gap_is_in(text, position):
+    assert closing_bracket(text) == position
 
 
 def test_the_same_generator_draws_the_same_windows_whatever_was_drawn_before(tokenizer, mixture):

@@ -74,7 +74,7 @@ class Example:
     markers: TokenIds
     """The gap's markers with the rest of the cursor's line: the first rows that the adapter changes."""
     target: TokenIds
-    """The cursor's line up to the gap, the text of the gap, and the token that ends it."""
+    """The cursor's line up to the gap, the text of the gap, and the tokens that end it."""
     weights: tuple[float, ...]
     """The weight of each target token's loss."""
     scored: int
@@ -97,31 +97,42 @@ class Layouter:
             raise RequestError("adapters are trained for models with a gap format only; name another --base")
         self.tokenizer, self.markers = tokenizer, tokenizer.markers
 
-    def gap(self, request: FillRequest, text: str) -> Example:
-        """A gap filled with `text`. Every token of the cursor's line counts: it is the gap of an earlier cursor."""
-        line = self.tokenizer.encode(split_line(request.near)[1])
-        target = near_part(self.tokenizer.encode(split_line(request.near)[1] + text))
-        scored = max(1, len(target) - len(line)) + 1
-        return self._laid(request, target, [1.0] * len(target), scored)
+    def gap(self, request: FillRequest, text: str, breaks: str = "") -> Example:
+        """A gap filled with `text`. Every token of the cursor's line counts: it is the gap of an earlier cursor.
+
+        `breaks`: the line breaks after a gap at a line's end, which then end it. A vocabulary joins them to the marks
+        in front of them (`);` and a break), so an end marker in their place would share the last token's probability.
+        """
+        line = split_line(request.near)[1]
+        written = near_part(self.tokenizer.encode(line + text + breaks))
+        target = written if breaks else (*written, self.markers.end)
+        own = len(target) - len(self.tokenizer.encode(line))
+        return self._laid(request, target, [1.0] * len(target), max(1, own))
 
     def edit(self, request: FillRequest, present: str, text: str) -> Example:
         """A region rewritten from the present text; tokens that stay count little."""
         before, after = self.tokenizer.encode(present), self.tokenizer.encode(text)
         stays = kept_tokens(before, after)
         weights = edit_weights(stays, [self._breaks(token) for token in after])
-        example = self._laid(request, near_part(after), weights[-len(near_part(after)) :], len(after) + 1)
+        target = near_part(after)
+        ended = (*target, self.markers.end), [*weights[-len(target) :], 1.0]
+        example = self._laid(request, *ended, len(after) + 1)
         changed = [token for token, is_kept in zip(after, stays, strict=True) if not is_kept]
         return replace(example, foreseen=example.shows(changed))
 
     def _breaks(self, token: int) -> bool:
         return "\n" in self.tokenizer.decode([token])
 
-    def _laid(self, request: FillRequest, target: Sequence[int], weights: Sequence[float], scored: int) -> Example:
+    def _laid(self, request: FillRequest, target: TokenIds, weights: Sequence[float], scored: int) -> Example:
         head, rest = lines_around(self.tokenizer, request)
         lines, markers = self.markers.parted(head, rest)
         far = tuple(filter(None, far_blocks(self.tokenizer, request)))
-        end = (self.markers.end,)
-        return Example(far, lines, markers, (*target, *end), (*weights, 1.0), min(scored, len(target) + 1))
+        return Example(far, lines, markers, target, tuple(weights), min(scored, len(target)))
+
+
+def line_breaks(text: str) -> str:
+    """The line breaks with which a text begins."""
+    return text[: len(text) - len(text.lstrip("\n"))]
 
 
 def kept_tokens(before: Sequence[int], after: Sequence[int]) -> list[bool]:
@@ -163,7 +174,7 @@ class GapExamples:
             far, near, suffix = window(text, start, end, self.spans.prefix_chars, self.spans.suffix_chars)
             if near and text[start:end].strip():
                 request = FillRequest(near=near, far=(*first, *far), suffix=tuple(suffix))
-                example = self.layouter.gap(request, text[start:end])
+                example = self.layouter.gap(request, text[start:end], line_breaks(text[end:]))
                 if len(example.target) <= MAX_GAP_TOKENS:
                     yield example
 

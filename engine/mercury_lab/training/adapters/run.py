@@ -56,8 +56,9 @@ from mercury_lab.training.optimisation.options import parser, plan_of, setup_of
 from mercury_lab.training.optimisation.plan import Setup, TrainingPlan
 from mercury_lab.training.optimisation.run import Batch, LogRow, TrainingRun, train_until_terminated
 
-GAPS = GapSettings(rest_of_line=0.5, random_span=0.35)
-"""Shares of gaps; the others are of whole lines."""
+GAPS = GapSettings(rest_of_line=0.65, random_span=0.0, in_brackets=0.2)
+"""Shares of gaps; the others are of whole lines. None ends where nothing says so: who learns such ends is sure of no
+long text."""
 
 
 class AdapterRun(TrainingRun):

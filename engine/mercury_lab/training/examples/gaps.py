@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from mercury_engine.prompt.tokenizer import Tokenizer
+from mercury_engine.text.brackets import CLOSING, outside_strings
 from mercury_engine.prompt.layout import path_block, window
 from mercury_lab.training.data.corpus import SourceFile
 from mercury_lab.training.examples.snippets import snippet_blocks
@@ -47,6 +48,8 @@ class GapSettings:
 
     rest_of_line: float = 0.6
     random_span: float = 0.25
+    in_brackets: float = 0.0
+    """Up to the bracket of the same line that closes what the gap is in, or else to the line's end."""
     prefix_chars: int = 800
     suffix_chars: int = 400
 
@@ -104,12 +107,20 @@ class GapSampler:
             return at, end_of_line, "rest_of_line"
         if kind < self.spans.rest_of_line + self.spans.random_span:
             return at, min(len(text), at + self.rng.randint(2, 50)), "random_span"
+        if kind < self.spans.rest_of_line + self.spans.random_span + self.spans.in_brackets:
+            closing = closing_bracket(text[at:end_of_line])
+            return at, end_of_line if closing is None else at + closing, "in_brackets"
         start = text.rfind("\n", 0, at) + 1
         start += len(text[start:end_of_line]) - len(text[start:end_of_line].lstrip())
         end = end_of_line
         for _ in range(self.rng.randint(0, 3)):
             end = text.find("\n", end + 1) if text.find("\n", end + 1) > 0 else end
         return start, max(start, end), "lines"
+
+
+def closing_bracket(text: str) -> int | None:
+    """The position of the first bracket that closes one opened before the text; None if there is none."""
+    return next((at for at, character, depth in outside_strings(text) if depth < 0 and character in CLOSING), None)
 
 
 def first_blocks(file: SourceFile, around: str, others: Sequence[SourceFile], rng: random.Random) -> list[str]:
