@@ -27,7 +27,8 @@ class SuggestionRequest:
 
     feature: Feature
     snapshot: Snapshot
-    offset: int
+    offset: int | None
+    """None: no cursor's, as of a question by key, whose answer may be shown unasked at none."""
     invoked: bool = False
     """The user asked; otherwise the editor did on its own."""
     is_watched: bool = False

@@ -33,9 +33,6 @@ from mercury_lsp.documents.document import Edit, Snapshot
 logger = logging.getLogger(__name__)
 OFFERED = "it was offered before"
 
-BY_KEY = -1
-"""The offset of a question by key, which has no cursor: at no cursor may its answer be shown unasked."""
-
 Others = Sequence[tuple[Snapshot, str]]
 """Other documents, with their paths, that may be edited together with the one at hand."""
 
@@ -52,10 +49,6 @@ class _Question:
     around: Surroundings
     cancel: Event = field(default_factory=Event)
     silence: list[str] = field(default_factory=list)
-
-    @property
-    def offset(self) -> int:
-        return BY_KEY if self.cursor is None else self.cursor
 
     @property
     def cursor_line(self) -> int | None:
@@ -179,7 +172,7 @@ class NextEdits:
         """
         around = surroundings() if surroundings is not None else NO_SURROUNDINGS
         asked = _Question(snapshot, path, cursor, others(), around)
-        request = SuggestionRequest(feature, snapshot, asked.offset, cursor is None, is_next_edit=True)
+        request = SuggestionRequest(feature, snapshot, cursor, cursor is None, is_next_edit=True)
         self._coalescer.cancel_where(request.supersedes)
         return await self._coalescer.answer(request, lambda: SharedAnswer.of(self._search(asked), asked.cancel))
 
@@ -195,12 +188,11 @@ class NextEdits:
             return found
         if self.regions.rewrite is None:
             silence.append("the model in use rewrites no regions")
-        else:
-            if found := await self._related(asked, at_hand):
-                return found
-            if asked.cursor is None and (
-                found := await self._by_model(asked, await self._places(asked, at_hand), asked.cancel)
-            ):
+        elif found := await self._related(asked, at_hand):
+            return found
+        elif asked.cursor is None:
+            places = await self._places(asked, at_hand)
+            if found := await self._by_model(asked, places, asked.cancel):
                 return found
         logger.info("no next edit: %s", "; ".join(silence))
         return []
@@ -223,7 +215,7 @@ class NextEdits:
         It has a cancel flag of its own, which is set when nobody waits for it any more; the question goes on.
         """
         is_invoked, cancel = asked.cursor is None, Event()
-        request = SuggestionRequest("region", asked.snapshot, asked.offset, is_invoked, is_next_edit=True)
+        request = SuggestionRequest("region", asked.snapshot, asked.cursor, is_invoked, is_next_edit=True)
         search = partial(self._by_model, asked, regions, cancel)
         return await self._coalescer.answer(request, lambda: SharedAnswer.of(search(), cancel))
 
