@@ -10,6 +10,7 @@ from mercury_engine.api import FillRequest
 from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS, path_line
 
 from mercury_lsp.context.scope import classify, headers, is_prose, wants_lines
+from mercury_lsp.documents.chunked_text import with_line_feeds
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language
 from mercury_lsp.documents.redaction import around_cursor, chunk_without_secrets, is_secret_line, without_secrets
@@ -103,9 +104,9 @@ class ContextBuilder:
             language_id=snapshot.language_id,
             offset=offset,
             position=source.position_at(offset),
-            near=_with_line_feeds(around.before),
+            near=with_line_feeds(around.before),
             far=(*filter(None, preface), *_blocks(snapshot, range(start, index))),
-            suffix=tuple(filter(None, (_with_line_feeds(around.after), *_blocks(snapshot, range(index + 1, end))))),
+            suffix=tuple(filter(None, (with_line_feeds(around.after), *_blocks(snapshot, range(index + 1, end))))),
             multiline=wants_lines(snapshot, offset, cursor_class),
             prose=is_prose(snapshot, offset, cursor_class),
             line_prefix=line_prefix,
@@ -119,7 +120,7 @@ class ContextBuilder:
         blocks = [language(snapshot.language_id).comment_line(path_line(path))] if path else []
         if start and (text := self._headers_at(snapshot, offset, index, start)):
             blocks.append(text)
-        return [_with_line_feeds(without_secrets(block, snapshot.language_id)) for block in blocks]
+        return [with_line_feeds(without_secrets(block, snapshot.language_id)) for block in blocks]
 
     def _headers_at(self, snapshot: Snapshot, offset: int, index: int, start: int) -> str:
         """The headers; they stay while the cursor stays in its chunk, or a key would prefill them and all text after.
@@ -160,12 +161,7 @@ def _blocks(snapshot: Snapshot, numbers: range) -> Iterator[str]:
     """Chunks without secrets."""
     chunks, language_id = snapshot.chunks, snapshot.language_id
     texts = (chunk_without_secrets(chunks, number, language_id) for number in numbers)
-    return filter(None, map(_with_line_feeds, texts))
-
-
-def _with_line_feeds(text: str) -> str:
-    """A block as the model reads it: after CR LF it is less sure of a line's end."""
-    return text.replace("\r\n", "\n")
+    return filter(None, map(with_line_feeds, texts))
 
 
 def _reach(chunks: tuple[str, ...], order: range, budget: int, kept: str | None) -> int:

@@ -10,6 +10,7 @@ from itertools import chain
 from time import perf_counter
 
 from mercury_lsp.context.context import CompletionContext
+from mercury_lsp.documents.chunked_text import with_line_feeds
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.redaction import chunk_without_secrets, holds_partial_line, with_neighbours
 
@@ -59,7 +60,7 @@ class _DocumentText:
             if chunk in self.clean or holds_partial_line(self.chunks, number):
                 continue  # parts of a line that is longer than a chunk are not looked up
             clean = chunk_without_secrets(self.chunks, number, self.language_id)
-            self.clean[chunk] = clean.replace("\r\n", "\n")  # as the model reads and writes line breaks
+            self.clean[chunk] = with_line_feeds(clean)
             if perf_counter() > end:
                 return
         self.is_done = True

@@ -253,9 +253,14 @@ class ChunkedText:
         return self.starts[index] + start, self.starts[index] + end
 
 
+def with_line_feeds(text: str) -> str:
+    """The text with LF for CR LF, as the model reads it: after CR LF it is less sure of a line's end."""
+    return text.replace("\r\n", "\n")
+
+
 def with_plain_breaks(text: str) -> str:
     """The text with LF line breaks, as the model writes them; some clients insert the document's own kind."""
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return with_line_feeds(text).replace("\r", "\n")
 
 
 def encode(text: str) -> bytes:

@@ -11,6 +11,7 @@ from mercury_engine.text.common_prefix import common_prefix
 from mercury_engine.text.lines import equal_ends, lines_of
 
 from mercury_lsp.completion.next_edits.history import Hunk
+from mercury_lsp.documents.chunked_text import with_line_feeds
 
 TOKEN = re.compile(r"\w+|[^\w\s]")
 
@@ -71,7 +72,7 @@ def _examples(hunk: Hunk) -> Iterator[Example]:
 
 def _dedented(text: str) -> str:
     """Lines without common indentation; `dedent` takes the CR of an empty line for text that begins at its margin."""
-    plain = dedent(text.replace("\r\n", "\n"))
+    plain = dedent(with_line_feeds(text))
     return plain.replace("\n", "\r\n") if "\r\n" in text else plain
 
 

@@ -16,7 +16,7 @@ from mercury_engine.text.lines import equal_ends, lines_of
 from mercury_lsp.completion.next_edits.change import Change, differing
 from mercury_lsp.completion.next_edits.history_edits import of_user
 from mercury_lsp.context.open_documents import OpenDocuments
-from mercury_lsp.documents.chunked_text import ChunkedText
+from mercury_lsp.documents.chunked_text import ChunkedText, with_line_feeds
 from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.redaction import around_lines, change_without_secrets
 from mercury_lsp.documents.uris import path_of
@@ -231,7 +231,7 @@ def shown(hunks: Sequence[Hunk], uri: str) -> list[EditHunk]:
     found = []
     for hunk in hunks:
         sides = change_without_secrets(hunk.before, hunk.after, hunk.language_id, *hunk.around)
-        before, after = (side.replace("\r\n", "\n") for side in sides)
+        before, after = map(with_line_feeds, sides)
         if before != after:
             found.append(EditHunk(0, before, after, None if hunk.uri == uri else hunk.path, hunk.line))
     return found

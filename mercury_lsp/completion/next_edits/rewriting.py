@@ -10,6 +10,7 @@ from mercury_engine.text.lines import equal_ends, lines_of
 
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.context.context import ContextBuilder, without_start
+from mercury_lsp.documents.chunked_text import with_line_feeds
 from mercury_lsp.documents.redaction import lines_show_secret
 
 PREFIX_CHARS, SUFFIX_CHARS = 1200, 600
@@ -80,7 +81,7 @@ def rewrite_request(region: Place, history: Sequence[EditHunk], enough: float | 
     source, language_id = region.snapshot.source, region.snapshot.language_id
     start, end = source.offset_at(region.start_line, 0), source.offset_at(region.end_line, 0)
     text = source.slice(start, min(end, start + MAX_REGION_CHARS + 1))
-    plain = text.replace("\r\n", "\n")
+    plain = with_line_feeds(text)
     is_mixed = "\r" in plain or text.count("\r") not in (0, text.count("\n"))
     if len(text) > MAX_REGION_CHARS or text.count("\n") > MAX_REGION_LINES or is_mixed:
         return None

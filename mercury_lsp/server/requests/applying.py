@@ -8,6 +8,7 @@ from pygls.exceptions import JsonRpcException
 
 from mercury_lsp.completion.next_edits import EditSite
 from mercury_lsp.completion.suggestions import Position, Suggestion
+from mercury_lsp.documents.chunked_text import with_plain_breaks
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.utf16 import utf16_length
 from mercury_lsp.server.server import MercuryServer
@@ -74,6 +75,6 @@ async def go_to(server: MercuryServer, uri: str, at: types.Position) -> None:
 
 def _end(suggestion: Suggestion) -> Position:
     """Where the text ends once it is inserted."""
-    *lines, last = suggestion.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    *lines, last = with_plain_breaks(suggestion.text).split("\n")
     width = utf16_length(last)
     return suggestion.start[0] + len(lines), width if lines else suggestion.start[1] + width
