@@ -10,6 +10,7 @@ from mercury_engine.prompt.chunking import split
 from mercury_lsp.context.context import CompletionContext, ContextBuilder
 from mercury_lsp.context.lookup_text import with_rest_of_document
 from mercury_lsp.context.workspace.secret_files import is_secret
+from mercury_lsp.documents.chunked_text import with_line_feeds
 from mercury_lsp.documents.document import Document, Snapshot
 from mercury_lsp.documents.languages import LANGUAGES, language, language_of
 from mercury_lsp.documents.redaction import chunk_without_secrets
@@ -104,7 +105,7 @@ def _parts(others: Sequence[OtherText]) -> tuple[tuple[str, ...], tuple[str, ...
             break
         if _is_secret(other.path):
             continue
-        chunks, language_id = split(other.text), language_of(other.path)
+        chunks, language_id = split(with_line_feeds(other.text)), language_of(other.path)
         clean = [chunk_without_secrets(chunks, number, language_id) for number in range(len(chunks))]
         room -= sum(map(len, clean))
         if room < 0:

@@ -275,6 +275,10 @@ def code(text: str, kind: SnippetKind = SnippetKind.CODE) -> Snippet:
     return Snippet.of(kind, "a.py", "python", text)
 
 
+def test_the_model_reads_line_feeds_in_snippets_whatever_breaks_the_file_has():
+    assert code("x = 1\r\n\r\ny = 2\r\n") == code("x = 1\n\ny = 2\n")
+
+
 def test_the_most_similar_snippet_of_each_kind_is_chosen():
     cart, stock = code("basket warehouse\n"), code("warehouse\n")
     declared = code("def basket(): ...\n", SnippetKind.DECLARATIONS)

@@ -149,3 +149,11 @@ async def test_prometheus_sees_requests_by_route_and_tokens_and_no_text():
     assert 'mercury_http_requests_total{route="other",status="404"} 1.0' in text
     assert 'mercury_http_tokens_total{kind="cached"} 5.0' in text and 'kind="written"} 2.0' in text
     assert "secret" not in text and "one/two" not in text
+
+
+@pytest.mark.parametrize("length", [1, 2_000], ids=["read", "searched"])
+def test_the_model_reads_line_feeds_in_other_files_whatever_breaks_they_have(length: int):
+    texts = ["x = 1" + end for end in ("\n", "\r\n")]
+    own, other = (Gap("y = ", "\n", others=(OtherText(text * length, "a.py"),)).context()[0] for text in texts)
+    assert "".join(own.snippets) == "".join(other.snippets)
+    assert "".join(own.lookup_text) == "".join(other.lookup_text)
