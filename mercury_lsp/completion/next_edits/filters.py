@@ -124,8 +124,10 @@ def _is_like(ours: Exchange, theirs: Exchange, words: frozenset[str]) -> bool:
 @lru_cache(REMEMBERED_CHANGES)
 def _exchanges(old: str, new: str) -> tuple[Exchange, ...]:
     """The runs of tokens that became others; long texts are compared by lines first."""
-    is_long = len(TOKEN.findall(old)) * len(TOKEN.findall(new)) > MAX_TOKEN_PAIRS
-    pairs = _changed_lines(lines_of(old), lines_of(new)) if is_long else [(old, new)]
+    before, after = TOKEN.findall(old), TOKEN.findall(new)
+    if len(before) * len(after) <= MAX_TOKEN_PAIRS:
+        return tuple(_runs(before, after))
+    pairs = _changed_lines(lines_of(old), lines_of(new))
     return tuple(exchange for was, now in pairs for exchange in _runs(TOKEN.findall(was), TOKEN.findall(now)))
 
 

@@ -42,9 +42,9 @@ class Generator:
         self, network: Network, contexts: ContextReader, rules: GapRules, options: AutoregressiveOptions
     ) -> None:
         self._network, self._cache, self._tokenizer = network, contexts.cache, contexts.tokenizer
-        self._texts, self._lookahead = rules.vocabulary.texts, options.lookahead
+        self._lookahead = options.lookahead
         self._ends = frozenset(rules.stopping.ends_text.tolist())
-        self._grammars = Grammars(self._tokenizer, len(self._texts), self._ends)
+        self._grammars = Grammars(self._tokenizer, len(rules.vocabulary.texts), self._ends)
 
     def prepare(self, request: GenerateRequest) -> None:
         """See `Decoder.prepare`: compiles the schema, which is kept."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from mercury_engine.prompt.tokenizer import Tokenizer
-from mercury_engine.text.brackets import CLOSING, outside_strings
 from mercury_engine.prompt.layout import path_block, window
+from mercury_engine.text.brackets import outside_strings
 from mercury_lab.training.data.corpus import SourceFile
 from mercury_lab.training.examples.snippets import snippet_blocks
 
@@ -120,7 +120,7 @@ class GapSampler:
 
 def closing_bracket(text: str) -> int | None:
     """The position of the first bracket that closes one opened before the text; None if there is none."""
-    return next((at for at, character, depth in outside_strings(text) if depth < 0 and character in CLOSING), None)
+    return next((at for at, _, depth in outside_strings(text) if depth < 0), None)
 
 
 def first_blocks(file: SourceFile, around: str, others: Sequence[SourceFile], rng: random.Random) -> list[str]:
