@@ -95,3 +95,32 @@ def test_ghost_text_beside_a_matching_bracket_keeps_its_own_look(desk: Desk) -> 
     nvim.lua("vim.fn.matchaddpos('MatchParen', { { 1, 2 }, { 1, 3 } })")
     colour = "vim.cmd.redraw() return vim.api.nvim__inspect_cell(1, 0, %d)[2].foreground"
     assert [nvim.lua(colour % column) for column in range(1, 6)] == [0x112233, *[0x445566] * 3, 0x112233]
+
+
+def opened_and_closed(desk: Desk) -> tuple[list[str], list[str]]:
+    """The names of documents that the server was told of."""
+    methods = ("textDocument/didOpen", "textDocument/didClose")
+    opened, closed = ([each["params"]["textDocument"]["uri"] for each in desk.received(each)] for each in methods)
+    return [uri.rpartition("/")[2] for uri in opened], [uri.rpartition("/")[2] for uri in closed]
+
+
+def test_a_buffer_without_a_name_goes_on_when_it_is_written_to_a_file(desk: Desk) -> None:
+    desk.script([rule("a", "first"), rule("b", "second")])
+    nvim = desk.start_attached()
+    nvim.keys(":enew<CR>:setfiletype python<CR>")
+    until(nvim.attached)
+    nvim.keys("ia")
+    shows(nvim, "first")
+    nvim.keys(f"<Esc>:write {desk.folder / 'new.py'}<CR>Ab")
+    shows(nvim, "second")
+    assert opened_and_closed(desk) == (["a.py", "", "new.py"], [""])
+
+
+@pytest.mark.parametrize("rename", ["file", "saveas"])
+def test_a_renamed_buffer_is_the_document_of_its_new_name(desk: Desk, rename: str) -> None:
+    desk.script([rule("a", "first")])
+    nvim = desk.start_attached()
+    nvim.keys(f":{rename} {desk.folder / 'b.py'}<CR>ia")
+    shows(nvim, "first")
+    assert opened_and_closed(desk) == (["a.py", "b.py"], ["a.py"])
+    assert desk.asked()[-1]["params"]["textDocument"]["uri"] == (desk.folder / "b.py").as_uri()

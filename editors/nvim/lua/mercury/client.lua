@@ -140,6 +140,33 @@ function M.enter(bufnr)
   end
 end
 
+--- The clients of buffers that are being renamed, by buffer.
+---@type table<integer, integer?>
+local renamed = {}
+
+--- Close the document of a buffer that gets another name. |:write| with a name does not say so of a buffer without one:
+--- it reports that one as wiped out and a new one, and the autocommands of the buffer are gone.
+---@param bufnr integer
+---@param event string
+function M.leave_name(bufnr, event)
+  local client = M.get(bufnr)
+  if client and (event == "BufFilePre" or is_unnamed(bufnr)) then
+    renamed[bufnr] = client.id
+    vim.lsp.buf_detach_client(bufnr, client.id)
+  end
+end
+
+--- Open it under its new name.
+---@param bufnr integer
+function M.take_name(bufnr)
+  local client = vim.lsp.get_client_by_id(renamed[bufnr] or 0)
+  renamed[bufnr] = nil
+  if client and not client:is_stopped() then
+    leave_other_unnamed(client, bufnr)
+    vim.lsp.buf_attach_client(bufnr, client.id)
+  end
+end
+
 --- Say once why nothing is suggested in a new buffer.
 ---@param bufnr integer
 function M.tell_no_filetype(bufnr)

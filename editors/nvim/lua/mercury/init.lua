@@ -48,6 +48,18 @@ local function watch(ghost_text)
       mercury_client.enter(args.buf)
     end,
   })
+  vim.api.nvim_create_autocmd({ "BufFilePre", "BufWipeout" }, {
+    group = group,
+    callback = function(args)
+      mercury_client.leave_name(args.buf, args.event)
+    end,
+  })
+  vim.api.nvim_create_autocmd({ "BufFilePost", "BufNew" }, {
+    group = group,
+    callback = function(args)
+      mercury_client.take_name(args.buf)
+    end,
+  })
   vim.api.nvim_create_autocmd("LspAttach", {
     group = group,
     callback = function(args)
