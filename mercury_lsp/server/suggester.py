@@ -27,13 +27,16 @@ PREPARE_SECONDS = 0.001
 """Time that a fill has to begin before other work is done beside it."""
 
 
+_Claim = tuple[ChunkedText, int, Feature]
+"""Text and cursor where ghost text or an edit shows what is only inserted there, and which one does."""
+
+
 class Suggester:
     """Answers every request for suggestions; if the engine fails there are none, and the user is notified once."""
 
     def __init__(self, session: Session, editor: Editor, status: StatusBoard):
         self._session, self._editor, self._status = session, editor, status
-        self._claim: tuple[ChunkedText, int, Feature] | None = None
-        """Text and cursor where ghost text or an edit shows what is only inserted there, and which one does."""
+        self._claim: _Claim | None = None
 
     async def suggest(
         self, uri: str, at: types.Position, feature: Feature, automatic: bool, on_step: OnStep | None = None
@@ -52,18 +55,20 @@ class Suggester:
         if automatic and (begun := self._begun_again(snapshot, context.offset)) is not None:
             observer.answered(request, [begun])
             return [begun], snapshot
-        is_ghost = automatic and feature == "inline" and self._claims(feature, snapshot, context.offset)
+        is_ghost = automatic and feature == "inline"
+        claim = self._claimed(feature, snapshot, context.offset) if is_ghost else None
         completing = self._session.completer.complete(context, snapshot, automatic, on_step, feature)
-        preparing = (
-            asyncio.get_running_loop().call_later(PREPARE_SECONDS, self._prepare, snapshot) if is_ghost else None
-        )
+        preparing = asyncio.get_running_loop().call_later(PREPARE_SECONDS, self._prepare, snapshot) if claim else None
+        found = None
         try:
             found = await self._answer(completing)
+            if claim and found == []:
+                found = await self._insertion(snapshot, context.offset)
         finally:
             if preparing is not None:
                 preparing.cancel()
-        if is_ghost and found == []:
-            found = await self._insertion(snapshot, context.offset)
+            if not found and self._claim is claim:  # and not that of a newer request for the same place
+                self._claim = None
         if found is None:
             return [], snapshot
         if not automatic:
@@ -89,27 +94,24 @@ class Suggester:
 
     async def _insertion(self, snapshot: Snapshot, cursor: int) -> list[Suggestion]:
         """The next edit as ghost text, if it only inserts at the cursor."""
-        found = None
-        if self._may_insert(snapshot):
-            uri, next_edits = snapshot.uri, self._session.completer.next_edits
-            around = self._session.surroundings(uri)
-            path = self._session.documents.path(uri)
-            asking = next_edits.insertion(
-                self._session.documents.parsed(uri), path, cursor, around, self._shown_with(uri)
-            )
-            found = await self._answer(asking)
-        if not found and self._claims("inline", snapshot, cursor):
-            self._claim = None
-        return found or []
+        if not self._may_insert(snapshot):
+            return []
+        uri, next_edits = snapshot.uri, self._session.completer.next_edits
+        around = self._session.surroundings(uri)
+        path = self._session.documents.path(uri)
+        asking = next_edits.insertion(self._session.documents.parsed(uri), path, cursor, around, self._shown_with(uri))
+        return await self._answer(asking) or []
 
     def _may_insert(self, snapshot: Snapshot) -> bool:
         return self._session.documents.is_current(snapshot) and self._allows_next_edits(snapshot)
 
-    def _claims(self, feature: Feature, snapshot: Snapshot, cursor: int) -> bool:
-        """Whether a feature may show what is only inserted at a cursor: of ghost text and edits the one first asked."""
-        if self._claim is None or self._claim[0] is not snapshot.source or self._claim[1] != cursor:
-            self._claim = snapshot.source, cursor, feature
-        return self._claim[2] == feature
+    def _claimed(self, feature: Feature, snapshot: Snapshot, cursor: int) -> _Claim | None:
+        """A feature's claim to show what is only inserted at a cursor; None if ghost text or edits have it already."""
+        held = self._claim
+        if held is not None and held[0] is snapshot.source and held[1] == cursor and held[2] != feature:
+            return None
+        self._claim = snapshot.source, cursor, feature
+        return self._claim
 
     async def next_edit(
         self, uri: str, feature: Feature, at: types.Position | None = None
@@ -134,7 +136,7 @@ class Suggester:
         asking = self._session.completer.next_edits.find(snapshot, path, feature, cursor, surroundings, others)
         found = await self._answer(asking) or []
         if found and cursor is not None and found[0].as_ghost_text(snapshot, cursor) is not None:
-            found = found if self._claims(feature, snapshot, cursor) else []
+            found = found if self._claimed(feature, snapshot, cursor) else []
         edited = found[0].elsewhere or snapshot if found else snapshot
         return (found, edited) if all(map(documents.is_current, (snapshot, edited))) else ([], snapshot)
 

@@ -450,9 +450,9 @@ def asked_alone(editor: Editor, uri: str, version: int, line: int, column: int) 
     return editor.request(EDIT, where | {"mercury": {"fills": False}})["edits"]
 
 
-def begun_in_one_line(editor: Editor, new: str = "y = a + 1") -> str:
+def begun_in_one_line(editor: Editor, new: str = "y = a + 1", **fill: Any) -> str:
     """Open a document in which the first of two lines has just got ` + 1`, and a model makes `new` of the second."""
-    uri = editor.quiet().opened(script(**SILENT, rewrites=[("y = a", new)]) + "x = a\ny = a\n\nz = 1\n")
+    uri = editor.quiet().opened(script(**SILENT, **fill, rewrites=[("y = a", new)]) + "x = a\ny = a\n\nz = 1\n")
     editor.change(uri, 2, {"range": span((1, 5), (1, 5)), "text": " + 1"})
     return uri
 
@@ -475,6 +475,25 @@ def test_an_insertion_that_is_shown_as_an_edit_is_not_shown_as_ghost_text_again(
     uri = begun_in_one_line(rewriting)
     [edit] = asked_alone(rewriting, uri, 2, 2, 5)
     assert edit["text"].strip() == "y = a + 1" and rewriting.items(uri, 2, 5) == []
+
+
+def test_an_insertion_that_ghost_text_does_not_come_to_show_is_an_edit(rewriting: Editor):
+    for fill, is_cancelled in (({"ms": 3_600_000}, True), ({"error": "no memory left"}, False)):
+        uri = begun_in_one_line(rewriting, **fill)
+        ghost = rewriting.inline(uri, 2, 5)
+        if is_cancelled:
+            rewriting.notify("$/cancelRequest", {"id": ghost})
+        rewriting.reply(ghost)
+        [edit] = asked_alone(rewriting, uri, 2, 2, 5)
+        assert edit["text"].strip() == "y = a + 1"
+
+
+def test_an_insertion_is_shown_once_when_ghost_text_is_cancelled_and_asked_for_again(rewriting: Editor):
+    uri = begun_in_one_line(rewriting, ms=50)
+    first, second = rewriting.inline(uri, 2, 5), rewriting.inline(uri, 2, 5)
+    rewriting.notify("$/cancelRequest", {"id": first})
+    assert [each["insertText"] for each in rewriting.result(second)["items"]] == [" + 1"]
+    assert asked_alone(rewriting, uri, 2, 2, 5) == []
 
 
 def test_lines_inserted_below_the_line_at_whose_end_the_cursor_is_are_ghost_text(rewriting: Editor):
