@@ -163,6 +163,23 @@ def test_out_of_sight_the_cursors_line_says_where_it_is(desk: Desk) -> None:
     assert f"↓ line {len(far.splitlines())}" in drawn(nvim) and "rename count to total" in drawn(nvim)
 
 
+def test_in_a_closed_fold_it_is_out_of_sight_and_the_key_opens_the_fold(desk: Desk) -> None:
+    nvim = desk.start_attached(TEXT, cmd=COMMAND, before="vim.o.foldmethod = 'manual'")
+    nvim.keys(":3,4fold<CR>2Gfcciwtotal<Esc>")
+    until(lambda: "↓ line 3" in drawn(nvim) or asked_again(nvim))
+    nvim.keys("<Tab>")
+    until(lambda: cursor(nvim)[0] == 3)
+    assert nvim.lua("return vim.fn.foldclosed(3)") == -1
+
+
+def test_no_edit_is_drawn_or_made_in_a_buffer_that_may_not_be_changed(desk: Desk) -> None:
+    nvim = renamed(desk)
+    nvim.keys(":setlocal nomodifiable<CR><Tab><Tab>")
+    until(lambda: nvim.lua("return vim.bo.modifiable") is False)
+    assert nvim.lines()[2] == "    𝒳 = count"
+    assert nvim.lua("return vim.fn.execute('messages')").strip() == ""
+
+
 def test_all_that_is_left_of_a_renaming_is_made_by_one_command_and_undone_at_once(desk: Desk) -> None:
     nvim = renamed(desk)
     nvim.keys(":Mercury next_edit_all<CR>")

@@ -82,11 +82,12 @@ function M.read(client, item)
   })
 end
 
---- Whether its buffer still has the text that it was made for.
+--- Whether its buffer still has the text that it was made for, and may be changed.
 ---@param edit mercury.NextEdit
 ---@return boolean
 function M.fits(edit)
-  return api.nvim_buf_is_loaded(edit.bufnr) and api.nvim_buf_get_changedtick(edit.bufnr) == edit.tick
+  local bufnr = edit.bufnr
+  return api.nvim_buf_is_loaded(bufnr) and api.nvim_buf_get_changedtick(bufnr) == edit.tick and vim.bo[bufnr].modifiable
 end
 
 --- The place in the buffer of an offset in the edit's text.

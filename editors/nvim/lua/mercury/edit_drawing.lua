@@ -113,7 +113,7 @@ local function hint_of(edit)
   local row, label = edits.rows(edit), edit.renaming and edit.renaming.label
   local first, last = vim.fn.line("w0") - 1, vim.fn.line("w$") - 1
   local is_here = api.nvim_get_current_buf() == edit.bufnr
-  local is_seen = is_here and row >= first and row <= last
+  local is_seen = is_here and row >= first and row <= last and vim.fn.foldclosed(row + 1) < 0
   local words = {}
   if not is_seen then
     table.insert(words, M.where(edit.bufnr, row))

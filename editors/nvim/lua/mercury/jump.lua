@@ -29,6 +29,7 @@ function M.to(bufnr, row, col)
     end
   end
   api.nvim_win_set_cursor(0, { row + 1, col })
+  vim.cmd("silent! .foldopen!")
   landed = here()
 end
 
