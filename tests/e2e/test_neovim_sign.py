@@ -36,6 +36,13 @@ def test_loading_is_said_in_a_corner_and_then_that_the_model_is_ready(desk: Desk
     until(lambda: signs(nvim) == [])
 
 
+def test_a_neovim_that_makes_buffers_unmodifiable_shows_the_sign(desk: Desk) -> None:
+    nvim = desk.start_attached()
+    nvim.lua("vim.go.modifiable = false")
+    status(desk, "loading the model")
+    until(lambda: signs(nvim) == ["mercury: loading the model"])
+
+
 def test_a_download_goes_on_in_the_corner(desk: Desk) -> None:
     nvim = desk.start_attached()
     status(desk, "downloading Large: 1 %")

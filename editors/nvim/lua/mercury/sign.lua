@@ -57,6 +57,7 @@ function M.show(parts, ms)
   end
   local buffer = api.nvim_create_buf(false, true)
   vim.bo[buffer].bufhidden = "wipe"
+  vim.bo[buffer].modifiable = true -- `nvim -M` makes new buffers that are not
   api.nvim_buf_set_lines(buffer, 0, -1, false, lines)
   local width = math.max(unpack(vim.tbl_map(vim.fn.strdisplaywidth, lines)))
   local ok, opened = pcall(api.nvim_open_win, buffer, false, {
