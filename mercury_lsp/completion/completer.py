@@ -76,8 +76,10 @@ class Completer:
         return engine
 
     def configure(self, settings: Settings) -> None:
-        """Go over to these settings; a model for edits is loaded when it is first needed."""
+        """Go over to these settings, and cancel what they forbid; a model for edits is loaded when it is needed."""
         self.settings = settings
+        self._coalescer.cancel_where(lambda request: not _is_allowed(request, settings))
+        self._stop_looking_ahead()
         self.edit_engine.use(settings)
         self.allow_rewrites()
 
@@ -240,6 +242,10 @@ class Completer:
 
     def _typing_through(self, uri: str) -> TypingThrough:
         return self._typing.setdefault(uri, TypingThrough())
+
+
+def _is_allowed(request: SuggestionRequest, settings: Settings) -> bool:
+    return settings.allows(request.snapshot.language_id) and (settings.next_edits or not request.is_next_edit)
 
 
 def _resolve(

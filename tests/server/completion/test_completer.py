@@ -58,6 +58,30 @@ async def test_closing_a_document_stops_its_fill(editor: CompleterDesk):
         await asked
 
 
+@pytest.mark.parametrize("settings", [Settings(enabled=False), Settings(disabled_languages=("python",))])
+@pytest.mark.parametrize("automatic", [True, False], ids=["unasked", "by key"])
+async def test_a_fill_under_way_is_cancelled_when_suggestions_are_switched_off(
+    editor: CompleterDesk, settings: Settings, automatic: bool
+):
+    editor.engine.held = True
+    asked = asyncio.ensure_future(editor.ask(4, automatic))
+    await begun(editor.engine)
+    editor.completer.configure(settings)
+    editor.engine.held = False
+    with pytest.raises(Cancelled):
+        await asked
+    assert editor.engine.controls[0].cancel.is_set()
+
+
+async def test_other_settings_leave_a_fill_under_way_alone(editor: CompleterDesk):
+    editor.engine.held = True
+    asked = asyncio.ensure_future(editor.ask(4))
+    await begun(editor.engine)
+    editor.completer.configure(Settings(disabled_languages=("rust",), next_edits=False))
+    editor.engine.held = False
+    assert await asked == ["suggested"]
+
+
 async def test_requests_wait_for_the_model_and_the_newest_gets_it():
     editor = CompleterDesk(FakeEngine(), "x = ")
     older = asyncio.ensure_future(editor.ask(3))

@@ -12,6 +12,7 @@ from mercury_engine.api import REGION_LINES_ABOVE, REGION_LINES_BELOW
 from mercury_engine.errors import Cancelled
 
 from mercury_lsp.completion.coalescing import Coalescer, Feature
+from mercury_lsp.completion.completer import Completer
 from mercury_lsp.completion.next_edits import filters
 from mercury_lsp.completion.next_edits import next_edits as module
 from mercury_lsp.completion.next_edits.diagnostics import Evidence
@@ -29,7 +30,10 @@ from mercury_lsp.completion.next_edits.region_edits import (
 from mercury_lsp.completion.next_edits.rewriting import RewrittenLines
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Edit, Snapshot
+from mercury_lsp.engine_host.engines import Engines
+from mercury_lsp.settings import Settings
 from tests.server.completion.test_history import A, B, HistoryDesk
+from tests.support.fake_engine import FakeEngine
 
 CODE = "def load(path):\n    return read(path)\n\n\ndef show(name):\n    text = load(name)\n    return text\n"
 
@@ -423,3 +427,21 @@ def test_what_an_example_added_is_not_written_twice():
 def test_a_line_is_not_inserted_beside_the_same_line():
     desk = HistoryDesk(a=CODE).replace("load(path)", "load(path, count)")
     assert why_not(desk, "", "def load(path, count):\n") == "it doubles what is there"
+
+
+async def test_a_next_edit_under_way_is_cancelled_when_next_edits_are_switched_off():
+    async def wait(region: Place, history: object, enough: float, cancel: Event) -> list[RewrittenLines]:
+        begun.set()
+        await asyncio.Event().wait()
+        return []
+
+    desk, begun, completer = RewriteDesk(), asyncio.Event(), Completer(Engines(lambda _: FakeEngine()))
+    completer.next_edits.regions.rewrite = wait
+    around = Surroundings(desk.history.hunks())
+    asking = completer.next_edits.find(desk.documents.parsed(A), "a.py", "edit", 0, lambda: around)
+    asked = asyncio.ensure_future(asking)
+    await begun.wait()
+    completer.configure(Settings(next_edits=False))
+    with pytest.raises(Cancelled):
+        await asyncio.wait_for(asked, 60)
+    completer.close()
