@@ -476,6 +476,15 @@ def test_tab_falls_through_to_the_mapping_it_had(desk: Desk, mapping: str) -> No
     until(lambda: nvim.lines() == ["w-old-xyz"])
 
 
+@pytest.mark.parametrize("mapping", ["<Tab> <C-R>=<SID>Old()<CR>", "<expr> <Tab> <sid>Old()"])
+def test_tab_falls_through_to_a_mapping_with_a_function_of_its_script(desk: Desk, mapping: str) -> None:
+    vimrc = desk.folder / "vimrc.vim"
+    vimrc.write_text(f"function s:Old()\nreturn '-old-'\nendfunction\ninoremap {mapping}\n")
+    nvim = desk.start_attached(before=f"vim.cmd.source({json.dumps(str(vimrc))})")
+    nvim.keys("iw<Tab>x")
+    until(lambda: nvim.lines() == ["w-old-x"])
+
+
 def test_a_key_set_to_false_is_left_alone(desk: Desk) -> None:
     nvim = desk.start_attached(options="keys = { accept_word = false, accept = '<C-y>' }")
     assert nvim.lua("return vim.fn.maparg('<M-w>', 'i')") == ""

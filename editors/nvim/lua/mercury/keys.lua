@@ -30,11 +30,11 @@ local function fall_through(mode, lhs, old)
     end
     return
   end
-  local result = old.rhs
+  local result = old.rhs and old.rhs:gsub("<[Ss][Ii][Dd]>", ("<SNR>%d_"):format(old.sid))
   if old.callback then
     result = old.callback()
   elseif old.expr == 1 then
-    result = vim.api.nvim_eval((old.rhs:gsub("<SID>", ("<SNR>%d_"):format(old.sid))))
+    result = vim.api.nvim_eval(result)
   end
   if old.callback and old.expr ~= 1 or type(result) ~= "string" then
     return
