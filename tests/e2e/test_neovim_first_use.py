@@ -124,3 +124,25 @@ def test_a_renamed_buffer_is_the_document_of_its_new_name(desk: Desk, rename: st
     shows(nvim, "first")
     assert opened_and_closed(desk) == (["a.py", "b.py"], ["a.py"])
     assert desk.asked()[-1]["params"]["textDocument"]["uri"] == (desk.folder / "b.py").as_uri()
+
+
+def test_a_buffer_of_another_filetype_is_a_document_of_that_language(desk: Desk) -> None:
+    desk.script([rule("a", "first")])
+    nvim = desk.start_attached(name="a.txt")
+    nvim.keys(":set filetype=python<CR>:set filetype=python<CR>ia")
+    shows(nvim, "first")
+    opened = [each["params"]["textDocument"] for each in desk.received("textDocument/didOpen")]
+    assert [each["languageId"] for each in opened] == ["text", "python"]
+    assert opened_and_closed(desk) == (["a.txt", "a.txt"], ["a.txt"])
+
+
+def test_a_buffer_whose_new_filetype_is_switched_off_is_closed_until_it_has_another(desk: Desk) -> None:
+    desk.script([rule("a", "first")])
+    nvim = desk.start_attached(options="filetypes = { mail = false }")
+    nvim.keys(":set filetype=mail<CR>")
+    until(lambda: not nvim.attached())
+    assert opened_and_closed(desk) == (["a.py"], ["a.py"])
+    nvim.keys(":set filetype=python<CR>")
+    until(nvim.attached)
+    nvim.keys("ia")
+    shows(nvim, "first")

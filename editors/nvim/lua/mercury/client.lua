@@ -140,9 +140,31 @@ function M.enter(bufnr)
   end
 end
 
---- The clients of buffers that are being renamed, by buffer.
+--- The clients of buffers whose document is closed to be opened again, by buffer.
 ---@type table<integer, integer?>
-local renamed = {}
+local reopening = {}
+
+--- The filetypes as which documents were opened, by buffer.
+---@type table<integer, string?>
+local opened_as = {}
+
+---@param client vim.lsp.Client
+---@param bufnr integer
+local function close(client, bufnr)
+  reopening[bufnr] = client.id
+  vim.lsp.buf_detach_client(bufnr, client.id)
+end
+
+--- Open a document again that was closed.
+---@param bufnr integer
+function M.reopen(bufnr)
+  local client = vim.lsp.get_client_by_id(reopening[bufnr] or 0)
+  reopening[bufnr] = nil
+  if client and not client:is_stopped() and config.wants(bufnr) then
+    leave_other_unnamed(client, bufnr)
+    vim.lsp.buf_attach_client(bufnr, client.id)
+  end
+end
 
 --- Close the document of a buffer that gets another name. |:write| with a name does not say so of a buffer without one:
 --- it reports that one as wiped out and a new one, and the autocommands of the buffer are gone.
@@ -151,19 +173,17 @@ local renamed = {}
 function M.leave_name(bufnr, event)
   local client = M.get(bufnr)
   if client and (event == "BufFilePre" or is_unnamed(bufnr)) then
-    renamed[bufnr] = client.id
-    vim.lsp.buf_detach_client(bufnr, client.id)
+    close(client, bufnr)
   end
 end
 
---- Open it under its new name.
+--- Open a document again that was opened as another language.
 ---@param bufnr integer
-function M.take_name(bufnr)
-  local client = vim.lsp.get_client_by_id(renamed[bufnr] or 0)
-  renamed[bufnr] = nil
-  if client and not client:is_stopped() then
-    leave_other_unnamed(client, bufnr)
-    vim.lsp.buf_attach_client(bufnr, client.id)
+function M.take_language(bufnr)
+  local client = M.get(bufnr)
+  if client and opened_as[bufnr] ~= vim.bo[bufnr].filetype then
+    close(client, bufnr)
+    M.reopen(bufnr)
   end
 end
 
@@ -206,7 +226,7 @@ end
 --- Tell a shared server about the project of a buffer that it did not start with.
 ---@param client vim.lsp.Client
 ---@param bufnr integer
-function M.add_project(client, bufnr)
+local function add_project(client, bufnr)
   local root = M.root(bufnr)
   if not root then
     return
@@ -220,6 +240,14 @@ function M.add_project(client, bufnr)
   end
   table.insert(client.workspace_folders, folder)
   client:notify("workspace/didChangeWorkspaceFolders", { event = { added = { folder }, removed = {} } })
+end
+
+--- A buffer's document was opened.
+---@param client vim.lsp.Client
+---@param bufnr integer
+function M.attached(client, bufnr)
+  opened_as[bufnr] = vim.bo[bufnr].filetype
+  add_project(client, bufnr)
 end
 
 --- Have the server make the last change in one more place; it edits the buffer and moves the cursor.

@@ -57,7 +57,13 @@ local function watch(ghost_text)
   vim.api.nvim_create_autocmd({ "BufFilePost", "BufNew" }, {
     group = group,
     callback = function(args)
-      mercury_client.take_name(args.buf)
+      mercury_client.reopen(args.buf)
+    end,
+  })
+  vim.api.nvim_create_autocmd("FileType", {
+    group = group,
+    callback = function(args)
+      mercury_client.take_language(args.buf)
     end,
   })
   vim.api.nvim_create_autocmd("LspAttach", {
@@ -65,7 +71,7 @@ local function watch(ghost_text)
     callback = function(args)
       local client = vim.lsp.get_client_by_id(args.data.client_id)
       if client and client.name == mercury_client.name then
-        mercury_client.add_project(client, args.buf)
+        mercury_client.attached(client, args.buf)
         ghost_text.attach(args.buf, client.id)
         require("mercury.diagnostics").attached(args.buf)
       end
@@ -192,7 +198,7 @@ function M.next_edit_line()
   return require("mercury.next_edits").apply("line")
 end
 
---- Make all places that are left of the renaming that is drawn, in one undo step a buffer.
+--- Make all places that are left of the renaming that is drawn, in one undo step.
 ---@return boolean asked false when no renaming is drawn
 function M.next_edit_all()
   return require("mercury.next_edits").apply_all()

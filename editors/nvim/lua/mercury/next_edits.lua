@@ -237,7 +237,7 @@ function M.dismiss()
   return true
 end
 
---- Make all places that are left of the renaming that is drawn, in one undo step a buffer.
+--- Make all places that are left of the renaming that is drawn, in one undo step.
 ---@return boolean asked false when no renaming is drawn
 function M.apply_all()
   local edit = current()
