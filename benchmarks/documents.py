@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mercury_engine.api import Answer, Control, Fill, FillRequest, Request
+from mercury_engine.api import Answer, Control, Fill, FillRequest
 from mercury_engine.engine import Engine
 from mercury_engine.errors import MercuryError
 from mercury_engine.scheduler import Scheduler
@@ -116,15 +116,16 @@ def in_turn(engine: Engine, asked: Sequence[Sequence[FillRequest]], at_once: boo
 
 def filled(engine: Engine, asked: Sequence[FillRequest]) -> list[Fill]:
     """Fill all requests at once."""
-    waiting, found = [[(request, Control()) for request in asked]], list[Fill]()
+    found = list[Fill]()
 
-    def done(request: Request, outcome: Answer | Exception) -> None:
+    def done(outcome: Answer | Exception) -> None:
         if isinstance(outcome, Exception):
             raise outcome
         assert isinstance(outcome, Fill)
         found.append(outcome)
 
-    Scheduler(engine.reader, engine.steps).answer_all(lambda: waiting.pop() if waiting else (), done)
+    waiting = [[(request, Control(), done) for request in asked]]
+    Scheduler(engine.reader, engine.steps).answer_all(lambda: waiting.pop() if waiting else ())
     return found
 
 

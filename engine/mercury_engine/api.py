@@ -366,11 +366,11 @@ class Control:
     """Whether its prefill lets others go first, for whom users wait key by key."""
 
 
-NewRequests = Callable[[], Iterable[tuple[Request, Control]]]
-"""Returns the requests that arrived since its last call."""
+TellOutcome = Callable[[Answer | Exception], None]
+"""Called once for a request, with its answer or the error that answering it raises."""
 
-TellOutcome = Callable[[Request, Answer | Exception], None]
-"""Called once for each request, with its answer or the error that answering it raises."""
+NewRequests = Callable[[], Iterable[tuple[Request, Control, TellOutcome]]]
+"""Returns the requests that arrived since its last call."""
 
 
 class Words(Protocol):

@@ -119,7 +119,7 @@ class Engine:
     async def answer(self, request: Request, control: Control | None = None) -> Answer:
         """See `InferenceEngine.answer`; on the engine's thread."""
         if self._serving is None:
-            self._serving = Serving(lambda more, done: self._scheduler().answer_all(more, done))
+            self._serving = Serving(lambda more: self._scheduler().answer_all(more))
         serving = self._serving  # the engine may be closed meanwhile
         if isinstance(request, GenerateRequest):  # 2 MB of text or schema take seconds, in which others are answered
             request = await asyncio.to_thread(self._prepared, request)

@@ -104,19 +104,24 @@ class Scheduler:
             raise running.outcome
         return running.outcome
 
-    def answer_all(self, more: NewRequests, done: TellOutcome) -> None:
-        """Answer all requests from `more`, which is called before every pass, and report each outcome to `done`.
+    def answer_all(self, more: NewRequests) -> None:
+        """Answer all requests from `more`, which is called before every pass, and tell each outcome.
 
-        Returns when nothing is running and `more` has nothing new.
+        Returns when nothing is running and `more` has nothing new. What it raises is every running request's outcome.
         """
-        running: list[RunningRequest] = []
-        while (new := [self._begin(*each) for each in more()]) or running:
-            running += new
-            self._advance(running)
-            for each in running:
-                if each.outcome is not None:
-                    done(each.request, each.outcome)
-            running = [each for each in running if each.outcome is None]
+        running: dict[RunningRequest, TellOutcome] = {}
+        try:
+            while (new := {self._begin(request, control): tell for request, control, tell in more()}) or running:
+                running |= new
+                self._advance([*running])
+                for each in [*running]:
+                    if each.outcome is not None:
+                        running.pop(each)(each.outcome)
+        except BaseException as raised:  # a library may even want to exit
+            error = raised if isinstance(raised, Exception) else RuntimeError(repr(raised))
+            for tell in running.values():
+                tell(error)
+            raise
 
     def _begin(self, request: Request, control: Control) -> RunningRequest:
         return RunningRequest(request, control, self._steps(request, control))

@@ -5,7 +5,6 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any
@@ -15,10 +14,8 @@ from mercury_engine.errors import Cancelled
 
 logger = logging.getLogger(__name__)
 
-AnswerAll = Callable[[NewRequests, TellOutcome], None]
+AnswerAll = Callable[[NewRequests], None]
 """Answers all requests that there are, until there are no more; see `Scheduler.answer_all`."""
-
-Deliver = Callable[[Answer | Exception], None]
 
 
 class Serving:
@@ -26,7 +23,7 @@ class Serving:
 
     def __init__(self, answer_all: AnswerAll) -> None:
         self._answer_all = answer_all
-        self._requests: deque[tuple[Request, Control, Deliver]] = deque()
+        self._requests: deque[tuple[Request, Control, TellOutcome]] = deque()
         self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         """What the thread does next; None ends it."""
         self._closed = False
@@ -40,12 +37,12 @@ class Serving:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Answer] = loop.create_future()
 
-        def deliver(outcome: Answer | Exception) -> None:
+        def tell(outcome: Answer | Exception) -> None:
             with suppress(RuntimeError):  # the loop is closed: nobody waits
                 loop.call_soon_threadsafe(resolve, future, outcome)
 
-        self._requests.append((replace(request), control, deliver))  # outcomes are told apart by their requests
-        self._calls.put(self._work)
+        self._requests.append((request, control, tell))
+        self._calls.put(lambda: self._answer_all(self._arrived))
         try:
             return await future
         except asyncio.CancelledError:
@@ -70,25 +67,9 @@ class Serving:
                 logger.exception("a call on the engine's thread failed")
             del function  # it may hold an engine
 
-    def _work(self) -> None:
-        """Answer everything that is there, also what arrives meanwhile."""
-        running: dict[int, Deliver] = {}
-
-        def more() -> Iterator[tuple[Request, Control]]:
-            while self._requests:
-                request, control, deliver = self._requests.popleft()
-                running[id(request)] = deliver
-                yield request, control
-
-        def done(request: Request, outcome: Answer | Exception) -> None:
-            running.pop(id(request))(outcome)
-
-        try:
-            self._answer_all(more, done)
-        except BaseException as raised:  # of no single request, so nobody knows of it yet
-            error = raised if isinstance(raised, Exception) else RuntimeError(repr(raised))
-            for deliver in [*running.values()]:
-                deliver(error)
+    def _arrived(self) -> Iterator[tuple[Request, Control, TellOutcome]]:
+        while self._requests:
+            yield self._requests.popleft()
 
 
 def resolve(future: "asyncio.Future[Any]", outcome: Any) -> None:

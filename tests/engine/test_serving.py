@@ -6,6 +6,7 @@ from threading import Event
 import pytest
 from mercury_engine.api import Control, Fill, FillRequest, GenerateRequest
 from mercury_engine.errors import Cancelled
+from mercury_engine.scheduler import Scheduler
 from mercury_engine.serving import Serving
 
 from tests.support import tiny
@@ -13,11 +14,11 @@ from tests.support import tiny
 REQUEST = FillRequest(near="x = ", suffix=("\n",), max_slots=4)
 
 
-def echoed(more, done):
+def echoed(more):
     """Answers with the near prefix, and takes up whatever came meanwhile."""
     while requests := [*more()]:
-        for request, _ in requests:
-            done(request, Fill(request.near, 1.0, steps=1, elapsed=0.0))
+        for request, _, tell in requests:
+            tell(Fill(request.near, 1.0, steps=1, elapsed=0.0))
 
 
 @pytest.fixture
@@ -37,11 +38,11 @@ async def test_an_engine_answers_on_its_thread_what_it_answers_a_script(tmp_path
 async def test_requests_that_are_there_together_are_answered_together():
     batches, go = [], Event()
 
-    def together(more, done):
+    def together(more):
         go.wait(10)
-        batches.append([request for request, _ in more()])
-        for request in batches[-1]:
-            done(request, Fill(request.near, 1.0, steps=1, elapsed=0.0))
+        batches.append([*more()])
+        for request, _, tell in batches[-1]:
+            tell(Fill(request.near, 1.0, steps=1, elapsed=0.0))
 
     serving = Serving(together)
     asked = [asyncio.ensure_future(serving.answer(FillRequest(near=text), Control())) for text in "abc"]
@@ -71,11 +72,11 @@ async def test_a_text_whose_engine_is_closed_while_its_prompt_is_prepared_is_can
 async def test_a_callers_cancelled_task_sets_the_flag():
     control, begun, over = Control(), Event(), Event()
 
-    def waiting(more, done):
-        for request, _ in more():
+    def waiting(more):
+        for _, _, tell in more():
             begun.set()
             over.wait(10)
-            done(request, Cancelled("cancelled"))
+            tell(Cancelled("cancelled"))
 
     serving = Serving(waiting)
     asked = asyncio.ensure_future(serving.answer(REQUEST, control))
@@ -91,13 +92,13 @@ async def test_a_callers_cancelled_task_sets_the_flag():
 async def test_what_fails_as_a_whole_fails_its_requests_and_is_used_again(raised):
     broken = [raised]
 
-    def answer_all(more, done):
+    def steps(request, control):
         if broken:
-            list(more())
             raise broken.pop()
-        echoed(more, done)
+        yield from ()
+        return Fill(request.near, 1.0, steps=1, elapsed=0.0)
 
-    serving = Serving(answer_all)
+    serving = Serving(Scheduler(None, steps).answer_all)
     with pytest.raises(RuntimeError, match="broken|SystemExit"):
         await serving.answer(REQUEST, Control())
     assert (await serving.answer(REQUEST, Control())).text == REQUEST.near

@@ -1,8 +1,9 @@
 """Several requests to one engine, answered together."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 
-from mercury_engine.api import Answer, Control, Request
+from mercury_engine.api import Answer, Control, Request, TellOutcome
 from mercury_engine.engine import Engine
 from mercury_engine.scheduler import Scheduler
 
@@ -17,10 +18,9 @@ def answered(
     waiting, outcomes = [*rounds], dict[int, Answer | Exception]()
     given = {id(request): control for request, control in zip(rounds[0], controls or (), strict=False)}
 
-    def more() -> list[tuple[Request, Control]]:
-        return [(request, given.get(id(request), Control())) for request in (waiting.pop(0) if waiting else ())]
+    def more() -> Iterator[tuple[Request, Control, TellOutcome]]:
+        for request in waiting.pop(0) if waiting else ():
+            yield request, given.get(id(request), Control()), partial(outcomes.__setitem__, id(request))
 
-    Scheduler(engine.reader, engine.steps).answer_all(
-        more, lambda request, outcome: outcomes.update({id(request): outcome})
-    )
+    Scheduler(engine.reader, engine.steps).answer_all(more)
     return outcomes
