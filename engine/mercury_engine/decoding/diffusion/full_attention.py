@@ -109,18 +109,22 @@ class FullAttentionDecoder:
         self.cache.clear()
 
     def _denoise(self, gap: MaskedGap, request: FillRequest, control: Control) -> ForwardSteps[None]:
-        """Find the number of slots and reveal them; what breaks the syntax is masked again, once, and then cut off."""
+        """Find the number of slots and reveal them.
+
+        What breaks the syntax is masked again, once and if there are steps left, and then cut off.
+        """
         gap.slots = Slots.masked((yield from gap.length()), self.tokens)
         gap.show(control)
         sampler = self.model.sampler(request.effort, gap.most)
         yield from gap.reveal(sampler, control, request.max_steps)
-        if (wrong := self._wrong(gap, control)) is not None:
+        if (wrong := self._wrong(gap, control)) is not None and gap.steps != request.max_steps:
             gap.mask_from(wrong)
             gap.show(control)
             yield from gap.reveal(sampler, control, request.max_steps)
-            if (wrong := self._wrong(gap, control)) is not None:
-                gap.cut_at(wrong)
-                gap.show(control)
+            wrong = self._wrong(gap, control)
+        if wrong is not None:
+            gap.cut_at(wrong)
+            gap.show(control)
 
     def _wrong(self, gap: MaskedGap, control: Control) -> int | None:
         """Where the text of the slots breaks the document's syntax; None if it does not."""

@@ -140,6 +140,15 @@ def test_a_text_that_breaks_the_syntax_is_masked_again_once_and_then_cut(engine,
     assert shown.startswith(found.text)
 
 
+def test_a_text_that_breaks_the_syntax_is_cut_where_no_steps_are_left(engine):
+    texts, seen = list[str](), []
+    control = Control(on_step=seen.append, check=lambda text: texts.append(text) or 2)
+    found = engine.fill(replace(REQUEST, multiline=True, max_steps=2), control)
+    shown = "".join(slot.text for slot in seen[-1])
+    assert (found.steps, len(texts)) == (2, 1)
+    assert len(shown) <= 2 and texts[0].startswith(shown) and shown.startswith(found.text)
+
+
 def test_after_128_passes_over_it_a_text_is_read_again(engine):
     decoder, sides = decoder_of(engine), TwoSides(tuple(range(5, 45)), tuple(range(50, 70)))
     decoder.forget()
