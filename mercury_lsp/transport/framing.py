@@ -115,14 +115,19 @@ def _length(header: bytes) -> int | None:
 
 
 def _decoded(body: bytes) -> tuple[Any, int]:
-    """The message and the number of bytes used; a length that was too large has swallowed part of the next header."""
+    """The message and the number of bytes used; a length that was too large has swallowed part of the next header.
+
+    Neovim sends a buffer's bytes that are no UTF-8 as they are. Each becomes a code unit, as it counts them; without
+    the change that brought them, all later ones would go to the wrong places.
+    """
     try:
-        message = json.loads(body.decode("utf-8"))
+        message = json.loads(body.decode("utf-8", "surrogateescape"))
     except json.JSONDecodeError as error:
-        used = len(error.doc[: error.pos].encode()) if error.msg == "Extra data" else len(body)
-        return Unreadable(f"not JSON in UTF-8: {error}"), used
+        before = error.doc[: error.pos].encode("utf-8", "surrogateescape")
+        used = len(before) if error.msg == "Extra data" else len(body)
+        return Unreadable(f"not JSON: {error}"), used
     except (ValueError, RecursionError) as error:
-        return Unreadable(f"not JSON in UTF-8: {error}"), len(body)
+        return Unreadable(f"not JSON: {error}"), len(body)
     many = body.count(b"[") + body.count(b"{") > MAX_NESTING
     return (_too_deep(message) if many and _levels(message) > MAX_NESTING else message), len(body)
 

@@ -49,7 +49,6 @@ def refusal(editor: Editor, msg_id: Any = None) -> int:
         b"Content-Type: application/json\r\n\r\n",
         b"Content-Length: 0\r\n\r\n",
         b"Content-Length: 100000\r\n\r\n" + b"[" * 100000,
-        b"Content-Length: 14\r\n\r\n" + '"\ud83d"'.encode("utf-8", "surrogatepass") + b"         ",
     ],
     ids=lambda data: repr(data[:40]),
 )
@@ -334,6 +333,18 @@ def test_halves_of_a_surrogate_pair_are_kept(editor: Editor, half: str):
     uri = editor.opened(TEXT)
     editor.change(uri, 2, {"range": span((0, 0), (0, 1)), "text": half})
     assert editor.text(uri) == half + TEXT[1:]
+    assert len(editor.items(uri, 2, 4)) == 1
+
+
+def test_bytes_that_are_no_utf_8_are_kept_and_count_as_a_unit_each(editor: Editor):
+    uri = editor.opened(TEXT)
+    change = {"range": span((0, 0), (0, 0)), "text": "<two bytes>"}
+    params = {"textDocument": {"uri": uri, "version": 2}, "contentChanges": [change]}
+    message = json.dumps({"jsonrpc": "2.0", "method": "textDocument/didChange", "params": params}).encode()
+    body = message.replace(b"<two bytes>", b"\xff\xe9")
+    editor.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+    editor.change(uri, 3, {"range": span((0, 2), (0, 3)), "text": "!"})
+    assert editor.text(uri) == "\udcff\udce9!" + TEXT[1:]
     assert len(editor.items(uri, 2, 4)) == 1
 
 
