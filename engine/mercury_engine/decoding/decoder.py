@@ -22,6 +22,7 @@ from mercury_engine.api import (
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
+from mercury_engine.decoding.results import fill_of
 from mercury_engine.models.batching import ForwardSteps
 
 
@@ -43,7 +44,8 @@ class Decoder(Protocol):
         """The hypotheses of a fill, and the context; None where time was up before it was read."""
 
     def fill(self, request: FillRequest, control: Control) -> ForwardSteps[Fill]:
-        """Fill the gap. Raises ModelCorrupt when the weights compute NaN."""
+        """Fill the gap, by default with what `write` writes. Raises ModelCorrupt when the weights compute NaN."""
+        return fill_of(request, *(yield from self.write(request, control)), self.rules, control.check)
 
     def score(self, request: ScoreRequest) -> ForwardSteps[Scores]:
         """Log-likelihood in nats of each text in the gap. Raises as `fill` does."""
@@ -58,7 +60,12 @@ class Decoder(Protocol):
         """
 
     def prepare(self, request: GenerateRequest) -> None:
-        """Do what takes long before `generate`, on any thread. Raises RequestError if the schema is bad."""
+        """Do what takes long before `generate`, on any thread; nothing by default.
+
+        Raises RequestError if the schema is bad.
+        """
+        return
 
     def forget(self) -> None:
-        """Free the device memory that only the decoder's own caches hold."""
+        """Free the device memory that only the decoder's own caches hold; by default it has none."""
+        return

@@ -15,7 +15,6 @@ import numpy as np
 
 from mercury_engine.api import (
     Control,
-    Fill,
     FillRequest,
     GenerateRequest,
     Generation,
@@ -26,6 +25,7 @@ from mercury_engine.api import (
     SlotView,
 )
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
+from mercury_engine.decoding.decoder import Decoder
 from mercury_engine.decoding.diffusion.blocks import Blocks
 from mercury_engine.decoding.diffusion.full_attention import NEAREST_BEFORE, TOKENS_BEFORE, tokens_before
 from mercury_engine.decoding.diffusion.gap import SEED
@@ -34,7 +34,6 @@ from mercury_engine.decoding.diffusion.samplers import Slots
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.options import DiffusionOptions
-from mercury_engine.decoding.results import fill_of
 from mercury_engine.decoding.slot_masks import SlotLimits, next_limits
 from mercury_engine.errors import RequestError
 from mercury_engine.kv_cache.cache import CachedContext
@@ -44,7 +43,7 @@ from mercury_engine.models.network import Network
 from mercury_engine.prompt.tokenizer import PrefixCut
 
 
-class BlockCausalDecoder:
+class BlockCausalDecoder(Decoder):
     """Implements `Decoder`."""
 
     edit_format: str | None = None
@@ -74,10 +73,6 @@ class BlockCausalDecoder:
             )
         return [written], context
 
-    def fill(self, request: FillRequest, control: Control) -> ForwardSteps[Fill]:
-        """See `Decoder.fill`."""
-        return fill_of(request, *(yield from self.write(request, control)), self.rules, control.check)
-
     def score(self, request: ScoreRequest) -> ForwardSteps[Scores]:
         """The sum of each token's log-probability with its block masked from it on: one pass a block."""
         before, nats = tokens_before(self.rules.tokenizer, request.gap, TOKENS_BEFORE), list[float]()
@@ -101,9 +96,6 @@ class BlockCausalDecoder:
     def generate(self, request: GenerateRequest, prompt: list[int], control: Control) -> ForwardSteps[Generation]:
         """See `Decoder.generate`."""
         return generated_in_blocks(self.blocks, self.rules, request, prompt, control)
-
-    def prepare(self, request: GenerateRequest) -> None:
-        """See `Decoder.prepare`; nothing takes long."""
 
     def forget(self) -> None:
         """See `Decoder.forget`."""

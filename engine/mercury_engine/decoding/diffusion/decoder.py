@@ -2,7 +2,6 @@
 
 from mercury_engine.api import (
     Control,
-    Fill,
     FillRequest,
     GenerateRequest,
     Generation,
@@ -13,17 +12,17 @@ from mercury_engine.api import (
 )
 from mercury_engine.decoding.autoregressive.scoring import score_gap
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
+from mercury_engine.decoding.decoder import Decoder
 from mercury_engine.decoding.diffusion.denoising import Denoising
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.options import DiffusionOptions
-from mercury_engine.decoding.results import fill_of
 from mercury_engine.errors import RequestError
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.network import Network
 
 
-class DiffusionDecoder:
+class DiffusionDecoder(Decoder):
     """Implements `Decoder` for masked diffusion models whose context is read causally."""
 
     edit_format: str | None = None
@@ -47,10 +46,6 @@ class DiffusionDecoder:
         hypotheses = self.rules.begin(request, cut)
         return hypotheses, (yield from self.denoising.write(request, control, hypotheses, cut.read))
 
-    def fill(self, request: FillRequest, control: Control) -> ForwardSteps[Fill]:
-        """See `Decoder.fill`."""
-        return fill_of(request, *(yield from self.write(request, control)), self.rules, control.check)
-
     def score(self, request: ScoreRequest) -> ForwardSteps[Scores]:
         """See `Decoder.score`; the network that reads the context scores, which is causal."""
         return score_gap(self.reader, self.contexts, self.rules, request)
@@ -62,9 +57,3 @@ class DiffusionDecoder:
     def generate(self, request: GenerateRequest, prompt: list[int], control: Control) -> ForwardSteps[Generation]:
         """Raises RequestError."""
         raise RequestError("this diffusion model fills gaps only and generates no text; choose another")
-
-    def prepare(self, request: GenerateRequest) -> None:
-        """See `Decoder.prepare`; nothing takes long."""
-
-    def forget(self) -> None:
-        """See `Decoder.forget`."""

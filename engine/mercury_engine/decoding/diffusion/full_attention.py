@@ -15,7 +15,6 @@ import numpy as np
 
 from mercury_engine.api import (
     Control,
-    Fill,
     FillRequest,
     GenerateRequest,
     Generation,
@@ -25,6 +24,7 @@ from mercury_engine.api import (
     Scores,
 )
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
+from mercury_engine.decoding.decoder import Decoder
 from mercury_engine.decoding.diffusion.gap import FIRST_SLOTS, MaskedGap, MaskedModel
 from mercury_engine.decoding.diffusion.generating import generated_in_sight
 from mercury_engine.decoding.diffusion.region import rewritten
@@ -32,7 +32,6 @@ from mercury_engine.decoding.diffusion.samplers import Slots, Tokens
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.options import DiffusionOptions
-from mercury_engine.decoding.results import fill_of
 from mercury_engine.kv_cache.cache import CachedContext
 from mercury_engine.kv_cache.two_sided import TwoSidedCache, TwoSides
 from mercury_engine.models.batching import DeadlineReached, ForwardSteps
@@ -49,7 +48,7 @@ CUT_TOKENS = 32
 """The start of a long text moves by so many tokens at a time, for each move reads the text again."""
 
 
-class FullAttentionDecoder:
+class FullAttentionDecoder(Decoder):
     """Implements `Decoder`."""
 
     edit_format: str | None = None
@@ -78,10 +77,6 @@ class FullAttentionDecoder:
         self._accept(gap, written)
         return [written], self._context(gap, whole)
 
-    def fill(self, request: FillRequest, control: Control) -> ForwardSteps[Fill]:
-        """See `Decoder.fill`."""
-        return fill_of(request, *(yield from self.write(request, control)), self.rules, control.check)
-
     def score(self, request: ScoreRequest) -> ForwardSteps[Scores]:
         """The sum of each token's log-probability with all tokens of the text masked: one pass a text."""
         sides, nats = self.sides(request.gap), list[float]()
@@ -100,9 +95,6 @@ class FullAttentionDecoder:
     def generate(self, request: GenerateRequest, prompt: list[int], control: Control) -> ForwardSteps[Generation]:
         """See `Decoder.generate`."""
         return generated_in_sight(self.model, self.longest, request, prompt, control)
-
-    def prepare(self, request: GenerateRequest) -> None:
-        """See `Decoder.prepare`; nothing takes long."""
 
     def forget(self) -> None:
         """See `Decoder.forget`."""
