@@ -438,4 +438,4 @@ class InferenceEngine(Protocol):
         """Give back resources, as no request has come for a while; returns at once."""
 
     def close(self) -> None:
-        """Stop answering, and return once nothing runs any more."""
+        """Stop answering, and return once nothing runs any more; `answer` then raises Cancelled."""

@@ -33,7 +33,7 @@ from mercury_engine.decoders import contexts_of, decoder_of
 from mercury_engine.decoding.calibration import Calibration
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.options import DecodingOptions
-from mercury_engine.errors import DeviceError, RequestError
+from mercury_engine.errors import Cancelled, DeviceError, RequestError
 from mercury_engine.loading import ModelParts, load_model
 from mercury_engine.models import batching
 from mercury_engine.models.backend import Backend, Device
@@ -62,6 +62,7 @@ class Engine:
         self.decoder = decoder_of(parts, contexts)
         self._serving: Serving | None = None
         """The engine's thread, once something is to be answered there."""
+        self._is_closed = False
 
     @classmethod
     def load(
@@ -118,6 +119,8 @@ class Engine:
 
     async def answer(self, request: Request, control: Control | None = None) -> Answer:
         """See `InferenceEngine.answer`; on the engine's thread."""
+        if self._is_closed:
+            raise Cancelled(f"{self.name} is closed; load it again")
         if self._serving is None:
             self._serving = Serving(lambda more: self._scheduler().answer_all(more))
         serving = self._serving  # the engine may be closed meanwhile
@@ -172,6 +175,7 @@ class Engine:
 
     def close(self) -> None:
         """See `InferenceEngine.close`."""
+        self._is_closed = True
         if self._serving is not None:
             self._serving.close()
             self._serving = None  # it refers to the engine, whose weights would be freed late

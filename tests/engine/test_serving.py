@@ -1,6 +1,7 @@
 """The thread on which an engine answers event loops."""
 
 import asyncio
+import threading
 from threading import Event
 
 import pytest
@@ -33,6 +34,16 @@ async def test_an_engine_answers_on_its_thread_what_it_answers_a_script(tmp_path
     answer = await engine.answer(REQUEST)
     engine.close()
     assert isinstance(answer, Fill) and answer.text == engine.fill(REQUEST).text
+
+
+async def test_a_closed_engine_starts_no_other_thread(tmp_path):
+    engine = tiny.load(tiny.folder(tmp_path, rank=0))
+    before = {*threading.enumerate()}
+    await engine.answer(REQUEST)
+    engine.close()
+    with pytest.raises(Cancelled, match="closed"):
+        await engine.answer(REQUEST)
+    assert {*threading.enumerate()} <= before
 
 
 async def test_requests_that_are_there_together_are_answered_together():
