@@ -144,9 +144,9 @@ class RemoteEngine:
         try:
             async with asyncio.timeout(ANSWER_SECONDS if limit is None else limit / 1000):
                 while not asking.done():
-                    if control.cancel.is_set():
-                        raise Cancelled("cancelled while the remote engine was asked")
                     await asyncio.wait((asking,), timeout=POLL_SECONDS)
+                    if control.cancel.is_set():  # also when it failed: closing the engine hangs up
+                        raise Cancelled("cancelled while the remote engine was asked")
             answer = asking.result()
         finally:
             asking.cancel()
