@@ -65,27 +65,26 @@ class LargerModel:
         with suppress(OSError):
             if _asked().read_text() == "never\n" or time() - _asked().stat().st_mtime < AGAIN_SECONDS:
                 return
-        async for line in _lines(COMMAND):
-            offer: dict[str, Any] = json.loads(line)
-            try:
+        with suppress(OSError):  # no offer was made, or it cannot be kept and would be made every time
+            async for line in _lines(COMMAND):
+                offer: dict[str, Any] = json.loads(line)
                 _asked().parent.mkdir(parents=True, exist_ok=True)
                 _asked().write_text("asked\n")
-            except OSError:
-                return  # whoever cannot keep the answer would be asked every time
-            self._editor.server.protocol.notify(OFFER_METHOD, offer)
+                self._editor.server.protocol.notify(OFFER_METHOD, offer)
 
     async def _download(self) -> None:
         said = ""
         try:
             async for said in _lines([*COMMAND, "add"]):
                 self._status.change(work=said)
+        except ChildProcessError:
+            warning = types.ShowMessageParams(types.MessageType.Warning, f"Mercury: {said or 'the download stopped'}")
+            self._editor.server.window_show_message(warning)
+            return
         finally:
             self._is_downloading = False
             self._status.change(work="")
-        if default_model.path().exists():
-            await self._change_over()
-        else:
-            self._editor.show_message(types.MessageType.Warning, f"Mercury: {said or 'the download stopped'}")
+        await self._change_over()
 
 
 def _asked() -> Path:
@@ -94,11 +93,15 @@ def _asked() -> Path:
 
 
 async def _lines(command: list[str]) -> AsyncIterator[str]:
-    """What a program prints, line by line. It outlives this process, and stops when nobody needs its work."""
+    """What a program prints, line by line. It outlives this process, and stops when nobody needs its work.
+
+    Raises ChildProcessError if it fails.
+    """
     process = await asyncio.create_subprocess_exec(
         *command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, start_new_session=True
     )
     assert process.stdout is not None
     async for line in process.stdout:
         yield line.decode(errors="replace").strip()
-    await process.wait()
+    if await process.wait() != 0:
+        raise ChildProcessError(command)

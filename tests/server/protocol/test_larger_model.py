@@ -25,7 +25,8 @@ if sys.argv[1:] != ["add"]:
     print({offer!r}, end="")
 elif {fails}:
     print("downloading large: 10 %")
-    sys.exit(print("the disk is full; free some space"))
+    print("the disk is full; free some space")
+    sys.exit(2)
 else:
     print("downloading large: 10 %", flush=True)
     print("downloading large: 90 %", flush=True)
@@ -141,6 +142,15 @@ def test_a_download_that_fails_is_a_warning_and_the_model_stays(user: User):
         assert editor.wait_for("window/showMessage")["message"] == "Mercury: the disk is full; free some space"
         status = editor.request("mercury/status", {})
     assert (status["model"], status["busy"], status["message"]) == (None, False, "")
+
+
+def test_whoever_tries_again_is_told_again_also_beside_a_model_that_was_chosen(user: User):
+    user.script(fails=True)
+    (user.folder / "default-model").write_text("bundled\n")
+    with user.editor() as editor:
+        for count in (1, 2):
+            answer(editor, "yes")
+            editor.until(lambda count=count: len(editor.received("window/showMessage")) == count)
 
 
 def test_an_answer_that_is_none_is_an_error(user: User):
