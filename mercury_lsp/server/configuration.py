@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import count
 from typing import Any
 
 from lsprotocol import types
@@ -28,7 +29,10 @@ class Configuration:
         self._session, self._editor, self._status = session, editor, status
         self._options: Any = None
         self._watches_sources = False
-        self._updates = 0
+        self._updates = count(1)
+        self._newest = 0
+        """The number of the update whose settings are in use."""
+        self._is_closed = False
         self._loaded: EngineKey | None = None
         """What the engine was last loaded with; None before the first load."""
         self._stop_watching: Callable[[], None] = lambda: None
@@ -45,23 +49,24 @@ class Configuration:
     async def update(self, pushed: Any = None) -> None:
         """Take over the settings that the editor pushed, or ask for them; load the model if they name another.
 
-        Wrong settings change nothing and are reported to the user.
+        Wrong settings change nothing and are reported to the user. Older ones that come late change nothing.
         """
+        update = next(self._updates)
         section = pushed.get("mercury") if isinstance(pushed, Mapping) else None
         if section is None:
             section = await self._editor.settings_section()
         try:
             settings = Settings.parse(default_model.added_to(section_of(self._options) | section_of(section)))
-            self._updates += 1
-            update = self._updates
             if named := [each for each in (settings.model, settings.edit_model, settings.engine) if each is not None]:
                 folders = tuple(self._session.folders.values())
                 await answered(partial(settings.require_trusted_models, folders), " and ".join(named))
-            if update != self._updates:
-                return  # newer settings have come meanwhile
-            self._session.configure(settings)
+            if update > self._newest and not self._is_closed:
+                self._newest = update
+                self._session.configure(settings)
         except SettingsError as error:
             self._editor.show_message(types.MessageType.Warning, f"Mercury: {error}. The settings stay as they were.")
+        if self._is_closed:
+            return
         self._status.change(enabled=self._session.settings.enabled)
         self._watch_sources()
         await self._load_model()
@@ -114,7 +119,8 @@ class Configuration:
             self._editor.log(engine.notice)
 
     def close(self) -> None:
-        """Load no more models."""
+        """Load no more models, and say nothing of one that is loading."""
+        self._is_closed, self._loaded = True, None
         self._stop_watching()
         self._stop_watching = lambda: None
         self.larger_model.close()

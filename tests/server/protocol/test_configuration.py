@@ -1,4 +1,4 @@
-"""A change of settings while the model of older ones is loading."""
+"""Changes of settings that overtake each other, or the end of the connection."""
 
 import asyncio
 from collections.abc import Iterator
@@ -26,6 +26,11 @@ class Editor(SimpleNamespace):
         window = types.ClientCapabilities(window=types.WindowClientCapabilities())
         server = SimpleNamespace(client_capabilities=window, work_done_progress=None)
         super().__init__(capabilities=EditorCapabilities(), server=server, messages=[])
+        self.answers, self.section = asyncio.Event(), dict[str, Any]()
+
+    async def settings_section(self) -> Any:
+        await self.answers.wait()
+        return self.section
 
     def show_message(self, kind: Any, message: str) -> None:
         self.messages.append(message)
@@ -60,4 +65,48 @@ async def test_a_load_that_ends_after_the_settings_have_changed_says_nothing(let
     let_go.set()
     await older
     assert board.current == Status() and editor.messages == ["loaded fake on cpu"]
+    session.close()
+
+
+async def test_settings_that_come_once_the_connection_is_closed_load_no_model():
+    loads, editor, engines = [], Editor(), Engines(lambda settings: loads.append(settings) or FakeEngine())
+    session = Session(engines)
+    configuration = Configuration(session, editor, StatusBoard(lambda _: None))
+    asked = asyncio.ensure_future(configuration.update())
+    await asyncio.sleep(0)
+    configuration.close()
+    session.close()
+    editor.answers.set()
+    await asked
+    assert loads == [] and [*engines.loaded()] == []
+
+
+async def test_an_engine_that_is_loaded_once_the_connection_is_closed_is_not_watched(let_go: Event):
+    def load(settings: Settings) -> FakeEngine:
+        assert let_go.wait(60)
+        return FakeEngine()
+
+    editor, session = Editor(), Session(Engines(load))
+    configuration = Configuration(session, editor, StatusBoard(lambda _: None))
+    loading = asyncio.ensure_future(configuration.update({"mercury": {"model": "some"}}))
+    while session.settings.model != "some":
+        await asyncio.sleep(0.001)
+    configuration.close()
+    session.close()
+    let_go.set()
+    await loading
+    assert editor.messages == []
+
+
+@pytest.mark.parametrize("is_wrong", [False, True], ids=["right", "wrong"])
+async def test_settings_that_were_asked_for_earlier_and_come_later_give_way_to_right_ones(is_wrong: bool):
+    editor, session = Editor(), Session(Engines(lambda _: FakeEngine()))
+    configuration = Configuration(session, editor, StatusBoard(lambda _: None))
+    asked = asyncio.ensure_future(configuration.update())
+    await asyncio.sleep(0)
+    await configuration.update({"mercury": {"eagerness": "never" if is_wrong else "low"}})
+    editor.section = {"eagerness": "high"}
+    editor.answers.set()
+    await asked
+    assert session.settings.eagerness == ("high" if is_wrong else "low")
     session.close()
