@@ -227,11 +227,13 @@ class Suggester:
         return found if found is not None and (found.sites or found.kept) else None
 
     async def _finish_parsing(self, uri: str) -> None:
-        """Finish a document's parse, in slices if it is long."""
+        """Finish a document's parse, in slices if it is long. Raises Cancelled when it is closed meanwhile."""
         documents = self._session.documents
         if documents.begin_parsing(uri):
             while documents.parse_a_little():
                 await asyncio.sleep(0)
+            if uri not in documents:
+                raise Cancelled("the document was closed")
         documents.finish_parsing(uri)
 
     def _others(self, uri: str) -> list[tuple[Snapshot, str]]:

@@ -441,6 +441,13 @@ def test_an_edit_under_way_is_not_made_again_when_the_client_answers_about_the_o
         assert editor.result(second) == {"applied": True}
 
 
+def test_a_long_document_that_is_closed_while_it_is_parsed_has_no_edit(editor: Editor):
+    uri = editor.opened("x = [1, 2]\n" * 60_000)
+    asked = ask(editor, uri, 1)
+    editor.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+    assert editor.result(asked) == {"edits": []}
+
+
 # An edit that only inserts at the cursor
 
 
