@@ -35,6 +35,8 @@ class Example:
     """None if it is of whole lines."""
     lines: tuple[str, str] = ("", "")
     """The line before and after, if it is of one line."""
+    margins: tuple[str, str, str] = ("", "", "")
+    """Of whole lines: the blanks before the nearest line above that has text, the new ones, and the nearest below."""
 
     @property
     def key(self) -> tuple[str, str, bool]:
@@ -56,7 +58,8 @@ def examples(hunk: Hunk) -> tuple[Example, ...]:
 
 def _examples(hunk: Hunk) -> Iterator[Example]:
     old, new = hunk.before_lines, hunk.after_lines
-    above, below = ([line.strip() for line in lines_of(text)] for text in hunk.around)
+    around = [lines_of(text) for text in hunk.around]
+    above, below = ([line.strip() for line in lines] for lines in around)
     bare = [line.strip() for line in old], [line.strip() for line in new]
     for kind, a, b, c, d in SequenceMatcher(None, *bare, autojunk=False).get_opcodes():
         if kind == "equal":
@@ -66,8 +69,20 @@ def _examples(hunk: Hunk) -> Iterator[Example]:
                 yield _in_line(hunk, *pair, hunk.line + c + number)
         if b - a != d - c or b - a > 1:
             was, now = _dedented("".join(old[a:b])), _dedented("".join(new[c:d]))
-            around = tuple(above + bare[1][:c]), tuple(bare[1][d:] + below)
-            yield Example(hunk, was, now, *around, line=hunk.line + c, column=None)
+            beside = tuple(above + bare[1][:c]), tuple(bare[1][d:] + below)
+            over, under = nearest((*around[0], *new[:c])[::-1]), nearest((*new[d:], *around[1]))
+            margins = margin([over]), margin(new[c:d]), margin([under])
+            yield Example(hunk, was, now, *beside, line=hunk.line + c, column=None, margins=margins)
+
+
+def nearest(lines: Sequence[str]) -> str:
+    """The first line with text; empty if there is none."""
+    return next(filter(str.strip, lines), "")
+
+
+def margin(lines: Sequence[str]) -> str:
+    """The blanks before all lines that have text."""
+    return min((line[: len(line) - len(line.lstrip())] for line in lines if line.strip()), key=len, default="")
 
 
 def _dedented(text: str) -> str:

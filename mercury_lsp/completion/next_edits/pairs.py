@@ -9,17 +9,17 @@ around the next place, too, as far as the text itself is too short to be looked 
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, islice
+from itertools import islice
 from textwrap import indent
 
-from mercury_engine.text.lines import lines_of
-
+from mercury_lsp.completion.next_edits.calls import call_sites
 from mercury_lsp.completion.next_edits.checks import quoted_as
 from mercury_lsp.completion.next_edits.edit_sites import EditSite, below_first, text_around
 from mercury_lsp.completion.next_edits.examples import TOKEN, Example, examples
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.syntax_kind import is_declared_at
 from mercury_lsp.completion.next_edits.templates import template_sites
+from mercury_lsp.completion.next_edits.whole_lines import between_like_lines, same_lines
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language
 
@@ -35,9 +35,6 @@ MIN_CHARS = 5
 ANCHOR_TOKENS = 8
 """Tokens before an insertion in a line, and as many after it, that must be those of the examples, if these agree."""
 
-ANCHOR_LINES = 3
-"""The same for inserted lines."""
-
 PLAIN_CHARS = 8
 """Shortest text that is replaced where nothing stands beside it that stands beside both examples."""
 
@@ -52,7 +49,6 @@ BLANKS_BESIDE = 80
 """Blanks between an insertion and the same text that was inserted there before."""
 
 _NAME = re.compile(r"[^\W\d]\w*")
-_NUMBER = re.compile(r"(?<![\w.'\"-])\d+(?![\w'\"-])")
 _JOINED = re.compile(r"\w\w")
 """Words that would become one."""
 _BLANKS = r"[ \t]*"
@@ -81,8 +77,8 @@ def paired_sites(
         sites = below_first(found, last.hunk.offset_in(snapshot))
         if not invoked and first.hunk.uri == last.hunk.uri == snapshot.uri:
             sites = _ahead(sites, first, last, snapshot)
-        left = (each for each in sites if not _is_made(each, own, snapshot) and quoted_as(snapshot, each.start) == kind)
-        for site in islice(left, MAX_SITES):
+        alike = (each for each in sites if quoted_as(snapshot, each.start) == kind)
+        for site in islice(alike, MAX_SITES):
             if snapshot.source.line_of(site.start) not in known:
                 yield last.hunk, site
         known.update(snapshot.source.line_of(site.start) for site in sites)
@@ -98,16 +94,21 @@ def _found(
         if twin is None or last.hunk != latest[-1].hunk or last.key in seen:
             continue
         seen.add(last.key)
-        is_lines = last.column is None
-        found = _lines_like(twin, last, snapshot) if is_lines else _like_in_place(twin, last, own, snapshot, origin)
-        yield twin, last, [*found]
+        if last.column is None:
+            tries = same_lines(twin, last, snapshot), between_like_lines(twin, last, snapshot)
+        else:
+            tries = _like_in_place(twin, last, own, snapshot, origin), call_sites(twin, last, snapshot)
+        left = [[each for each in sites if not _is_made(each, own, snapshot)] for sites in tries]
+        yield twin, last, left[0] or left[1]
     latest = latest[-TEMPLATE_LINES:]
     for number, last in reversed([*enumerate(latest)]):
-        if last.hunk == latest[-1].hunk and last.hunk.uri == snapshot.uri and last.column is not None:
-            twins = (each for each in reversed(latest[:number]) if each.hunk.uri == snapshot.uri)
-            alike = ((each, [*template_sites(each, last, snapshot)]) for each in twins)
-            if (pair := next((each for each in alike if each[1]), None)) is not None:
-                yield pair[0], last, pair[1]
+        if last.hunk == latest[-1].hunk and last.column is not None:
+            for twin in reversed(latest[:number]):
+                if alike := [
+                    each for each in template_sites(twin, last, snapshot) if not _is_made(each, own, snapshot)
+                ]:
+                    yield twin, last, alike
+                    break
 
 
 def _ahead(sites: Sequence[EditSite], first: Example, last: Example, snapshot: Snapshot) -> list[EditSite]:
@@ -221,46 +222,14 @@ def _pattern(left: Sequence[str], tokens: Sequence[str], right: Sequence[str], o
     return (r"(?<!\w)" if starts else "") + head + middle + tail + (r"(?!\w)" if ends else "")
 
 
-def _lines_like(first: Example, second: Example, snapshot: Snapshot) -> Iterator[EditSite]:
-    """The same lines; for an insertion, where the same lines stand before and after it.
-
-    Lines with numbers that weren't there before are data: twice the same by chance, and the third time others.
-    """
-    old, (before, after) = [line.strip() for line in lines_of(second.old)], second.around(first)
-    before, after = ([], []) if old else (before[-ANCHOR_LINES:], after[:ANCHOR_LINES])
-    wanted = before + old + after
-    is_data = not {*_NUMBER.findall(second.new)} <= {*_NUMBER.findall(second.old)}
-    if is_data or len("".join("".join(wanted).split())) < MIN_CHARS:
-        return
-    start, text = text_around(second.hunk.offset_in(snapshot), snapshot)
-    lines = lines_of(text)
-    bare, starts = [line.strip() for line in lines], [*accumulate(map(len, lines), initial=start)]
-    for number in range(len(bare) - len(wanted) + 1):
-        if bare[number] == wanted[0] and bare[number : number + len(wanted)] == wanted:
-            at, end = number + len(before), number + len(before) + len(old)
-            beside = next((line for line in (*lines[number:at][::-1], *lines[at:]) if line.strip()), "")
-            new = indent(second.new, beside[: len(beside) - len(beside.lstrip())])
-            yield _site_of_lines(starts[at], lines[at:end], new, lines[end - 1] if end else "\n")
-
-
-def _site_of_lines(start: int, old: Sequence[str], new: str, last: str) -> EditSite:
-    """Lines that become others, the `last` one of them or before them; that of a document may have no break."""
-    if last.endswith("\n"):
-        return EditSite(start, "".join(old), new)
-    bare = new.removesuffix("\n").removesuffix("\r")
-    return EditSite(start, "".join(old), bare if old else new[len(bare) :] + bare)
-
-
 def _is_made(site: EditSite, own: Sequence[Hunk], snapshot: Snapshot) -> bool:
     """Whether the change is made there, or would make the line say the same twice."""
     if site.old == site.new or any(each.covers(snapshot.source.line_of(site.start)) for each in own):
         return True
     if not site.old:
-        reach, new = len(site.new) + BLANKS_BESIDE, site.new.strip()
-        above, below = (
-            snapshot.slice(max(0, site.start - reach), site.start),
-            snapshot.slice(site.start, site.start + reach),
-        )
-        return above.rstrip().endswith(new) or below.lstrip().startswith(new)
+        reach, new = 2 * len(site.new) + BLANKS_BESIDE, "".join(site.new.split())
+        above = snapshot.slice(max(0, site.start - reach), site.start)
+        below = snapshot.slice(site.start, site.start + reach)
+        return "".join(above.split()).endswith(new) or "".join(below.split()).startswith(new)
     rest = snapshot.line_at(site.start)[0].replace(site.old, " ")
     return bool(_NAME.fullmatch(site.new)) and re.search(rf"\b{re.escape(site.new)}\b", rest) is not None

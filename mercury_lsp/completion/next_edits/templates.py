@@ -35,6 +35,9 @@ _PIECE = re.compile(r"\w+|\s+|[^\w\s]")
 _EDGE = "\n"
 """Stands beside the first and the last piece of a line."""
 
+Make = Callable[[str], str | None]
+"""What becomes of a line; None if it isn't like the examples."""
+
 Run = tuple[tuple[str, ...], tuple[str, ...]]
 """Pieces of a line that became others."""
 
@@ -45,29 +48,38 @@ Runs = Sequence[tuple[Run, str, str, int]]
 def template_sites(first: Example, second: Example, snapshot: Snapshot) -> Iterator[EditSite]:
     """The lines in which the exchanges of both examples can be made, which are of one line each, in their order."""
     runs = _common(_runs(first), _runs(second))
-    length = sum(len("".join((before, *old, after)).strip()) for (old, _), before, after, _ in runs)
-    make: Callable[[str], str | None] = partial(_made, runs=runs)
-    if not runs:
-        make, length = _pattern(first.lines, second.lines)
-    elif not runs[0][0][0]:
-        length = 0
-    if length >= MIN_CHARS and first.key == second.key:
-        return  # equal texts of that length are looked for by themselves
-    if length >= MIN_CHARS:
+    if runs:
+        needle = "".join(runs[0][0][0])
+        length = sum(len("".join((before, *old, after)).strip()) for (old, _), before, after, _ in runs)
+        if found := [*_lines(first, second, snapshot, partial(_made, runs=runs), length if needle else 0, needle)]:
+            yield from found
+            return
+    yield from _lines(first, second, snapshot, *_pattern(first.lines, second.lines))
+
+
+def _lines(
+    first: Example, second: Example, snapshot: Snapshot, make: Make, length: int, needle: str = ""
+) -> Iterator[EditSite]:
+    """The lines of which something else can be made: all if the template is long enough, or else the next one."""
+    if length >= MIN_CHARS and first.key != second.key:  # equal texts of that length are looked for by themselves
         start, text = text_around(second.hunk.offset_in(snapshot), snapshot)
-        lines, needle = text.split("\n"), "".join(runs[0][0][0]) if runs else ""
+        lines = text.split("\n")
         for line, at in zip(lines, accumulate((len(line) + 1 for line in lines), initial=start), strict=False):
             if len(line) <= MAX_LINE_CHARS and needle in line and (made := make(line)) is not None:
                 yield _narrowed(at, line, made)
-        return
     step = second.line - first.line
-    if 0 < abs(step) <= MAX_STEP_LINES and second.line + step >= 0:
+    if (
+        length < MIN_CHARS
+        and first.hunk.uri == second.hunk.uri == snapshot.uri
+        and 0 < abs(step) <= MAX_STEP_LINES
+        and second.line + step >= 0
+    ):
         line, at = snapshot.line_at(snapshot.source.offset_at(second.line + step, 0))
         if (made := make(line)) is not None and _is_sibling(snapshot, second.line, second.line + step):
             yield _narrowed(at, line, made)
 
 
-def _pattern(first: tuple[str, str], second: tuple[str, str]) -> tuple[Callable[[str], str | None], int]:
+def _pattern(first: tuple[str, str], second: tuple[str, str]) -> tuple[Make, int]:
     """What makes of a line like both old ones what both new ones are, and how much text both old ones share.
 
     Where the lines differ a group stands, and what differs between the new ones must be such a group.

@@ -161,6 +161,19 @@ def test_what_two_lines_exchange_the_third_does(language, text, first, second, t
     assert desk.replace(second).offered()[:1] == [third]
 
 
+def test_lines_changed_alike_in_other_documents_follow():
+    rows = [f'{name} = env.get("{name.upper()}")' for name in ("host", "port", "user")]
+    changes = [(row, row.replace(".get(", "[").replace(")", "]")) for row in rows]
+    desk = ExampleDesk(a__py="\n".join(rows[:2]) + "\n", b__py=rows[2] + "\n").replace(*changes[:2])
+    assert desk.offered(1) == [(0, '.get("USER")', '["USER"]')]
+
+
+def test_where_the_exchanged_marks_are_not_found_whole_lines_are_compared():
+    text = 'ask(message, name, function(new)\nask("Its name:", base, function(made)\n\nask(text, base, function(made)\n'
+    changes = [(f" {name},", f" escaped({name}),") for name in ("name", "base")]
+    assert ExampleDesk(a__lua=text).replace(*changes).offered() == [(3, "base", "escaped(base)")]
+
+
 @pytest.mark.parametrize("third", ["}\n\ntype B = number;", "\n\n  total: number;\n}"])
 def test_a_line_of_another_sort_or_at_another_distance_is_left_alone(third):
     desk = ExampleDesk(a__ts=f"interface A {{\n  id: string;\n  name: string;\n{third}\n")
@@ -249,12 +262,35 @@ def test_the_last_line_of_a_document_may_have_no_break(body: str, old: str, new:
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["lf", "crlf"])
+def test_a_line_is_inserted_between_lines_like_those_around_both_examples(end: str):
+    text = "".join(f"func Test{name}(t *testing.T) {{\n\tcheck(t, {name})\n}}\n\n" for name in ("Add", "Sub", "Mul"))
+    text = (text + "func helper(t int) {\n\tcheck(t, 1)\n}\n").replace("\n", end)
+    heads = [f"func Test{name}(t *testing.T) {{{end}" for name in ("Add", "Sub")]
+    desk = ExampleDesk(a__go=text).replace(*((head, f"{head}\tt.Parallel(){end}") for head in heads))
+    assert desk.offered() == [(11, "", f"\tt.Parallel(){end}")]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["lf", "crlf"])
 def test_inserted_lines_with_an_empty_one_are_indented_like_their_place(end: str):
     classes = [f"class {name}:\n    kind = first_kind\n" for name in "abc"]
     method = "\n    def go(self):\n        return self.kind\n"
     desk = ExampleDesk(a__py="".join((*classes[:2], indent(classes[2], "  "))).replace("\n", end))
     desk.replace(*((each.replace("\n", end), (each + method).replace("\n", end)) for each in classes[:2]))
     assert desk.offered() == [(12, "", indent(method, "  ").replace("\n", end))]
+
+
+INDENTED = {
+    "below the head of a block": ("for a in first_rows:", "    log()", "    use(a)"),
+    "below a block": ("        use(a)", "    log()", "    return first_rows"),
+}
+
+
+@pytest.mark.parametrize(("above", "new", "below"), INDENTED.values(), ids=INDENTED)
+def test_inserted_lines_are_indented_as_in_the_examples(above: str, new: str, below: str):
+    places = [f"{above}\n{below}\n" for _ in range(2)] + [f"  {above}\n  {below}\n"]
+    text = "".join(f"def f{number}():\n{place}\n" for number, place in enumerate(places))
+    changes = [(f"f{n}():\n{above}\n", f"f{n}():\n{above}\n{new}\n") for n in range(2)]
+    assert [found for _, _, found in ExampleDesk(a__txt=text).replace(*changes).offered()] == [f"  {new}\n"]
 
 
 def test_of_many_lines_that_were_replaced_at_once_few_are_compared_with_each_other():
@@ -322,6 +358,13 @@ def test_examples_before_the_latest_change_say_nothing():
 def test_lines_that_changed_otherwise_are_no_examples():
     desk = ExampleDesk(a__js="var a;\nvar b;\nvar c;\n").replace(("var a", "let a"), ("var b", "const b"))
     assert desk.offered() == []
+
+
+def test_an_argument_added_to_two_calls_follows_in_others_whatever_stands_before_it():
+    calls = ("load(a)", "load(b[0])", "load(find('c)'))", "load()", "load(\n    d,\n)", "load(options)")
+    text = "def load(path):\n    pass\n\n\n" + "\n".join(calls)
+    desk = ExampleDesk(a__py=text).replace(("load(a)", "load(a, options)"), ("load(b[0])", "load(b[0], options)"))
+    assert desk.offered() == [(6, "", ", options")]
 
 
 def test_other_documents_follow():
