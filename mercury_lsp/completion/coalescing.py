@@ -143,8 +143,17 @@ class Coalescer:
 
     def cancel_where(self, is_obsolete: Callable[[SuggestionRequest], bool]) -> None:
         """Cancel the requests that match."""
-        for waiting in [each for each in self._waiting if is_obsolete(each.request)]:
-            resolve(waiting.future, Cancelled("a newer request for this document took its place"))
+        self._end(is_obsolete, lambda: Cancelled("a newer request for this document took its place"))
+
+    def silence_where(self, is_forbidden: Callable[[SuggestionRequest], bool]) -> None:
+        """Answer the requests that match with nothing."""
+        self._end(is_forbidden, list)
+
+    def _end(
+        self, matches: Callable[[SuggestionRequest], bool], outcome: Callable[[], list[Suggestion] | Cancelled]
+    ) -> None:
+        for waiting in [each for each in self._waiting if matches(each.request)]:
+            resolve(waiting.future, outcome())
             self._drop(waiting)
 
     def _drop(self, waiting: _WaitingRequest) -> None:

@@ -76,9 +76,9 @@ class Completer:
         return engine
 
     def configure(self, settings: Settings) -> None:
-        """Go over to these settings, and cancel what they forbid; a model for edits is loaded when it is needed."""
+        """Go over to these settings; what they forbid finds nothing. A model for edits is loaded when it is needed."""
         self.settings = settings
-        self._coalescer.cancel_where(lambda request: not _is_allowed(request, settings))
+        self._coalescer.silence_where(lambda request: not _is_allowed(request, settings))
         self._stop_looking_ahead()
         self.edit_engine.use(settings)
         self.allow_rewrites()
