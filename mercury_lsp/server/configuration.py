@@ -32,7 +32,6 @@ class Configuration:
         self._updates = count(1)
         self._newest = 0
         """The number of the update whose settings are in use."""
-        self._is_closed = False
         self._loaded: EngineKey | None = None
         """What the engine was last loaded with; None before the first load."""
         self._stop_watching: Callable[[], None] = lambda: None
@@ -60,13 +59,11 @@ class Configuration:
             if named := [each for each in (settings.model, settings.edit_model, settings.engine) if each is not None]:
                 folders = tuple(self._session.folders.values())
                 await answered(partial(settings.require_trusted_models, folders), " and ".join(named))
-            if update > self._newest and not self._is_closed:
+            if update > self._newest:
                 self._newest = update
                 self._session.configure(settings)
         except SettingsError as error:
             self._editor.show_message(types.MessageType.Warning, f"Mercury: {error}. The settings stay as they were.")
-        if self._is_closed:
-            return
         self._status.change(enabled=self._session.settings.enabled)
         self._watch_sources()
         await self._load_model()
@@ -119,8 +116,7 @@ class Configuration:
             self._editor.log(engine.notice)
 
     def close(self) -> None:
-        """Load no more models, and say nothing of one that is loading."""
-        self._is_closed, self._loaded = True, None
+        """Load no more models."""
         self._stop_watching()
         self._stop_watching = lambda: None
         self.larger_model.close()

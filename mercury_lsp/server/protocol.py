@@ -192,10 +192,9 @@ class MercuryProtocol(LanguageServerProtocol):
 
     @lsp_method(types.SHUTDOWN)
     def lsp_shutdown(self, *_: Any) -> Generator[Any, Any, None]:
-        """Cancel running requests; pygls would iterate over the futures while cancelling removes them."""
-        *running, _own = self._request_futures.values()  # the newest belongs to shutdown, to which Kate gives no id
-        for future in running:
-            future.cancel()
+        """Cancel what is under way; pygls would iterate over the futures while cancelling removes them."""
+        self._request_futures.popitem()  # the newest belongs to shutdown, to which Kate gives no id
+        self.cancel_all()
         self._shutdown = True
         yield from ()
 
@@ -204,6 +203,11 @@ class MercuryProtocol(LanguageServerProtocol):
         """Leave the main loop; pygls would call `sys.exit` here and lose the exit code later."""
         self._server.stop()  # type: ignore[attr-defined]
         yield from ()
+
+    def cancel_all(self) -> None:
+        """Cancel the requests and notifications under way."""
+        for future in [*self._request_futures.values()]:
+            future.cancel()
 
     def _cancel(self, msg_id: Any) -> None:
         """Cancel a request; one that has already been answered is no error."""

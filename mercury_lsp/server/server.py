@@ -101,6 +101,7 @@ class MercuryServer(LanguageServer):
     def shutdown(self) -> None:
         """Stop without waiting: a thread may still be reading stdin or loading a model."""
         self._is_stopped = True
+        self.protocol.cancel_all()
         self.configuration.close()
         if self._log is not None:
             self._log.detach()

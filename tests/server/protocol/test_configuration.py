@@ -1,4 +1,4 @@
-"""Changes of settings that overtake each other, or the end of the connection."""
+"""Changes of settings that overtake each other."""
 
 import asyncio
 from collections.abc import Iterator
@@ -66,36 +66,6 @@ async def test_a_load_that_ends_after_the_settings_have_changed_says_nothing(let
     await older
     assert board.current == Status() and editor.messages == ["loaded fake on cpu"]
     session.close()
-
-
-async def test_settings_that_come_once_the_connection_is_closed_load_no_model():
-    loads, editor, engines = [], Editor(), Engines(lambda settings: loads.append(settings) or FakeEngine())
-    session = Session(engines)
-    configuration = Configuration(session, editor, StatusBoard(lambda _: None))
-    asked = asyncio.ensure_future(configuration.update())
-    await asyncio.sleep(0)
-    configuration.close()
-    session.close()
-    editor.answers.set()
-    await asked
-    assert loads == [] and [*engines.loaded()] == []
-
-
-async def test_an_engine_that_is_loaded_once_the_connection_is_closed_is_not_watched(let_go: Event):
-    def load(settings: Settings) -> FakeEngine:
-        assert let_go.wait(60)
-        return FakeEngine()
-
-    editor, session = Editor(), Session(Engines(load))
-    configuration = Configuration(session, editor, StatusBoard(lambda _: None))
-    loading = asyncio.ensure_future(configuration.update({"mercury": {"model": "some"}}))
-    while session.settings.model != "some":
-        await asyncio.sleep(0.001)
-    configuration.close()
-    session.close()
-    let_go.set()
-    await loading
-    assert editor.messages == []
 
 
 @pytest.mark.parametrize("is_wrong", [False, True], ids=["right", "wrong"])
