@@ -34,6 +34,8 @@ class Configuration:
         """The number of the update whose settings are in use."""
         self._loaded: EngineKey | None = None
         """What the engine was last loaded with; None before the first load."""
+        self._loading: asyncio.Future[InferenceEngine] | None = None
+        """The newest load."""
         self._stop_watching: Callable[[], None] = lambda: None
         edit_engine = session.completer.edit_engine
         edit_engine.log = editor.log
@@ -74,7 +76,7 @@ class Configuration:
     async def _load_model(self) -> None:
         """Load the model that the settings name, unless it is the one in use; a failure is shown to the user.
 
-        Of a load that ends after the settings have named another model nothing is said.
+        Of a load that ends after a newer one has begun nothing is said.
         """
         key = self._session.settings.engine_key
         if self._loaded == key:
@@ -82,16 +84,16 @@ class Configuration:
         self._loaded = key
         completer = self._session.completer
         self._status.change(LOADING)
-        loading = asyncio.ensure_future(completer.load())
+        self._loading = loading = asyncio.ensure_future(completer.load())
         shown = asyncio.ensure_future(loading_progress(self._editor.server, completer.settings.model, loading))
         try:
             engine = await loading
-            if key == self._loaded:  # otherwise newer settings name another one
+            if loading is self._loading:
                 self._editor.log(f"loaded {engine.name} on {engine.device}")
                 self._watch(engine)
         except Exception as error:
             reason = why_not_loaded(error)
-            if key == self._loaded:
+            if loading is self._loading:
                 self._editor.show_message(types.MessageType.Error, f"Mercury cannot load its model: {reason}")
                 self._status.change(Status("Error", message=reason))
         await shown
