@@ -19,7 +19,7 @@ from mercury_lsp.completion.next_edits.examples import TOKEN, Example, examples
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.syntax_kind import is_declared_at
 from mercury_lsp.completion.next_edits.templates import template_sites
-from mercury_lsp.completion.next_edits.whole_lines import between_like_lines, same_lines
+from mercury_lsp.completion.next_edits.whole_lines import between_like_lines, equal_lines, same_lines
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language
 
@@ -60,7 +60,8 @@ def paired_sites(
     """Where in a document a change goes on that the user has made twice, with the later example; nearest below first.
 
     Hunks come oldest first; `origin` is the latest one's document. Places of another kind than the example's (code,
-    comment, string) are left out, and strings of programs: the same word in another one mostly means something else.
+    comment, string) are left out, and strings of programs in other lines than theirs: the same word there mostly means
+    something else.
     Unless the user asks (`invoked`), so are places that they have passed on the way from one example to the other, and
     a text that stands often in another document.
     """
@@ -71,9 +72,7 @@ def paired_sites(
     for first, last, found in _found(latest, own, snapshot, origin):
         if not invoked and snapshot.uri != last.hunk.uri and len(found) > MAX_SITES_ELSEWHERE:
             continue
-        kind = quoted_as(origin, origin.source.offset_at(last.line, 0) + (last.column or 0))
-        if kind == "string" and language(origin.language_id).definitions:
-            continue
+        kind = _kind(last, origin)
         sites = below_first(found, last.hunk.offset_in(snapshot))
         if not invoked and first.hunk.uri == last.hunk.uri == snapshot.uri:
             sites = _ahead(sites, first, last, snapshot)
@@ -94,21 +93,36 @@ def _found(
         if twin is None or last.hunk != latest[-1].hunk or last.key in seen:
             continue
         seen.add(last.key)
-        if last.column is None:
-            tries = same_lines(twin, last, snapshot), between_like_lines(twin, last, snapshot)
-        else:
-            tries = _like_in_place(twin, last, own, snapshot, origin), call_sites(twin, last, snapshot)
-        left = [[each for each in sites if not _is_made(each, own, snapshot)] for sites in tries]
-        yield twin, last, left[0] or left[1]
+        tries = ([*_left(sites, own, snapshot)] for sites in _tries(twin, last, own, snapshot, origin))
+        yield twin, last, next(filter(None, tries), [])
     latest = latest[-TEMPLATE_LINES:]
     for number, last in reversed([*enumerate(latest)]):
         if last.hunk == latest[-1].hunk and last.column is not None:
-            for twin in reversed(latest[:number]):
-                if alike := [
-                    each for each in template_sites(twin, last, snapshot) if not _is_made(each, own, snapshot)
-                ]:
-                    yield twin, last, alike
-                    break
+            twins = reversed(latest[:number])
+            alike = ((each, [*_left(template_sites(each, last, snapshot), own, snapshot)]) for each in twins)
+            if (pair := next((each for each in alike if each[1]), None)) is not None:
+                yield pair[0], last, pair[1]
+
+
+def _tries(
+    first: Example, last: Example, own: Sequence[Hunk], snapshot: Snapshot, origin: Snapshot
+) -> Iterator[Iterator[EditSite]]:
+    """The ways to find the sites of two examples of one change, best first; only lines like theirs have its strings."""
+    if last.column is None:
+        yield same_lines(first, last, snapshot)
+        yield between_like_lines(first, last, snapshot)
+        return
+    is_in_string = _kind(last, origin) == "string" and bool(language(origin.language_id).definitions)
+    if not is_in_string:
+        yield _like_in_place(first, last, own, snapshot, origin)
+        yield call_sites(first, last, snapshot)
+    if not is_in_string or snapshot.uri == last.hunk.uri:
+        yield equal_lines(first, last, snapshot)
+
+
+def _kind(example: Example, origin: Snapshot) -> str:
+    """Where a change was made: in a comment, a string, or code; see `quoted_as`."""
+    return quoted_as(origin, origin.source.offset_at(example.line, 0) + (example.column or 0))
 
 
 def _ahead(sites: Sequence[EditSite], first: Example, last: Example, snapshot: Snapshot) -> list[EditSite]:
@@ -220,6 +234,11 @@ def _pattern(left: Sequence[str], tokens: Sequence[str], right: Sequence[str], o
     every = [*left, *tokens, *right]
     starts, ends = re.match(r"\w", every[0]), re.match(r"\w", every[-1])
     return (r"(?<!\w)" if starts else "") + head + middle + tail + (r"(?!\w)" if ends else "")
+
+
+def _left(sites: Iterator[EditSite], own: Sequence[Hunk], snapshot: Snapshot) -> Iterator[EditSite]:
+    """The sites at which the change isn't made yet."""
+    return (each for each in sites if not _is_made(each, own, snapshot))
 
 
 def _is_made(site: EditSite, own: Sequence[Hunk], snapshot: Snapshot) -> bool:

@@ -28,8 +28,12 @@ ANCHOR_LINES = 3
 """Lines before an insertion, and as many after it, that must be those of the examples, if these agree."""
 
 MIN_LIKE_CHARS = 12
-"""Letters and digits that the lines around both examples must have in common, if these aren't the same."""
+"""Letters and digits that the lines around both examples must have in common, or that a line must have."""
 
+MAX_EQUAL_LINES = 3
+"""Lines equal to that of an example; of more it isn't known which are meant."""
+
+_PIECE = re.compile(r"\w+|\W")
 _NUMBER = re.compile(r"(?<![\w.'\"-])\d+(?![\w'\"-])")
 
 IsLike = Callable[[str], bool]
@@ -43,6 +47,20 @@ def same_lines(first: Example, second: Example, snapshot: Snapshot) -> Iterator[
     if len("".join("".join((*before, *old, *after)).split())) >= MIN_CHARS:
         same = [[partial(str.__eq__, line) for line in lines] for lines in (before, old, after)]
         yield from _sites(second, snapshot, *same)
+
+
+def equal_lines(first: Example, second: Example, snapshot: Snapshot) -> Iterator[EditSite]:
+    """A change within a line, in the few lines that are what the line of one of the examples was."""
+    made = {old: new for old, new in (first.lines, second.lines) if sum(map(str.isalnum, old)) >= MIN_LIKE_CHARS}
+    start, text = text_around(second.hunk.offset_in(snapshot), snapshot)
+    lines = lines_of(text) if made else []
+    starts = accumulate(map(len, lines), initial=start)
+    equal = [(line, at) for line, at in zip(lines, starts, strict=False) if line.strip() in made]
+    for line, at in equal if len(equal) <= MAX_EQUAL_LINES else []:
+        old, new = (_PIECE.findall(text) for text in (line.strip(), made[line.strip()]))
+        begin, end = equal_ends(old, new)
+        column = len(margin([line])) + len("".join(old[:begin]))
+        yield EditSite(at + column, "".join(old[begin : len(old) - end]), "".join(new[begin : len(new) - end]))
 
 
 def between_like_lines(first: Example, second: Example, snapshot: Snapshot) -> Iterator[EditSite]:
