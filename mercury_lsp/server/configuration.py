@@ -33,7 +33,7 @@ class Configuration:
         self._newest = 0
         """The number of the update whose settings are in use."""
         self._loaded: EngineKey | None = None
-        """What the engine was last loaded with; None before the first load."""
+        """What the engine was last loaded with; None before the first load and after a failed one."""
         self._loading: asyncio.Future[InferenceEngine] | None = None
         """The newest load."""
         self._stop_watching: Callable[[], None] = lambda: None
@@ -94,6 +94,7 @@ class Configuration:
         except Exception as error:
             reason = why_not_loaded(error)
             if loading is self._loading:
+                self._loaded = None  # the next update tries again
                 self._editor.show_message(types.MessageType.Error, f"Mercury cannot load its model: {reason}")
                 self._status.change(Status("Error", message=reason))
         await shown
