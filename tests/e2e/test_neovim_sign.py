@@ -43,6 +43,18 @@ def test_a_neovim_that_makes_buffers_unmodifiable_shows_the_sign(desk: Desk) -> 
     until(lambda: signs(nvim) == ["mercury: loading the model"])
 
 
+def test_the_sign_goes_along_to_another_tab_page_and_the_first_one_can_be_closed(desk: Desk) -> None:
+    nvim = desk.start_attached()
+    status(desk, "loading the model")
+    until(lambda: signs(nvim) == ["mercury: loading the model"])
+    nvim.keys(":tab split<CR>")
+    until(lambda: nvim.lua("return #vim.api.nvim_tabpage_list_wins(0)") == 2)
+    assert signs(nvim) == ["mercury: loading the model"]
+    nvim.keys(":bwipe!<CR>")
+    until(lambda: nvim.lua("return #vim.api.nvim_list_tabpages()") == 1)
+    assert signs(nvim) == ["mercury: loading the model"]
+
+
 def test_a_download_goes_on_in_the_corner(desk: Desk) -> None:
     nvim = desk.start_attached()
     status(desk, "downloading Large: 1 %")

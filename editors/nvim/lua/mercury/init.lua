@@ -18,6 +18,7 @@ local function watch(ghost_text)
   local mercury_client = require("mercury.client")
   local group = vim.api.nvim_create_augroup("mercury", {})
   require("mercury.colours").define(group)
+  require("mercury.sign").watch(group)
   local changes = { "TextChanged", "TextChangedI", "TextChangedP", "InsertLeave" }
   local moves = { "CursorMoved", "CursorMovedI", "WinScrolled", "BufEnter" }
   vim.api.nvim_create_autocmd(vim.list_extend(changes, moves), {

@@ -20,6 +20,10 @@ local WIDTH = 58
 ---@type integer?
 local window
 
+--- What it says; nil while it is hidden.
+---@type string[]?
+local lines
+
 --- Whether it says what the server is at, which the next state replaces; a question stays.
 local is_progress = false
 
@@ -38,22 +42,16 @@ local function later(wait_ms, what)
   end, wait_ms)
 end
 
-function M.hide()
-  turn = turn + 1
+local function close()
   if window and api.nvim_win_is_valid(window) then
     pcall(api.nvim_win_close, window, true) -- the last window that is left cannot be closed
   end
-  window, is_progress = nil, false
+  window = nil
 end
 
---- Show a text, each part of it in lines of its own.
----@param parts string[]
----@param ms? integer milliseconds until it goes; nil until it is replaced or hidden
-function M.show(parts, ms)
-  M.hide()
-  local lines = {} ---@type string[]
-  for _, part in ipairs(parts) do
-    vim.list_extend(lines, notes.in_lines(part, WIDTH))
+local function open()
+  if not lines then
+    return
   end
   local buffer = api.nvim_create_buf(false, true)
   vim.bo[buffer].bufhidden = "wipe"
@@ -74,9 +72,35 @@ function M.show(parts, ms)
     zindex = 40,
   })
   window = ok and opened or nil
+end
+
+function M.hide()
+  turn = turn + 1
+  close()
+  lines, is_progress = nil, false
+end
+
+--- Show a text, each part of it in lines of its own.
+---@param parts string[]
+---@param ms? integer milliseconds until it goes; nil until it is replaced or hidden
+function M.show(parts, ms)
+  M.hide()
+  lines = {}
+  for _, part in ipairs(parts) do
+    vim.list_extend(lines, notes.in_lines(part, WIDTH))
+  end
+  open()
   if ms then
     later(ms, M.hide)
   end
+end
+
+--- Take it along to the tab page that the user goes to. In the one they left, Neovim 0.11 would crash when it closes the
+--- last window beside it.
+---@param group integer of autocommands
+function M.watch(group)
+  api.nvim_create_autocmd("TabLeave", { group = group, callback = close })
+  api.nvim_create_autocmd("TabEnter", { group = group, callback = open })
 end
 
 ---@param text string
@@ -90,15 +114,15 @@ end
 ---@param word string the state in one word
 ---@param message string what it says beside the state
 function M.follow(word, message)
-  if not config.current.sign or window and not is_progress then
+  if not config.current.sign or lines and not is_progress then
     return
-  elseif word == "loading" and window then
+  elseif word == "loading" and lines then
     show_progress(message)
   elseif word == "loading" then
     later(PATIENCE_MS, function()
       show_progress(message)
     end)
-  elseif word == "ready" and window then
+  elseif word == "ready" and lines then
     show_progress("ready", READY_MS)
   elseif word ~= "busy" then
     M.hide()
