@@ -32,8 +32,6 @@ class Serving:
 
     async def answer(self, request: Request, control: Control) -> Answer:
         """The answer to a request. Raises what answering raises; when the caller's task is cancelled, it stops."""
-        if self._closed:
-            raise Cancelled("the model is no longer in use")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Answer] = loop.create_future()
 
@@ -43,6 +41,9 @@ class Serving:
 
         self._requests.append((request, control, tell))
         self._calls.put(lambda: self._answer_all(self._arrived))
+        if self._closed:  # checked last: another thread may have closed it before it saw the request
+            control.cancel.set()
+            raise Cancelled("the model is no longer in use")
         try:
             return await future
         except asyncio.CancelledError:

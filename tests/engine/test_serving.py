@@ -133,3 +133,17 @@ async def test_a_closed_engine_answers_what_had_begun_and_nothing_more(serving):
     assert (await asked).text == REQUEST.near
     with pytest.raises(Cancelled):
         await serving.answer(REQUEST, Control())
+
+
+async def test_a_request_that_comes_just_as_the_engine_is_closed_is_cancelled(monkeypatch):
+    serving, loop = Serving(echoed), asyncio.get_running_loop()
+
+    def close_first():
+        monkeypatch.undo()
+        serving.close()
+        return loop
+
+    asked = asyncio.ensure_future(serving.answer(REQUEST, Control()))
+    monkeypatch.setattr("mercury_engine.serving.asyncio.get_running_loop", close_first)
+    await asyncio.wait([asked], timeout=10)
+    assert isinstance(asked.exception(), Cancelled)
