@@ -60,10 +60,9 @@ def paired_sites(
     """Where in a document a change goes on that the user has made twice, with the later example; nearest below first.
 
     Hunks come oldest first; `origin` is the latest one's document. Places of another kind than the example's (code,
-    comment, string) are left out, and strings of programs in other lines than theirs: the same word there mostly means
-    something else.
-    Unless the user asks (`invoked`), so are places that they have passed on the way from one example to the other, and
-    a text that stands often in another document.
+    comment, string) are left out, and strings of programs but in lines changed alike: the same word in another one
+    mostly means something else. Unless the user asks (`invoked`), so are places that they have passed on the way from
+    one example to the other, and a text that stands often in another document.
     """
     latest = _latest(hunks) if snapshot.is_parsed and origin.is_parsed else []
     if (rest := rest_of_lines(hunks, snapshot)) is not None:
@@ -107,16 +106,13 @@ def _found(
 def _tries(
     first: Example, last: Example, own: Sequence[Hunk], snapshot: Snapshot, origin: Snapshot
 ) -> Iterator[Iterator[EditSite]]:
-    """The ways to find the sites of two examples of one change, best first; only lines like theirs have its strings."""
+    """The ways to find the sites of two examples of one change, best first; none for strings of programs."""
     if last.column is None:
         yield same_lines(first, last, snapshot)
         yield between_like_lines(first, last, snapshot)
-        return
-    is_in_string = _kind(last, origin) == "string" and bool(language(origin.language_id).definitions)
-    if not is_in_string:
+    elif _kind(last, origin) != "string" or not language(origin.language_id).definitions:
         yield _like_in_place(first, last, own, snapshot, origin)
         yield call_sites(first, last, snapshot)
-    if not is_in_string or snapshot.uri == last.hunk.uri:
         yield equal_lines(first, last, snapshot)
 
 

@@ -120,16 +120,6 @@ def test_a_change_in_strings_goes_on_where_strings_are_data(path, lines):
     assert [line for line, _, _ in desk.offered()] == lines
 
 
-def test_a_change_in_strings_goes_on_in_equal_lines_of_the_document():
-    row = '    {"kind": "impliedEval"},\n'
-    text = f"first = [\n{row}]\nsecond = [\n{row}]\nthird = [\n{row}]\nother = 'impliedEval'\n"
-    desk = ExampleDesk(a__py=text, b__py=text)
-    desk.replace(
-        *((f"{name} = [\n{row}", f"{name} = [\n{row}".replace("implied", "hidden")) for name in ("first", "second"))
-    )
-    assert desk.offered() == [(7, "impliedEval", "hiddenEval")] and desk.offered(1) == []
-
-
 def test_a_short_text_is_replaced_in_a_line_equal_to_that_of_an_example():
     text = "with:\n  node-version: 20.x\nname: Node.js 20.x\nwith:\n  node-version: 20.x\nlast: 20.x\n"
     changes = [("version: 20.x", "version: lts"), ("Node.js 20.x", "Node.js lts")]
