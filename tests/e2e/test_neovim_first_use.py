@@ -79,6 +79,18 @@ def test_a_buffer_without_a_name_gets_suggestions_and_so_does_the_next_one(desk:
     assert desk.received("textDocument/didOpen")[-1]["params"]["textDocument"]["text"] == "a\n"
 
 
+def test_of_buffers_without_a_name_only_the_one_at_hand_is_opened_when_suggestions_are_switched_on(desk: Desk) -> None:
+    desk.script([rule("b", "second")])
+    nvim = desk.start_attached(options="filetypes = { lua = false }")
+    nvim.keys(":enew<CR>:setfiletype python<CR>")
+    until(nvim.attached)
+    nvim.keys("ia<Esc>:enew<CR>:setfiletype lua<CR>:Mercury enable buffer<CR>")
+    until(nvim.attached)
+    nvim.keys("ib")
+    shows(nvim, "second")
+    assert opened_and_closed(desk) == (["a.py", "", ""], [""])
+
+
 def test_a_buffer_without_name_and_filetype_says_what_it_needs(desk: Desk) -> None:
     nvim = desk.start_attached()
     nvim.keys(":enew<CR>ix<Esc>ay<Esc>")

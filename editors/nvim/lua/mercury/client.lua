@@ -75,11 +75,18 @@ function M.start()
     end),
     reuse_client = reuse,
     root_dir = function(bufnr, on_dir)
-      local is_another = is_unnamed(bufnr) and bufnr ~= vim.api.nvim_get_current_buf()
-      if config.wants(bufnr) and not is_another and not M.problem() then
-        leave_other_unnamed(M.get(), bufnr)
+      if not config.wants(bufnr) or M.problem() then
+        return
+      elseif not is_unnamed(bufnr) then
         on_dir(M.root(bufnr))
+        return
       end
+      vim.schedule(function() -- for now each buffer is the current one, where Neovim goes through all of them
+        if bufnr == vim.api.nvim_get_current_buf() then
+          leave_other_unnamed(M.get(), bufnr)
+          on_dir(M.root(bufnr))
+        end
+      end)
     end,
   })
   process.start = M.attach_wanting
