@@ -25,7 +25,7 @@ from mercury_lsp.settings import BUNDLED, SAME
 LEGEND = (
     "+: installed; *: in use where an editor's settings name no model; e: the same for next edits; memory: of a server "
     "that has loaded it; pass, answer: milliseconds of a forward pass and of a suggestion on this machine, measured on "
-    "that day, see --measure; ~: estimated"
+    "that day, see --measure; ~: estimated; ?: not measured"
 )
 
 
@@ -183,9 +183,9 @@ def _table(rows: Sequence[Model]) -> Table:
 
 
 def _figures(row: Model) -> list[str]:
-    memory = "unknown" if row.memory_mb is None else f"{'' if row.installed else '~'}{row.memory_mb:,.0f}"
+    memory = "?" if row.memory_mb is None else f"{'' if row.installed else '~'}{row.memory_mb:,.0f}"
     if row.speed is None:
-        return [f"{row.size_bytes / 1e6:,.0f}", memory, "unknown", "unknown", ""]
+        return [f"{row.size_bytes / 1e6:,.0f}", memory, "?", "?", ""]
     mark = "~" if row.speed.estimated else ""
     return [
         f"{row.size_bytes / 1e6:,.0f}",

@@ -1,8 +1,9 @@
 """What is known about an installed model: where it came from, and how fast it is on this machine."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +34,16 @@ class ModelRecord:
 
 
 def read(path: Path) -> ModelRecord | None:
-    """The record in a file; None if there is none that can be read, for nothing depends on it."""
+    """The record in a file, of another version too; None if there is none that can be read."""
     try:
         raw = json.loads(path.read_text("utf-8"))
-        measured = raw.get("measured")
-        return ModelRecord(raw["source"], raw.get("licence"), measured and Measurement(**measured))
+        return ModelRecord(raw["source"], raw.get("licence"), _measurement(raw.get("measured")))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _measurement(raw: Any) -> Measurement | None:
+    try:
+        return Measurement(*(raw[each.name] for each in fields(Measurement)))
+    except (KeyError, TypeError):
         return None

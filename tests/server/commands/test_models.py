@@ -157,7 +157,7 @@ def test_a_repository_for_non_commercial_use_is_refused_before_it_is_downloaded(
 
 def test_what_is_not_measured_is_said_to_be_unknown_or_estimated(models, known, capsys):
     main(["models", "list"])
-    assert "unknown" in capsys.readouterr().out
+    assert " ? " in capsys.readouterr().out
     assert main(["models", "list", "--measure"]) == 0
     assert "~" in capsys.readouterr().out
     found = rows(capsys)
@@ -167,6 +167,12 @@ def test_what_is_not_measured_is_said_to_be_unknown_or_estimated(models, known, 
     speed = found["tiny"]["speed"]
     assert (speed["pass_ms"], speed["answer_ms"]) == (20.0 * ratio, 60.0 * ratio)
     assert speed["estimated"] and speed["day"] is None
+
+
+def test_the_table_of_all_known_models_fits_into_80_columns(models, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    main(["models", "list"])
+    assert "measured" in (table := capsys.readouterr().out) and "…" not in table
 
 
 def test_a_measured_speed_has_its_day(models, known, capsys):
@@ -598,6 +604,15 @@ def test_a_model_that_was_put_there_by_hand_is_deleted_only_on_demand(models, kn
     assert "add --yes if it may" in capsys.readouterr().err
     assert main(["models", "remove", "mine", "--yes"]) == 0
     assert left_in(models) == set()
+
+
+@pytest.mark.parametrize("measured", [{"pass_ms": 9.0, "a_new_one": 1}, {"pass_ms": 9.0}, "2026-11-24"])
+def test_a_model_that_another_version_added_is_still_one_that_was_added(models, known, capsys, measured):
+    assert main(["models", "add", "tiny", "--yes"]) == 0
+    record = models / "tiny.json"
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"measured": measured, "hashes": []}))
+    assert rows(capsys)["tiny"]["licence"] == "MIT"
+    assert main(["models", "remove", "tiny"]) == 0
 
 
 def test_removing_takes_away_what_an_interrupted_download_left(models, known, monkeypatch):
