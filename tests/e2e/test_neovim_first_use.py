@@ -33,8 +33,12 @@ VERBS = [
     [
         ("debounce = 1", 'there is no option "debounce" in setup(); "debounce_ms" is the nearest'),
         ("keys = { acept = '<C-y>' }", 'there is no option "acept" in keys; "accept" is the nearest'),
-        ("enabled = 1", "enabled: expected boolean, got number"),
-        ("ghost_text = 'mine'", 'ghost_text: expected "auto", "own" or "builtin", got mine'),
+        ("enabled = 1", "enabled: expected true or false, got 1"),
+        ("ghost_text = 'mine'", 'ghost_text: expected "auto", "own" or "builtin", got "mine"'),
+        ("keys = { accept = true }", "keys.accept: expected a key or false, got true"),
+        ("keys = { accept = '' }", 'keys.accept: expected a key or false, got ""'),
+        ("filetypes = { 'lua' }", 'filetypes: expected true or false by filetype, got { "lua" }'),
+        ("debounce_ms = -1", "debounce_ms: expected a number from 0, got -1"),
     ],
 )
 def test_a_wrong_option_is_a_note_and_the_rest_works(desk: Desk, options: str, note: str) -> None:
@@ -43,6 +47,13 @@ def test_a_wrong_option_is_a_note_and_the_rest_works(desk: Desk, options: str, n
     assert nvim.lua(MESSAGES).split() == ["mercury:", *note.split()]
     nvim.keys("ix")
     shows(nvim, "text")
+
+
+@pytest.mark.parametrize("cmd", ["{}", "'mercury-lsp'", "{ 'mercury-lsp', 1 }"])
+def test_a_command_that_is_none_leaves_the_default(desk: Desk, cmd: str) -> None:
+    nvim = desk.start_attached()
+    assert nvim.lua(f"return require('mercury.config').use({{ cmd = {cmd} }}).cmd") == ["mercury-lsp"]
+    assert "cmd: expected a list of words, got " in nvim.lua(MESSAGES)
 
 
 def listed(nvim: Neovim) -> list[str]:

@@ -131,24 +131,86 @@ local function without_unknown(given, known, where)
   return kept
 end
 
----@param config mercury.Config
----@return table<string, { [1]: any, [2]: any, [3]: string? }> what each option must be
-local function expectations(config)
-  local function is_shower(value)
-    return vim.list_contains({ "auto", "own", "builtin" }, value)
+---@class mercury.Expectation
+---@field holds fun(value: any): boolean
+---@field words string what is expected
+
+---@param type_name type
+---@param words string
+---@return mercury.Expectation
+local function of_type(type_name, words)
+  local function holds(value)
+    return type(value) == type_name
   end
-  local expected = {
-    cmd = { "table" },
-    debounce_ms = { "number" },
-    filetypes = { "table" },
-    ghost_text = { is_shower, '"auto", "own" or "builtin"' },
-    keys = { "table" },
-    settings = { "table" },
-  }
-  for name in pairs(config) do
-    expected[name] = expected[name] or { "boolean" }
+  return { holds = holds, words = words }
+end
+
+---@param value any
+---@return boolean
+local function is_command(value)
+  local function is_no_word(word)
+    return type(word) ~= "string" or word == ""
   end
-  return expected
+  return vim.islist(value) and #value > 0 and #vim.tbl_filter(is_no_word, value) == 0
+end
+
+---@param value any
+---@return boolean
+local function is_by_filetype(value)
+  for filetype, wanted in pairs(type(value) == "table" and value or { false }) do
+    if type(filetype) ~= "string" or type(wanted) ~= "boolean" then
+      return false
+    end
+  end
+  return true
+end
+
+---@type mercury.Expectation
+local a_key = {
+  holds = function(value)
+    return value == false or type(value) == "string" and value ~= ""
+  end,
+  words = "a key or false",
+}
+
+--- What each option must be; those that are not named here are switches.
+---@type table<string, mercury.Expectation>
+local expectations = {
+  cmd = { holds = is_command, words = "a list of words" },
+  debounce_ms = {
+    holds = function(value)
+      return type(value) == "number" and value >= 0
+    end,
+    words = "a number from 0",
+  },
+  filetypes = { holds = is_by_filetype, words = "true or false by filetype" },
+  ghost_text = {
+    holds = function(value)
+      return vim.list_contains({ "auto", "own", "builtin" }, value)
+    end,
+    words = '"auto", "own" or "builtin"',
+  },
+  keys = of_type("table", "a table"),
+  settings = of_type("table", "a table"),
+}
+
+--- What is as it must be; a warning names the rest.
+---@param given table
+---@param prefix string goes before their names
+---@param expected fun(name: string): mercury.Expectation
+---@return table
+local function without_wrong(given, prefix, expected)
+  local kept = {}
+  for name, value in pairs(given) do
+    local wanted = expected(name)
+    if wanted.holds(value) then
+      kept[name] = value
+    else
+      local found = vim.inspect(value, { newline = " ", indent = "" })
+      warn(("%s%s: expected %s, got %s"):format(prefix, name, wanted.words, found))
+    end
+  end
+  return kept
 end
 
 --- Check the user's options and make them the current ones. What is wrong is reported and left out.
@@ -156,15 +218,13 @@ end
 ---@return mercury.Config
 function M.use(opts)
   local given = without_unknown(opts or {}, M.defaults, "setup()") ---@type table<string, any>
-  for name, expected in pairs(expectations(M.defaults)) do
-    local is_valid, problem = pcall(vim.validate, name, given[name], expected[1], true, expected[2])
-    if not is_valid then
-      warn(tostring(problem):gsub("^.-:%d+: ", ""))
-      given[name] = nil
-    end
-  end
+  given = without_wrong(given, "", function(name)
+    return expectations[name] or of_type("boolean", "true or false")
+  end)
   if given.keys then
-    given.keys = without_unknown(given.keys, M.defaults.keys, "keys")
+    given.keys = without_wrong(without_unknown(given.keys, M.defaults.keys, "keys"), "keys.", function()
+      return a_key
+    end)
     for follower, leader in pairs(followers) do
       if given.keys[follower] == nil then
         given.keys[follower] = given.keys[leader]
