@@ -10,7 +10,7 @@ far from the second as that is from the first, and a sibling of it.
 import re
 from collections.abc import Callable, Iterator, Sequence
 from difflib import SequenceMatcher
-from functools import partial
+from functools import lru_cache, partial
 from itertools import accumulate
 
 from mercury_engine.text.lines import equal_ends
@@ -27,6 +27,9 @@ MIN_CHARS = 8
 MAX_LINE_CHARS = 200
 MAX_GROUPS = 4
 """Longest line that is compared, and most different words; both bound the work."""
+
+REMEMBERED_PAIRS = 256
+"""Pairs of lines whose comparison is remembered; they are asked for at every key, and for every open document."""
 
 MAX_STEP_LINES = 12
 """Lines from one example to the next, if the template is shorter."""
@@ -47,7 +50,7 @@ Runs = Sequence[tuple[Run, str, str, int]]
 
 def template_sites(first: Example, second: Example, snapshot: Snapshot) -> Iterator[EditSite]:
     """The lines in which the exchanges of both examples can be made, which are of one line each, in their order."""
-    runs = _common(_runs(first), _runs(second))
+    runs = _common(_runs(first.lines), _runs(second.lines))
     if runs:
         needle = "".join(runs[0][0][0])
         length = sum(len("".join((before, *old, after)).strip()) for (old, _), before, after, _ in runs)
@@ -58,12 +61,12 @@ def template_sites(first: Example, second: Example, snapshot: Snapshot) -> Itera
 
 
 def _lines(
-    first: Example, second: Example, snapshot: Snapshot, make: Make, length: int, needle: str = ""
+    first: Example, second: Example, snapshot: Snapshot, make: Make, length: int, needle: str
 ) -> Iterator[EditSite]:
     """The lines of which something else can be made: all if the template is long enough, or else the next one."""
     if length >= MIN_CHARS and first.key != second.key:  # equal texts of that length are looked for by themselves
         start, text = text_around(second.hunk.offset_in(snapshot), snapshot)
-        lines = text.split("\n")
+        lines = text.split("\n") if needle in text else []
         for line, at in zip(lines, accumulate((len(line) + 1 for line in lines), initial=start), strict=False):
             if len(line) <= MAX_LINE_CHARS and needle in line and (made := make(line)) is not None:
                 yield _narrowed(at, line, made)
@@ -79,16 +82,21 @@ def _lines(
             yield _narrowed(at, line, made)
 
 
-def _pattern(first: tuple[str, str], second: tuple[str, str]) -> tuple[Make, int]:
-    """What makes of a line like both old ones what both new ones are, and how much text both old ones share.
+@lru_cache(REMEMBERED_PAIRS)
+def _pattern(first: tuple[str, str], second: tuple[str, str]) -> tuple[Make, int, str]:
+    """What makes of a line like both old ones what both new ones are, how much text these share, and the longest piece.
 
     Where the lines differ a group stands, and what differs between the new ones must be such a group.
     """
     groups: dict[tuple[str, str], int] = {}
-    pattern, length = "", 0
+    pattern, length, longest = "", 0, ""
     for ours, theirs in _aligned(first[0], second[0]):
         if ours == theirs:
-            pattern, length = pattern + re.escape(ours), length + len(ours.strip())
+            pattern, length, longest = (
+                pattern + re.escape(ours),
+                length + len(ours.strip()),
+                max(longest, ours, key=len),
+            )
         elif (ours, theirs) in groups:
             pattern += rf"(?:\{groups[ours, theirs]})"
         else:
@@ -97,10 +105,10 @@ def _pattern(first: tuple[str, str], second: tuple[str, str]) -> tuple[Make, int
     new: list[str | int] = []
     for ours, theirs in _aligned(first[1], second[1]):
         if ours != theirs and (ours, theirs) not in groups:
-            return lambda line: None, 0
+            return lambda line: None, 0, ""
         new.append(ours if ours == theirs else groups[ours, theirs])
     if not 0 < len(groups) <= MAX_GROUPS or all(isinstance(each, str) for each in new):
-        return lambda line: None, 0
+        return lambda line: None, 0, ""
 
     def make(line: str) -> str | None:
         found = re.fullmatch(pattern, line.strip())
@@ -109,7 +117,7 @@ def _pattern(first: tuple[str, str], second: tuple[str, str]) -> tuple[Make, int
         made = "".join(each if isinstance(each, str) else found[each] for each in new)
         return line[: len(line) - len(line.lstrip())] + made
 
-    return make, length
+    return make, length, longest
 
 
 def _aligned(first: str, second: str) -> Iterator[tuple[str, str]]:
@@ -128,9 +136,10 @@ def _narrowed(at: int, old: str, new: str) -> EditSite:
     return EditSite(at + first, old[first : len(old) - last], new[first : len(new) - last])
 
 
-def _runs(example: Example) -> Runs:
-    """What an example's line exchanged, and what stands beside each."""
-    old, new = (_PIECE.findall(line) for line in example.lines)
+@lru_cache(REMEMBERED_PAIRS)
+def _runs(lines: tuple[str, str]) -> Runs:
+    """What a line exchanged, and what stands beside each."""
+    old, new = (_PIECE.findall(line) for line in lines)
     found = []
     for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if kind != "equal":

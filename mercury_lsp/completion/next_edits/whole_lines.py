@@ -89,7 +89,7 @@ def _sites(
     lines, wanted = lines_of(text), (*before, *old, *after)
     bare, starts = [line.strip() for line in lines], [*accumulate(map(len, lines), initial=start)]
     for number in range(len(bare) - len(wanted) + 1):
-        if all(is_like(line) for is_like, line in zip(wanted, bare[number:], strict=False)):
+        if all(is_like(bare[number + place]) for place, is_like in enumerate(wanted)):
             at, end = number + len(before), number + len(before) + len(old)
             blanks = margin(lines[at:end]) if old else _margin_between(example, lines, at)
             yield _site(starts[at], lines[at:end], indent(example.new, blanks), lines[end - 1] if end else "\n")
@@ -103,6 +103,8 @@ def _in_common(ours: Sequence[str], theirs: Sequence[str]) -> tuple[list[str], l
 
 
 def _is_like(start: Sequence[str], end: Sequence[str], line: str) -> bool:
+    if not (line.startswith("".join(start[:1])) and line.endswith("".join(end[-1:]))):
+        return False  # most lines, without looking at their tokens
     tokens = TOKEN.findall(line)
     is_long = len(tokens) >= len(start) + len(end)
     return is_long and tokens[: len(start)] == [*start] and tokens[len(tokens) - len(end) :] == [*end]

@@ -1,12 +1,13 @@
 """A change made twice goes on where the same text or the same lines stand."""
 
+import re
 from textwrap import dedent, indent
 from unittest.mock import patch
 
 import pytest
 from lsprotocol import types
 
-from mercury_lsp.completion.next_edits import pairs
+from mercury_lsp.completion.next_edits import pairs, templates
 from mercury_lsp.completion.next_edits.history import History
 from mercury_lsp.completion.next_edits.pairs import MAX_SITES_ELSEWHERE, TEMPLATE_LINES, paired_sites
 from mercury_lsp.context.open_documents import OpenDocuments
@@ -172,6 +173,15 @@ def test_lines_changed_alike_in_other_documents_follow():
     changes = [(row, row.replace(".get(", "[").replace(")", "]")) for row in rows]
     desk = ExampleDesk(a__py="\n".join(rows[:2]) + "\n", b__py=rows[2] + "\n").replace(*changes[:2])
     assert desk.offered(1) == [(0, '.get("USER")', '["USER"]')]
+
+
+def test_lines_without_the_words_that_the_examples_share_are_not_compared():
+    rows = [f'opt_{name} = env.get("{name.upper()}")' for name in "abcdef"]
+    desk = ExampleDesk(a__py="\n".join(rows) + "\n", b__py="value = compute(alpha)\n" * 300)
+    desk.replace(*((row, row.replace(".get(", "[").replace(")", "]")) for row in rows))
+    with patch.object(templates.re, "fullmatch", wraps=re.fullmatch) as compared:
+        assert desk.offered() == desk.offered(1) == []
+    assert compared.call_count <= 2 * len(rows) ** 2
 
 
 def test_where_the_exchanged_marks_are_not_found_whole_lines_are_compared():
