@@ -95,8 +95,8 @@ function M.show(parts, ms)
   end
 end
 
---- Take it along to the tab page that the user goes to. In the one they left, Neovim 0.11 would crash when it closes the
---- last window beside it.
+--- Take it along to the tab page that the user goes to. In the one they left, Neovim 0.11 would crash when it closes
+--- the last window beside it.
 ---@param group integer of autocommands
 function M.watch(group)
   api.nvim_create_autocmd("TabLeave", { group = group, callback = close })
