@@ -91,6 +91,40 @@ def test_the_key_works_while_inserting_too_and_types_nothing(desk: Desk) -> None
     assert nvim.lua("return vim.fn.mode()") == "i"
 
 
+def undone(nvim: Neovim) -> list[list[str]]:
+    """The lines after each `u`, until there is nothing left to undo."""
+    nvim.keys("<Esc>")
+    found = [nvim.lines()[1:]]
+    while True:
+        nvim.keys("u")
+        if (lines := nvim.lines()[1:]) == found[-1]:
+            return found
+        found.append(lines)
+
+
+def test_what_is_typed_after_going_there_while_inserting_can_be_undone(desk: Desk) -> None:
+    nvim = desk.start_attached(TEXT, cmd=COMMAND)
+    nvim.lua("vim.api.nvim_win_set_cursor(0, { 2, 6 })")
+    nvim.keys("ciwtotal")
+    until(lambda: "2 of 3" in drawn(nvim) or asked_again(nvim))
+    nvim.keys("<Tab>")
+    until(lambda: cursor(nvim)[0] == 3)
+    nvim.keys("my_")
+    begin, renamed_once, last = TEXT.splitlines()[1:], "def f(total):", "    return count"
+    typed, untyped = [renamed_once, "    𝒳 = my_count", last], [renamed_once, "    𝒳 = count", last]
+    assert undone(nvim) == [typed, untyped, begin]
+
+
+def test_what_is_typed_after_the_server_made_an_edit_stands_after_it_and_is_undone_alone(desk: Desk) -> None:
+    nvim = desk.start_attached(TEXT, cmd=COMMAND)
+    nvim.lua("vim.api.nvim_win_set_cursor(0, { 2, 6 })")
+    nvim.keys("ciwtotal<C-o>:Mercury next_edit<CR>")
+    until(lambda: nvim.lines()[2] == "    𝒳 = total" and cursor(nvim)[0] == 3)
+    nvim.keys("_count")
+    until(lambda: nvim.lines()[2] == "    𝒳 = total_count")
+    assert undone(nvim)[1][1] == "    𝒳 = total"
+
+
 def test_one_tab_goes_to_the_edit_and_makes_it_as_in_vs_code(desk: Desk) -> None:
     nvim = renamed(desk)
     nvim.keys("<Tab>")

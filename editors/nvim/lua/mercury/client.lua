@@ -62,6 +62,7 @@ function M.start()
       ["mercury/offerModel"] = function(_, offer)
         require("mercury.offer").ask(offer)
       end,
+      ["window/showDocument"] = require("mercury.jump").show_document,
       ["window/showMessage"] = function(_, said)
         notes.show(said)
       end,

@@ -31,6 +31,10 @@ function M.to(bufnr, row, col)
   api.nvim_win_set_cursor(0, { row + 1, col })
   vim.cmd("silent! .foldopen!")
   landed = here()
+  if vim.fn.mode() == "i" then
+    -- Neovim keeps for undo only lines to which insert mode itself went; this has it keep what is typed here, too.
+    api.nvim_feedkeys(vim.keycode("<C-g>u"), "in", false)
+  end
 end
 
 --- Whether the user inserts in the indentation of a line, to which no jump took them.
@@ -47,6 +51,24 @@ end
 function M.from_here(bufnr, row, col)
   vim.cmd("normal! m'")
   M.to(bufnr, row, col)
+end
+
+--- Handle `window/showDocument`. Neovim's own handler leaves the cursor of insert mode before a line's last character.
+---@param err? lsp.ResponseError
+---@param params lsp.ShowDocumentParams
+---@param ctx lsp.HandlerContext
+function M.show_document(err, params, ctx)
+  local client = assert(vim.lsp.get_client_by_id(ctx.client_id))
+  local bufnr = require("mercury.edit").buffer_of(client, params.uri)
+  if not bufnr or not params.selection then
+    return vim.lsp.handlers["window/showDocument"](err, params, ctx)
+  end
+  local at = params.selection.start
+  local row = math.min(at.line, api.nvim_buf_line_count(bufnr) - 1)
+  local line = api.nvim_buf_get_lines(bufnr, row, row + 1, true)[1]
+  local encoding = client.offset_encoding --[[@as "utf-16"]]
+  M.from_here(bufnr, row, vim.str_byteindex(line, encoding, at.character, false))
+  return { success = true }
 end
 
 return M
