@@ -15,6 +15,8 @@ from mercury_lsp.completion.next_edits.syntax_kind import is_declared_at
 from mercury_lsp.documents.document import Snapshot
 
 MAX_CALL_CHARS = 400
+MAX_CALLS = 40
+"""Longest call, and most of them in a document, the nearest ones: each takes a tenth of a millisecond."""
 
 
 def call_sites(first: Example, second: Example, snapshot: Snapshot) -> Iterator[EditSite]:
@@ -23,8 +25,12 @@ def call_sites(first: Example, second: Example, snapshot: Snapshot) -> Iterator[
     is_added = not second.old.strip() and second.new.startswith(",") and first.after[:1] == second.after[:1] == (")",)
     if not is_added or not name or name != _called(first.before):
         return
-    start, text = text_around(second.hunk.offset_in(snapshot), snapshot)
-    for found in re.finditer(rf"(?<!\w){re.escape(name)}(?=\()", text):
+    here = second.hunk.offset_in(snapshot)
+    start, text = text_around(here, snapshot)
+    calls = sorted(
+        re.finditer(rf"(?<!\w){re.escape(name)}(?=\()", text), key=lambda call: abs(start + call.start() - here)
+    )
+    for found in sorted(calls[:MAX_CALLS], key=re.Match.start):
         call = text[found.end() : found.end() + MAX_CALL_CHARS]
         end = next((at for at, _, depth in outside_strings(call) if depth == 0), 0)
         given = call[:end].rstrip()

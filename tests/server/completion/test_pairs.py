@@ -6,8 +6,10 @@ from unittest.mock import patch
 
 import pytest
 from lsprotocol import types
+from mercury_engine.text.brackets import outside_strings
 
-from mercury_lsp.completion.next_edits import pairs, templates
+from mercury_lsp.completion.next_edits import calls, pairs, templates
+from mercury_lsp.completion.next_edits.calls import MAX_CALLS
 from mercury_lsp.completion.next_edits.history import History
 from mercury_lsp.completion.next_edits.pairs import MAX_SITES_ELSEWHERE, TEMPLATE_LINES, paired_sites
 from mercury_lsp.context.open_documents import OpenDocuments
@@ -377,10 +379,18 @@ def test_lines_that_changed_otherwise_are_no_examples():
 
 
 def test_an_argument_added_to_two_calls_follows_in_others_whatever_stands_before_it():
-    calls = ("load(a)", "load(b[0])", "load(find('c)'))", "load()", "load(\n    d,\n)", "load(options)")
-    text = "def load(path):\n    pass\n\n\n" + "\n".join(calls)
+    rows = ("load(a)", "load(b[0])", "load(find('c)'))", "load()", "load(\n    d,\n)", "load(options)")
+    text = "def load(path):\n    pass\n\n\n" + "\n".join(rows)
     desk = ExampleDesk(a__py=text).replace(("load(a)", "load(a, options)"), ("load(b[0])", "load(b[0], options)"))
     assert desk.offered() == [(6, "", ", options")]
+
+
+def test_of_many_calls_the_nearest_are_looked_at():
+    text = "load(a)\nload(b[0])\n" + "load(c, d)\n" * 500
+    desk = ExampleDesk(a__py=text).replace(("load(a)", "load(a, options)"), ("load(b[0])", "load(b[0], options)"))
+    with patch.object(calls, "outside_strings", wraps=outside_strings) as read:
+        assert desk.offered()[0] == (2, "", ", options")
+    assert read.call_count == MAX_CALLS
 
 
 def test_other_documents_follow():
