@@ -79,6 +79,8 @@ def run(arguments: argparse.Namespace) -> int:
         if idle is not None:
             raise UsageError("--http serves until it is stopped; leave out --idle-exit")
         http = http_listener(arguments.http, arguments.model)
+    elif arguments.model is not None:
+        raise UsageError("--model goes with --http; mercury-lsp models use chooses the model of editors")
     if not serve(address, None if idle is None else idle * 60, http=http):
         sys.stderr.write(f"mercury-lsp: another is already running at {address.path}\n")
         return control.ALREADY_RUNNING
