@@ -36,7 +36,7 @@ class FilePosition:
     def context(self) -> tuple[CompletionContext, Snapshot]:
         """The file's text around the cursor.
 
-        Raises UsageError if the file or the position does not exist, or if the model must not see the file.
+        Raises UsageError if the file or the position does not exist, or if no editor gets suggestions in the file.
         """
         text = read_text(self.path)
         return context_at(self.path, text, self._offset(text))
@@ -57,10 +57,13 @@ class FilePosition:
 
 
 def context_at(path: Path, text: str, offset: int) -> tuple[CompletionContext, Snapshot]:
-    """A file's text around an offset. Raises UsageError if the model must not see the file."""
+    """A file's text around an offset. Raises UsageError if no editor gets suggestions in the file."""
     if is_secret(path.absolute()):
         raise UsageError(f"files named {path.name} often hold secrets, so the model never sees them")
-    snapshot = Document(path.absolute().as_uri(), language_of(str(path)), 0, text).snapshot()
+    document = Document(path.absolute().as_uri(), language_of(str(path)), 0, text)
+    if document.oddity is not None:
+        raise UsageError(f"nothing is suggested in {path.name}, which {document.oddity}")
+    snapshot = document.snapshot()
     context = ContextBuilder().build(snapshot, offset, _path_shown(path))
     return lookup_text.with_rest_of_document(context, snapshot), snapshot
 

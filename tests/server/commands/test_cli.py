@@ -181,6 +181,20 @@ def test_a_file_of_secrets_is_not_shown_to_the_model(tmp_path, monkeypatch, caps
     assert "often hold secrets" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("line", "count", "said"),
+    [("x" * 200_000, 1, "which has a line of more than 50,000"), ("x = 1\n", 400_000, "which has more than 2,000,000")],
+)
+def test_a_file_in_which_no_editor_gets_suggestions_gets_none_here(
+    tmp_path, monkeypatch, capsys, line: str, count: int, said: str
+):
+    monkeypatch.setattr(loading, "load_engine", lambda settings: pytest.fail("asked the model"))
+    path = tmp_path / "long.py"
+    path.write_text(line * count)
+    assert main(["complete", f"{path}:1:1"]) == 2
+    assert f"nothing is suggested in long.py, {said}" in capsys.readouterr().err
+
+
 def test_watch_says_which_part_an_editor_shows(sample: Path, capsys, monkeypatch):
     sample.write_text("x =  + 1\n")
     monkeypatch.setattr(FakeEngine, "utility", Utility(0.0, 0.0, 0.0))
