@@ -39,7 +39,7 @@ _EDGE = "\n"
 """Stands beside the first and the last piece of a line."""
 
 Make = Callable[[str], str | None]
-"""What becomes of a line; None if it isn't like the examples."""
+"""What becomes of a line without the blanks at its ends; None if it isn't like the examples."""
 
 Run = tuple[tuple[str, ...], tuple[str, ...]]
 """Pieces of a line that became others."""
@@ -68,8 +68,8 @@ def _lines(
         start, text = text_around(second.hunk.offset_in(snapshot), snapshot)
         lines = text.split("\n") if needle in text else []
         for line, at in zip(lines, accumulate((len(line) + 1 for line in lines), initial=start), strict=False):
-            if len(line) <= MAX_LINE_CHARS and needle in line and (made := make(line)) is not None:
-                yield _narrowed(at, line, made)
+            if len(line) <= MAX_LINE_CHARS and needle in line:
+                yield from _edits(line, at, make)
     step = second.line - first.line
     if (
         length < MIN_CHARS
@@ -78,8 +78,8 @@ def _lines(
         and second.line + step >= 0
     ):
         line, at = snapshot.line_at(snapshot.source.offset_at(second.line + step, 0))
-        if (made := make(line)) is not None and _is_sibling(snapshot, second.line, second.line + step):
-            yield _narrowed(at, line, made)
+        if _is_sibling(snapshot, second.line, second.line + step):
+            yield from _edits(line, at, make)
 
 
 @lru_cache(REMEMBERED_PAIRS)
@@ -111,11 +111,8 @@ def _pattern(first: tuple[str, str], second: tuple[str, str]) -> tuple[Make, int
         return lambda line: None, 0, ""
 
     def make(line: str) -> str | None:
-        found = re.fullmatch(pattern, line.strip())
-        if found is None:
-            return None
-        made = "".join(each if isinstance(each, str) else found[each] for each in new)
-        return line[: len(line) - len(line.lstrip())] + made
+        found = re.fullmatch(pattern, line)
+        return None if found is None else "".join(each if isinstance(each, str) else found[each] for each in new)
 
     return make, length, longest
 
@@ -130,10 +127,13 @@ def _aligned(first: str, second: str) -> Iterator[tuple[str, str]]:
             yield from zip(ours[a:b], theirs[c:d], strict=True)
 
 
-def _narrowed(at: int, old: str, new: str) -> EditSite:
-    """The edit of a line without what stays at its ends."""
-    first, last = equal_ends(old, new)
-    return EditSite(at + first, old[first : len(old) - last], new[first : len(new) - last])
+def _edits(line: str, at: int, make: Make) -> Iterator[EditSite]:
+    """The edit of a line with text, if something else is made of that, without what stays at its ends."""
+    old, new = line.strip(), make(line.strip())
+    if old and new is not None:
+        first, last = equal_ends(old, new)
+        start = at + len(line) - len(line.lstrip()) + first
+        yield EditSite(start, old[first : len(old) - last], new[first : len(new) - last])
 
 
 @lru_cache(REMEMBERED_PAIRS)
@@ -160,7 +160,7 @@ def _common(ours: Runs, theirs: Runs) -> Runs:
 
 def _made(line: str, runs: Runs) -> str | None:
     """The line with the exchanges made, each as near as it fits to where it was made; None if one doesn't fit."""
-    pieces, made, at = _PIECE.findall(line.strip()), list[str](), 0
+    pieces, made, at = _PIECE.findall(line), list[str](), 0
     for (old, new), before, after, there in runs:
         places = [n for n in range(at, len(pieces) - len(old) + 1) if _fits(pieces, n, old, before, after)]
         if not places:
@@ -168,8 +168,7 @@ def _made(line: str, runs: Runs) -> str | None:
         place = min(places, key=lambda n: abs(n - there))
         made += [*pieces[at:place], *new]
         at = place + len(old)
-    indent = line[: len(line) - len(line.lstrip())]
-    return indent + "".join((*made, *pieces[at:]))
+    return "".join((*made, *pieces[at:]))
 
 
 def _fits(pieces: Sequence[str], at: int, old: Sequence[str], before: str, after: str) -> bool:

@@ -170,6 +170,20 @@ def test_what_two_lines_exchange_the_third_does(language, text, first, second, t
     assert desk.replace(second).offered()[:1] == [third]
 
 
+@pytest.mark.parametrize("end", ["\r\n", "  \n"], ids=["crlf", "blanks"])
+@pytest.mark.parametrize("old", ['env.get("{}")', "id: {};"], ids=["anywhere", "a sibling"])
+def test_the_end_of_a_line_changed_alike_stays(old: str, end: str):
+    rows = [old.format(name) for name in ("host", "port", "user")]
+    changes = [(row, row.replace(".get(", "[").replace(")", "]").replace("id", "no")) for row in rows]
+    found = ExampleDesk(a__ts="".join(row + end for row in rows)).replace(*changes[:2]).offered()
+    assert found and not any(was.endswith(("\r", " ")) for _, was, _ in found)
+
+
+def test_nothing_is_made_of_an_empty_line():
+    desk = ExampleDesk(a__txt="one\ntwo\n\nfour\n")
+    assert desk.replace(("one", "export one"), ("two", "export two")).offered() == []
+
+
 def test_lines_changed_alike_in_other_documents_follow():
     rows = [f'{name} = env.get("{name.upper()}")' for name in ("host", "port", "user")]
     changes = [(row, row.replace(".get(", "[").replace(")", "]")) for row in rows]
