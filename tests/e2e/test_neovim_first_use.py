@@ -90,6 +90,15 @@ def test_a_buffer_without_a_name_gets_suggestions_and_so_does_the_next_one(desk:
     assert desk.received("textDocument/didOpen")[-1]["params"]["textDocument"]["text"] == "a\n"
 
 
+def test_a_listing_of_a_folder_is_no_document(desk: Desk) -> None:
+    nvim = desk.start_attached()
+    nvim.keys(f":Explore {desk.folder}<CR>")
+    until(lambda: nvim.lua("return vim.bo.filetype") == "netrw")
+    nvim.keys(":edit b.py<CR>")
+    until(nvim.attached)
+    assert opened_and_closed(desk)[0] == ["a.py", "b.py"]
+
+
 def test_of_buffers_without_a_name_only_the_one_at_hand_is_opened_when_suggestions_are_switched_on(desk: Desk) -> None:
     desk.script([rule("b", "second")])
     nvim = desk.start_attached(options="filetypes = { lua = false }")

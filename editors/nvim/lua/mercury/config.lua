@@ -44,7 +44,7 @@ M.defaults = {
   denoising = false,
   dim_unsure = true,
   enabled = true,
-  filetypes = { ["*"] = true, gitcommit = false },
+  filetypes = { ["*"] = true, gitcommit = false, netrw = false },
   ghost_text = "auto",
   keys = {
     accept = "<Tab>",
