@@ -12,14 +12,13 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from textwrap import indent
 
-from mercury_lsp.completion.next_edits.calls import call_sites
 from mercury_lsp.completion.next_edits.checks import quoted_as
 from mercury_lsp.completion.next_edits.edit_sites import EditSite, below_first, text_around
 from mercury_lsp.completion.next_edits.examples import TOKEN, Example, examples
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.syntax_kind import is_declared_at
 from mercury_lsp.completion.next_edits.templates import template_sites
-from mercury_lsp.completion.next_edits.whole_lines import between_like_lines, equal_lines, same_lines
+from mercury_lsp.completion.next_edits.whole_lines import same_lines
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language
 
@@ -92,8 +91,10 @@ def _found(
         if twin is None or last.hunk != latest[-1].hunk or last.key in seen:
             continue
         seen.add(last.key)
-        tries = ([*_left(sites, own, snapshot)] for sites in _tries(twin, last, own, snapshot, origin))
-        yield twin, last, next(filter(None, tries), [])
+        if last.column is None:
+            yield twin, last, [*_left(same_lines(twin, last, snapshot), own, snapshot)]
+        elif _kind(last, origin) != "string" or not language(origin.language_id).definitions:
+            yield twin, last, [*_left(_like_in_place(twin, last, own, snapshot, origin), own, snapshot)]
     latest = latest[-TEMPLATE_LINES:]
     for number, last in reversed([*enumerate(latest)]):
         if last.hunk == latest[-1].hunk and last.column is not None:
@@ -101,19 +102,6 @@ def _found(
             alike = ((each, [*_left(template_sites(each, last, snapshot), own, snapshot)]) for each in twins)
             if (pair := next((each for each in alike if each[1]), None)) is not None:
                 yield pair[0], last, pair[1]
-
-
-def _tries(
-    first: Example, last: Example, own: Sequence[Hunk], snapshot: Snapshot, origin: Snapshot
-) -> Iterator[Iterator[EditSite]]:
-    """The ways to find the sites of two examples of one change, best first; none for strings of programs."""
-    if last.column is None:
-        yield same_lines(first, last, snapshot)
-        yield between_like_lines(first, last, snapshot)
-    elif _kind(last, origin) != "string" or not language(origin.language_id).definitions:
-        yield _like_in_place(first, last, own, snapshot, origin)
-        yield call_sites(first, last, snapshot)
-        yield equal_lines(first, last, snapshot)
 
 
 def _kind(example: Example, origin: Snapshot) -> str:

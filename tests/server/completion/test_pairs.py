@@ -6,10 +6,8 @@ from unittest.mock import patch
 
 import pytest
 from lsprotocol import types
-from mercury_engine.text.brackets import outside_strings
 
-from mercury_lsp.completion.next_edits import calls, pairs, templates
-from mercury_lsp.completion.next_edits.calls import MAX_CALLS
+from mercury_lsp.completion.next_edits import pairs, templates
 from mercury_lsp.completion.next_edits.history import History
 from mercury_lsp.completion.next_edits.pairs import MAX_SITES_ELSEWHERE, TEMPLATE_LINES, paired_sites
 from mercury_lsp.context.open_documents import OpenDocuments
@@ -121,12 +119,6 @@ def test_a_change_in_strings_goes_on_where_strings_are_data(path, lines):
     desk = ExampleDesk(**{path: 'a = "old_name"\nb = "old_name"\nc = "old_name"\n'})
     desk.replace(('a = "old_name', 'a = "new_name'), ('b = "old_name', 'b = "new_name'))
     assert [line for line, _, _ in desk.offered()] == lines
-
-
-def test_a_short_text_is_replaced_in_a_line_equal_to_that_of_an_example():
-    text = "with:\n  node-version: 20.x\nname: Node.js 20.x\nwith:\n  node-version: 20.x\nlast: 20.x\n"
-    changes = [("version: 20.x", "version: lts"), ("Node.js 20.x", "Node.js lts")]
-    assert ExampleDesk(a__yaml=text).replace(*changes).offered() == [(4, "20.x", "lts")]
 
 
 # Lines changed alike
@@ -294,15 +286,6 @@ def test_the_last_line_of_a_document_may_have_no_break(body: str, old: str, new:
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["lf", "crlf"])
-def test_a_line_is_inserted_between_lines_like_those_around_both_examples(end: str):
-    text = "".join(f"func Test{name}(t *testing.T) {{\n\tcheck(t, {name})\n}}\n\n" for name in ("Add", "Sub", "Mul"))
-    text = (text + "func helper(t int) {\n\tcheck(t, 1)\n}\n").replace("\n", end)
-    heads = [f"func Test{name}(t *testing.T) {{{end}" for name in ("Add", "Sub")]
-    desk = ExampleDesk(a__go=text).replace(*((head, f"{head}\tt.Parallel(){end}") for head in heads))
-    assert desk.offered() == [(11, "", f"\tt.Parallel(){end}")]
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["lf", "crlf"])
 def test_inserted_lines_with_an_empty_one_are_indented_like_their_place(end: str):
     classes = [f"class {name}:\n    kind = first_kind\n" for name in "abc"]
     method = "\n    def go(self):\n        return self.kind\n"
@@ -390,21 +373,6 @@ def test_examples_before_the_latest_change_say_nothing():
 def test_lines_that_changed_otherwise_are_no_examples():
     desk = ExampleDesk(a__js="var a;\nvar b;\nvar c;\n").replace(("var a", "let a"), ("var b", "const b"))
     assert desk.offered() == []
-
-
-def test_an_argument_added_to_two_calls_follows_in_others_whatever_stands_before_it():
-    rows = ("load(a)", "load(b[0])", "load(find('c)'))", "load()", "load(\n    d,\n)", "load(options)")
-    text = "def load(path):\n    pass\n\n\n" + "\n".join(rows)
-    desk = ExampleDesk(a__py=text).replace(("load(a)", "load(a, options)"), ("load(b[0])", "load(b[0], options)"))
-    assert desk.offered() == [(6, "", ", options")]
-
-
-def test_of_many_calls_the_nearest_are_looked_at():
-    text = "load(a)\nload(b[0])\n" + "load(c, d)\n" * 500
-    desk = ExampleDesk(a__py=text).replace(("load(a)", "load(a, options)"), ("load(b[0])", "load(b[0], options)"))
-    with patch.object(calls, "outside_strings", wraps=outside_strings) as read:
-        assert desk.offered()[0] == (2, "", ", options")
-    assert read.call_count == MAX_CALLS
 
 
 def test_other_documents_follow():
