@@ -96,6 +96,7 @@ def test_a_listing_of_a_folder_is_no_document(desk: Desk) -> None:
     until(lambda: nvim.lua("return vim.bo.filetype") == "netrw")
     nvim.keys(":edit b.py<CR>")
     until(nvim.attached)
+    until(lambda: opened_and_closed(desk)[0][-1] == "b.py")
     assert opened_and_closed(desk)[0] == ["a.py", "b.py"]
 
 
@@ -172,8 +173,7 @@ def test_a_buffer_whose_new_filetype_is_switched_off_is_closed_until_it_has_anot
     desk.script([rule("a", "first")])
     nvim = desk.start_attached(options="filetypes = { mail = false }")
     nvim.keys(":set filetype=mail<CR>")
-    until(lambda: not nvim.attached())
-    assert opened_and_closed(desk) == (["a.py"], ["a.py"])
+    until(lambda: opened_and_closed(desk) == (["a.py"], ["a.py"]))
     nvim.keys(":set filetype=python<CR>")
     until(nvim.attached)
     nvim.keys("ia")

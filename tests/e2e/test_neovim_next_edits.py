@@ -184,6 +184,18 @@ def test_a_dismissed_edit_stays_away(desk: Desk) -> None:
     assert nvim.lines()[2] == "    𝒳 = count"
 
 
+def test_it_stays_when_another_buffer_is_closed(desk: Desk) -> None:
+    (desk.folder / "b.py").write_text("other\n")
+    nvim = desk.start_attached(TEXT, cmd=COMMAND)
+    nvim.keys(f":edit {desk.folder / 'b.py'}<CR>")
+    until(nvim.attached)
+    nvim.keys(":buffer 1<CR>2Gfcciwtotal<Esc>")
+    until(lambda: "2 of 3" in drawn(nvim) or asked_again(nvim))
+    nvim.keys(":bdelete 2<CR>")
+    nvim.rest()
+    assert "2 of 3" in drawn(nvim)
+
+
 def test_another_change_hides_it_and_nothing_stale_is_made(desk: Desk) -> None:
     nvim = renamed(desk)
     nvim.keys("gg0x")

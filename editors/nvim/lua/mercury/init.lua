@@ -84,7 +84,7 @@ local function watch(ghost_text)
       local client = vim.lsp.get_client_by_id(args.data.client_id)
       if client and client.name == mercury_client.name then
         ghost_text.detach(args.buf)
-        require("mercury.next_edits").reset()
+        require("mercury.next_edits").detached(args.buf, client:is_stopped())
       end
     end,
   })

@@ -83,11 +83,16 @@ function M.clear()
   end
 end
 
---- The server is gone, and with it what it knew.
-function M.reset()
-  request, asked, barren = nil, "", ""
-  notes.reset()
-  M.clear()
+--- A buffer's document was closed, or the server is gone, and with it what it knew.
+---@param bufnr integer
+---@param is_gone boolean
+function M.detached(bufnr, is_gone)
+  local is_concerned = bufnr == api.nvim_get_current_buf() or pending ~= nil and bufnr == pending.bufnr
+  if is_gone or is_concerned then
+    request, asked, barren = nil, "", ""
+    notes.reset()
+    M.clear()
+  end
 end
 
 ---@param client vim.lsp.Client
