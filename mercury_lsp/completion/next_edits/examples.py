@@ -81,8 +81,9 @@ def nearest(lines: Sequence[str]) -> str:
 
 
 def margin(lines: Sequence[str]) -> str:
-    """The blanks before all lines that have text."""
-    return min((line[: len(line) - len(line.lstrip())] for line in lines if line.strip()), key=len, default="")
+    """The blanks with which all lines begin that have text."""
+    blanks = [line[: len(line) - len(line.lstrip())] for line in lines if line.strip()] or [""]
+    return min(blanks)[: common_prefix(min(blanks), max(blanks))]
 
 
 def _dedented(text: str) -> str:

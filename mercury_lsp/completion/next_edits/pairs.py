@@ -132,7 +132,7 @@ def rest_of_lines(hunks: Sequence[Hunk], snapshot: Snapshot) -> EditSite | None:
     if len(begun) < MIN_CHARS or len(whole) <= len(begun):
         return None
     text, start = snapshot.line_at(snapshot.source.offset_at(last.line + begun.count("\n"), 0))
-    blanks = text[: len(text) - len(text.lstrip())]
+    blanks = last.margins[1]
     return EditSite(start + len(text.rstrip()), "", indent(whole, blanks)[len(indent(begun, blanks)) :])
 
 

@@ -308,6 +308,13 @@ def test_inserted_lines_are_indented_as_in_the_examples(above: str, new: str, be
     assert [found for _, _, found in ExampleDesk(a__txt=text).replace(*changes).offered()] == [f"  {new}\n"]
 
 
+def test_inserted_lines_that_begin_with_different_blanks_keep_them():
+    head, new = "for_each_row(a):\n", "\tlog_it()\n    count_it()\n"
+    desk = ExampleDesk(a__txt=f"{head}\tuse_it(a)\n" * 2 + f"{head}    use_it(a)\n{head}")
+    desk.replace(*[(f"{head}\tuse", f"{head}{new}\tuse")] * 2)
+    assert desk.offered() == [(9, "", new)]
+
+
 def test_of_many_lines_that_were_replaced_at_once_few_are_compared_with_each_other():
     old, new = ("".join(f"{name}{number} = {number * number}\n" for number in range(60)) for name in ("first_", "b"))
     with patch.object(pairs, "template_sites", return_value=iter(())) as compared:
@@ -355,6 +362,14 @@ def test_a_third_insertion_that_is_begun_is_finished():
     line = "log.info('the step is done')\n"
     desk = ExampleDesk(a__py=text).replace(("start()\n", f"start()\n{line}"), ("stop()\n", f"stop()\n{line}"))
     assert desk.replace(("end()\n", "end()\nlog.info(\n")).offered() == [(7, "", "'the step is done')")]
+
+
+def test_the_rest_of_lines_that_are_begun_is_indented_like_their_first_one():
+    lines = "if is_ready():\n    call_it()\nfinish_it()\n"
+    text = "start()\n\nstop()\n\nif c:\n    end()\n\n"
+    desk = ExampleDesk(a__py=text).replace(("start()\n", f"start()\n{lines}"), ("stop()\n", f"stop()\n{lines}"))
+    desk.replace(("    end()\n", "    end()\n    if is_ready():\n        call\n"))
+    assert desk.offered() == [(13, "", "_it()\n    finish_it()")]
 
 
 # Never
