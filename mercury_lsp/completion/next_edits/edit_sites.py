@@ -1,6 +1,7 @@
 """Finds edit sites: where else the old text of a replacement occurs with the same syntactic kind."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -13,6 +14,9 @@ from mercury_lsp.documents.languages import language
 
 SEARCH_REACH_CHARS = 100_000
 """Characters on either side of the change that are searched."""
+
+MAX_NEAR = 20
+"""Places on either side of a change that are looked at, at some 0.1 milliseconds each, in every open document."""
 
 MAX_CLASSIFIED_OCCURRENCES = 200
 """Occurrences whose syntactic kind is determined, at some 20 microseconds each."""
@@ -36,6 +40,12 @@ def text_around(at: int, snapshot: Snapshot) -> tuple[int, str]:
     """The text that is searched around an offset, and where it begins."""
     first = max(0, at - SEARCH_REACH_CHARS)
     return first, snapshot.slice(first, at + SEARCH_REACH_CHARS)
+
+
+def near(starts: Sequence[int], at: int) -> slice:
+    """The nearest places on either side of an offset; their starts come in order."""
+    middle = bisect_right(starts, at)
+    return slice(max(0, middle - MAX_NEAR), middle + MAX_NEAR)
 
 
 def below_first(sites: Sequence[EditSite], at: int) -> list[EditSite]:

@@ -9,11 +9,12 @@ around the next place, too, as far as the text itself is too short to be looked 
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache, partial
 from itertools import islice
 from textwrap import indent
 
 from mercury_lsp.completion.next_edits.checks import quoted_as
-from mercury_lsp.completion.next_edits.edit_sites import EditSite, below_first, text_around
+from mercury_lsp.completion.next_edits.edit_sites import EditSite, below_first, near, text_around
 from mercury_lsp.completion.next_edits.examples import TOKEN, Example, examples
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.syntax_kind import is_declared_at
@@ -145,6 +146,7 @@ def _like_in_place(
     borrowed = names.intersection(before[-BORROWED_TOKENS:])
     at = origin.source.offset_at(second.line, 0) + (second.column or 0)
     is_use = _is_name(second) and not is_declared_at(origin, at)
+    is_another = cache(partial(_stands_besides, second, own, snapshot))
     modules = _NAME.findall(origin.uri) if snapshot.uri != origin.uri else []
     is_plain = _is_name(second) and not (_owner(first.before) or _owner(second.before))
     for each in _texts_like(first, second, snapshot):
@@ -155,7 +157,7 @@ def _like_in_place(
         is_member = is_plain and _owner(left) and _owner(left) not in modules
         if is_elsewhere or is_member or not borrowed.issubset(left[-BORROWED_TOKENS:]):
             continue
-        if not (is_use and is_declared_at(snapshot, each.start) and _stands_besides(second, own, snapshot)):
+        if not (is_use and is_declared_at(snapshot, each.start) and is_another()):
             yield each
 
 
@@ -184,8 +186,10 @@ def _texts_like(first: Example, second: Example, snapshot: Snapshot) -> Iterator
     tokens, (left, right) = TOKEN.findall(second.old), _anchor(first, second)
     if not (tokens or left) or len("".join((*left, *tokens, *right))) < MIN_CHARS:
         return
-    start, text = text_around(second.hunk.offset_in(snapshot), snapshot)
-    for found in re.finditer(_pattern(left, tokens, right, second.old), text):
+    here = second.hunk.offset_in(snapshot)
+    start, text = text_around(here, snapshot)
+    every = [*re.finditer(_pattern(left, tokens, right, second.old), text)]
+    for found in every[near([start + each.start() for each in every], here)]:
         first_at, end = found.span("old")
         edges = text[max(0, first_at - 1) : first_at] + second.new[:1], second.new[-1:] + text[end : end + 1]
         if not any(_JOINED.fullmatch(edge) for edge in edges):

@@ -10,7 +10,7 @@ from textwrap import indent
 
 from mercury_engine.text.lines import lines_of
 
-from mercury_lsp.completion.next_edits.edit_sites import EditSite, text_around
+from mercury_lsp.completion.next_edits.edit_sites import EditSite, near, text_around
 from mercury_lsp.completion.next_edits.examples import Example, margin, nearest
 from mercury_lsp.documents.document import Snapshot
 
@@ -31,14 +31,16 @@ def same_lines(first: Example, second: Example, snapshot: Snapshot) -> Iterator[
     is_data = not {*_NUMBER.findall(second.new)} <= {*_NUMBER.findall(second.old)}
     if is_data or len("".join("".join(wanted).split())) < MIN_CHARS:
         return
-    start, text = text_around(second.hunk.offset_in(snapshot), snapshot)
+    here = second.hunk.offset_in(snapshot)
+    start, text = text_around(here, snapshot)
     lines = lines_of(text)
     bare, starts = [line.strip() for line in lines], [*accumulate(map(len, lines), initial=start)]
-    for number in range(len(bare) - len(wanted) + 1):
-        if bare[number] == wanted[0] and bare[number : number + len(wanted)] == wanted:
-            at, end = number + len(before), number + len(before) + len(old)
-            blanks = margin(lines[at:end]) if old else _margin_between(second, lines, at)
-            yield _site(starts[at], lines[at:end], indent(second.new, blanks), lines[end - 1] if end else "\n")
+    firsts = (number for number, line in enumerate(bare) if line == wanted[0])
+    found = [number for number in firsts if bare[number : number + len(wanted)] == wanted]
+    for number in found[near([starts[each] for each in found], here)]:
+        at, end = number + len(before), number + len(before) + len(old)
+        blanks = margin(lines[at:end]) if old else _margin_between(second, lines, at)
+        yield _site(starts[at], lines[at:end], indent(second.new, blanks), lines[end - 1] if end else "\n")
 
 
 def _margin_between(example: Example, lines: Sequence[str], at: int) -> str:

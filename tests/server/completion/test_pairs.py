@@ -8,8 +8,9 @@ import pytest
 from lsprotocol import types
 
 from mercury_lsp.completion.next_edits import pairs, templates
+from mercury_lsp.completion.next_edits.edit_sites import MAX_NEAR
 from mercury_lsp.completion.next_edits.history import History
-from mercury_lsp.completion.next_edits.pairs import MAX_SITES_ELSEWHERE, TEMPLATE_LINES, paired_sites
+from mercury_lsp.completion.next_edits.pairs import MAX_SITES, MAX_SITES_ELSEWHERE, TEMPLATE_LINES, paired_sites
 from mercury_lsp.context.open_documents import OpenDocuments
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language_of
@@ -240,6 +241,14 @@ def test_calls_changed_to_a_function_that_is_there_do_not_rename_the_old_one():
     assert [line for line, _, _ in desk.offered()] == [6]
 
 
+def test_whether_the_new_name_stands_besides_is_looked_for_once():
+    desk = ExampleDesk(a__py="f(old_name)\ng(old_name)\n" + "old_name = 1\n" * 5)
+    desk.replace(("f(old_name", "f(new_name"), ("g(old_name", "g(new_name"))
+    with patch.object(pairs, "_stands_besides", wraps=pairs._stands_besides) as sought:
+        assert len(desk.offered()) == 5
+    assert sought.call_count == 1
+
+
 def test_words_are_not_joined():
     text = "void f() {\n  *base = p;\n  g(*base, 1);\n  byte* base = q;\n  h(*base);\n}\n"
     desk = ExampleDesk(a__c=text).replace(("*base = p", "os_base = p"), ("g(*base", "g(os_base"))
@@ -342,6 +351,21 @@ def test_a_text_that_stands_often_in_another_document_is_replaced_there_by_key_o
     desk = ExampleDesk(a__py=text, b__py=other).replace(("f(old_name", "f(new_name"), ("g(old_name", "g(new_name"))
     assert bool(desk.offered(1)) is is_offered
     assert len(desk.offered(1, invoked=True)) == uses
+
+
+OFTEN = {
+    "a text": ("f(old_name)\n", "f(new_name)\n"),
+    "lines": ("start_all()\nstop_all()\n", "start_all()\nwait()\nstop_all()\n"),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), OFTEN.values(), ids=OFTEN)
+def test_of_many_places_in_another_document_the_first_are_looked_at(old: str, new: str):
+    desk = ExampleDesk(a__py=f"{old}x = 1\n{old}", b__py="x = 1\n" + old * 10 * MAX_NEAR)
+    desk.replace((old, new), (old, new))
+    with patch.object(pairs, "_is_made", wraps=pairs._is_made) as seen:
+        assert len(desk.offered(1, invoked=True)) == MAX_SITES
+    assert seen.call_count == MAX_NEAR
 
 
 def test_lines_between_short_lines_are_not_inserted():
