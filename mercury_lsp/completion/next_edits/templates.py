@@ -11,12 +11,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache, partial
-from itertools import accumulate
 
 from mercury_engine.text.lines import equal_ends
 from tree_sitter import Node
 
-from mercury_lsp.completion.next_edits.edit_sites import EditSite, text_around
+from mercury_lsp.completion.next_edits.edit_sites import MAX_NEAR, EditSite, text_around
 from mercury_lsp.completion.next_edits.examples import Example
 from mercury_lsp.context.scope import path_to
 from mercury_lsp.documents.document import Snapshot
@@ -50,11 +49,13 @@ Runs = Sequence[tuple[Run, str, str, int]]
 
 def template_sites(first: Example, second: Example, snapshot: Snapshot) -> Iterator[EditSite]:
     """The lines in which the exchanges of both examples can be made, which are of one line each, in their order."""
-    runs = _common(_runs(first.lines), _runs(second.lines))
-    if runs:
-        needle = "".join(runs[0][0][0])
-        length = sum(len("".join((before, *old, after)).strip()) for (old, _), before, after, _ in runs)
-        if found := [*_lines(first, second, snapshot, partial(_made, runs=runs), length if needle else 0, needle)]:
+    if max(map(len, (*first.lines, *second.lines))) > MAX_LINE_CHARS:
+        return
+    if runs := _common(_runs(first.lines), _runs(second.lines)):
+        parts = ["".join((before, *old, after)).strip() for (old, _), before, after, _ in runs]
+        length = sum(map(len, parts)) if runs[0][0][0] else 0
+        make = partial(_made, runs=runs, parts=parts)
+        if found := [*_lines(first, second, snapshot, make, length, max(parts, key=len))]:
             yield from found
             return
     yield from _lines(first, second, snapshot, *_pattern(first.lines, second.lines))
@@ -63,13 +64,13 @@ def template_sites(first: Example, second: Example, snapshot: Snapshot) -> Itera
 def _lines(
     first: Example, second: Example, snapshot: Snapshot, make: Make, length: int, needle: str
 ) -> Iterator[EditSite]:
-    """The lines of which something else can be made: all if the template is long enough, or else the next one."""
+    """The lines of which something else can be made: near ones if the template is long enough, or else the next one."""
     if length >= MIN_CHARS and first.key != second.key:  # equal texts of that length are looked for by themselves
-        start, text = text_around(second.hunk.offset_in(snapshot), snapshot)
-        lines = text.split("\n") if needle in text else []
-        for line, at in zip(lines, accumulate((len(line) + 1 for line in lines), initial=start), strict=False):
-            if len(line) <= MAX_LINE_CHARS and needle in line:
-                yield from _edits(line, at, make)
+        here = second.hunk.offset_in(snapshot)
+        start, text = text_around(here, snapshot)
+        for at, line in _near_lines(needle, text, here - start):
+            if len(line) <= MAX_LINE_CHARS:
+                yield from _edits(line, start + at, make)
     step = second.line - first.line
     if (
         length < MIN_CHARS
@@ -80,6 +81,25 @@ def _lines(
         line, at = snapshot.line_at(snapshot.source.offset_at(second.line + step, 0))
         if _is_sibling(snapshot, second.line, second.line + step):
             yield from _edits(line, at, make)
+
+
+def _near_lines(needle: str, text: str, at: int) -> Iterator[tuple[int, str]]:
+    """The nearest lines with a text on either side of where a line begins, with their starts, in their order."""
+    above, below = list[tuple[int, str]](), at
+    while len(above) < MAX_NEAR and (found := text.rfind(needle, 0, above[-1][0] if above else at)) >= 0:
+        above.append(_line_at(text, found))
+    yield from reversed(above)
+    for _ in range(MAX_NEAR):
+        if (found := text.find(needle, below)) < 0:
+            return
+        start, line = _line_at(text, found)
+        below = start + len(line)
+        yield start, line
+
+
+def _line_at(text: str, offset: int) -> tuple[int, str]:
+    start, end = text.rfind("\n", 0, offset) + 1, text.find("\n", offset)
+    return start, text[start : end if end >= 0 else None]
 
 
 @lru_cache(REMEMBERED_PAIRS)
@@ -158,8 +178,13 @@ def _common(ours: Runs, theirs: Runs) -> Runs:
     ]
 
 
-def _made(line: str, runs: Runs) -> str | None:
-    """The line with the exchanges made, each as near as it fits to where it was made; None if one doesn't fit."""
+def _made(line: str, runs: Runs, parts: Sequence[str]) -> str | None:
+    """The line with the exchanges made, each as near as it fits to where it was made; None if one doesn't fit.
+
+    `parts`: their texts, with what is beside them, which tell most other lines apart quickly.
+    """
+    if not all(part in line for part in parts):
+        return None
     pieces, made, at = _PIECE.findall(line), list[str](), 0
     for (old, new), before, after, there in runs:
         places = [n for n in range(at, len(pieces) - len(old) + 1) if _fits(pieces, n, old, before, after)]

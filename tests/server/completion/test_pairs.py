@@ -1,6 +1,7 @@
 """A change made twice goes on where the same text or the same lines stand."""
 
 import re
+from difflib import SequenceMatcher
 from textwrap import dedent, indent
 from unittest.mock import patch
 
@@ -11,6 +12,7 @@ from mercury_lsp.completion.next_edits import pairs, templates
 from mercury_lsp.completion.next_edits.edit_sites import MAX_NEAR
 from mercury_lsp.completion.next_edits.history import History
 from mercury_lsp.completion.next_edits.pairs import MAX_SITES, MAX_SITES_ELSEWHERE, TEMPLATE_LINES, paired_sites
+from mercury_lsp.completion.next_edits.templates import MAX_LINE_CHARS
 from mercury_lsp.context.open_documents import OpenDocuments
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language_of
@@ -29,12 +31,14 @@ class ExampleDesk:
             self.documents.snapshot(item.uri)
 
     def parsed(self, number: int = 0) -> Snapshot:
-        return self.documents.parsed(self.documents.uris[number])
+        uri = self.documents.uris[number]
+        self.documents.finish_parsing(uri)  # however long it takes: without a tree nothing is offered
+        return self.documents.snapshot(uri)
 
-    def replace(self, *changes: tuple[str, str]) -> "ExampleDesk":
+    def replace(self, *changes: tuple[str, str], number: int = 0) -> "ExampleDesk":
         """Replace the first occurrence of each text."""
         for old, new in changes:
-            snapshot = self.parsed()
+            snapshot = self.parsed(number)
             start = snapshot.text.index(old)
             span = (types.Position(*snapshot.position_at(at)) for at in (start, start + len(old)))
             change = types.TextDocumentContentChangePartial(types.Range(*span), new)
@@ -43,8 +47,9 @@ class ExampleDesk:
 
     def offered(self, number: int = 0, invoked: bool = False) -> list[tuple[int, str, str]]:
         """Line, old and new text of what would follow in a document."""
-        snapshot = self.parsed(number)
-        found = [site for _, site in paired_sites(self.history.hunks(), snapshot, self.parsed(), invoked)]
+        hunks, snapshot = self.history.hunks(), self.parsed(number)
+        origin = self.parsed(self.documents.uris.index(hunks[-1].uri))
+        found = [site for _, site in paired_sites(hunks, snapshot, origin, invoked)]
         return [(snapshot.source.line_of(site.start), site.old, site.new) for site in found]
 
 
@@ -191,6 +196,25 @@ def test_lines_without_the_words_that_the_examples_share_are_not_compared():
     with patch.object(templates.re, "fullmatch", wraps=re.fullmatch) as compared:
         assert desk.offered() == desk.offered(1) == []
     assert compared.call_count <= 2 * len(rows) ** 2
+
+
+def test_of_many_lines_with_the_words_of_the_examples_the_nearest_are_compared():
+    rows = [f'opt_{name} = env.get("{name.upper()}")' for name in "abcdef"]
+    line = 'value = env.get("alpha", 1)\n'
+    desk = ExampleDesk(a__py=line * 100 + "\n".join(rows) + "\n" + line * 100)
+    desk.replace(*((row, row.replace(".get(", "[").replace(")", "]")) for row in rows))
+    with patch.object(templates, "_edits", wraps=templates._edits) as compared:
+        assert desk.offered() == []
+    assert 0 < compared.call_count <= len(rows) ** 2 * 2 * MAX_NEAR
+
+
+def test_long_lines_are_no_examples_for_others():
+    rows = ["row = [" + "0, " * count + "1]" for count in (MAX_LINE_CHARS, MAX_LINE_CHARS + 1)]
+    desk = ExampleDesk(a__py="\n\n".join(rows))
+    desk.replace(*((row, row.replace("row", "column")) for row in rows))
+    with patch.object(templates, "SequenceMatcher", wraps=SequenceMatcher) as compared:
+        assert desk.offered() == []
+    assert compared.call_count == 0
 
 
 def test_where_the_exchanged_marks_are_not_found_whole_lines_are_compared():
