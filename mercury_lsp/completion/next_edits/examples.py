@@ -19,6 +19,10 @@ REMEMBERED_HUNKS = 16
 """Hunks whose examples are remembered: the latest ones are asked for at every key, and for every open document."""
 
 
+MAX_LINES = 200
+"""Most lines of a hunk, before and after together: comparing 1,300 brackets takes more than a second."""
+
+
 @dataclass(frozen=True, slots=True)
 class Example:
     """Text that became another, and what stands before and after it: tokens of its line, or lines, as they are now."""
@@ -57,7 +61,10 @@ def examples(hunk: Hunk) -> tuple[Example, ...]:
 
 
 def _examples(hunk: Hunk) -> Iterator[Example]:
-    old, new = hunk.before_lines, hunk.after_lines
+    line_break = "\r\n" if "\r\n" in "".join((*hunk.around, hunk.after)) else "\n"
+    old, new = (_ended(lines, line_break) for lines in (hunk.before_lines, hunk.after_lines))
+    if len(old) + len(new) > MAX_LINES:
+        return
     around = [lines_of(text) for text in hunk.around]
     above, below = ([line.strip() for line in lines] for lines in around)
     bare = [line.strip() for line in old], [line.strip() for line in new]
@@ -73,6 +80,11 @@ def _examples(hunk: Hunk) -> Iterator[Example]:
             over, under = nearest((*around[0], *new[:c])[::-1]), nearest((*new[d:], *around[1]))
             margins = margin([over]), margin(new[c:d]), margin([under])
             yield Example(hunk, was, now, *beside, line=hunk.line + c, column=None, margins=margins)
+
+
+def _ended(lines: Sequence[str], line_break: str) -> list[str]:
+    """Lines that all have a break, as a document's last one may not have; the change may go on before others."""
+    return [line if line.endswith("\n") else line + line_break for line in lines]
 
 
 def nearest(lines: Sequence[str]) -> str:

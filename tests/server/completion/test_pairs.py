@@ -8,8 +8,9 @@ from unittest.mock import patch
 import pytest
 from lsprotocol import types
 
-from mercury_lsp.completion.next_edits import pairs, templates
+from mercury_lsp.completion.next_edits import examples, pairs, templates
 from mercury_lsp.completion.next_edits.edit_sites import MAX_NEAR
+from mercury_lsp.completion.next_edits.examples import MAX_LINES
 from mercury_lsp.completion.next_edits.history import History
 from mercury_lsp.completion.next_edits.pairs import MAX_SITES, MAX_SITES_ELSEWHERE, TEMPLATE_LINES, paired_sites
 from mercury_lsp.completion.next_edits.templates import MAX_LINE_CHARS
@@ -390,6 +391,23 @@ def test_of_many_places_in_another_document_the_first_are_looked_at(old: str, ne
     with patch.object(pairs, "_is_made", wraps=pairs._is_made) as seen:
         assert len(desk.offered(1, invoked=True)) == MAX_SITES
     assert seen.call_count == MAX_NEAR
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["lf", "crlf"])
+@pytest.mark.parametrize("now", ["other()\nend_all()", "open_all()\nend_all()"], ids=["replaced", "inserted"])
+def test_lines_from_the_end_of_two_documents_get_a_break_before_others(now: str, end: str):
+    was, now = "open_all()", now.replace("\n", end)
+    desk = ExampleDesk(a__txt=f"start(){end}{was}", b__txt=f"start(){end}{was}", c__txt=f"start(){end}{was}{end}stop()")
+    desk.replace((was, now)).replace((was, now), number=1)
+    ((_, old, new),) = desk.offered(2)
+    assert new.endswith(f"end_all(){end}") and old in ("", was + end)
+
+
+def test_hunks_of_very_many_lines_are_not_compared():
+    desk = ExampleDesk(a__txt="{\n}\n" * MAX_LINES)
+    with patch.object(examples, "SequenceMatcher", wraps=SequenceMatcher) as compared:
+        assert desk.replace(("{\n}\n" * MAX_LINES, "}\n{\n" * MAX_LINES)).offered() == []
+    assert compared.call_count == 0
 
 
 def test_lines_between_short_lines_are_not_inserted():
