@@ -37,9 +37,10 @@ class EditSite:
 
 
 def text_around(at: int, snapshot: Snapshot) -> tuple[int, str]:
-    """The text that is searched around an offset, and where it begins."""
-    first = max(0, at - SEARCH_REACH_CHARS)
-    return first, snapshot.slice(first, at + SEARCH_REACH_CHARS)
+    """The whole lines that are searched around an offset, and where they begin."""
+    source = snapshot.source
+    first, _ = source.line_bounds(at - SEARCH_REACH_CHARS)
+    return first, source.slice(first, source.offset_at(source.line_of(at + SEARCH_REACH_CHARS) + 1, 0))
 
 
 def near(starts: Sequence[int], at: int) -> slice:

@@ -8,7 +8,7 @@ from unittest.mock import patch
 import pytest
 from lsprotocol import types
 
-from mercury_lsp.completion.next_edits import examples, pairs, templates
+from mercury_lsp.completion.next_edits import edit_sites, examples, pairs, templates
 from mercury_lsp.completion.next_edits.edit_sites import MAX_NEAR
 from mercury_lsp.completion.next_edits.examples import MAX_LINES
 from mercury_lsp.completion.next_edits.history import History
@@ -408,6 +408,15 @@ def test_hunks_of_very_many_lines_are_not_compared():
     with patch.object(examples, "SequenceMatcher", wraps=SequenceMatcher) as compared:
         assert desk.replace(("{\n}\n" * MAX_LINES, "}\n{\n" * MAX_LINES)).offered() == []
     assert compared.call_count == 0
+
+
+@pytest.mark.parametrize("reach", range(50, 80))
+def test_the_searched_text_has_whole_lines(reach: int):
+    text = "keep_old_line()\n{0}f(1)\nold_line()\na\nold_line()\n{0}old_line() + keep\n".format("#\n" * 20)
+    desk = ExampleDesk(a__txt=text)
+    desk.replace(("f(1)\nold_line()\n", "f(1)\nb()\nc()\n"), ("a\nold_line()\n", "a\nb()\nc()\n"))
+    with patch.object(edit_sites, "SEARCH_REACH_CHARS", reach):
+        assert desk.offered(invoked=True) == []
 
 
 def test_lines_between_short_lines_are_not_inserted():
