@@ -10,9 +10,10 @@ export interface Program {
   readonly cwd: string;
 }
 
-/** The value of `mercury.command`. */
+/** The value of `mercury.command`; a string, which the settings mark as wrong, is a program without arguments. */
 export function wanted(): readonly string[] {
-  return workspace.getConfiguration("mercury").get<string[]>("command", []);
+  const value = workspace.getConfiguration("mercury").get<string | string[]>("command", []);
+  return typeof value === "string" ? [value] : value;
 }
 
 /** The message for a missing program: what is wrong and how to fix it. */
