@@ -123,4 +123,5 @@ def _span(line: str, tokens: Sequence[re.Match[str]], first: int, last: int, is_
     if not is_gap:
         return tokens[first].start(), tokens[len(tokens) - last - 1].end()
     start = tokens[first - 1].end() if first else len(line) - len(line.lstrip())
-    return start, tokens[len(tokens) - last].start() if last else len(line.rstrip())
+    end = tokens[len(tokens) - last].start() if last else len(line.rstrip())
+    return min(start, end), end  # of a line of blanks only, its start

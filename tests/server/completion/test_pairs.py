@@ -450,6 +450,11 @@ def test_the_rest_of_lines_that_are_begun_is_indented_like_their_first_one():
 # Never
 
 
+def test_blanks_may_be_what_is_left_of_the_last_line_of_a_document():
+    desk = ExampleDesk(a__py="if a:\n    old_name()\nif b:\n    old_name()")
+    assert desk.replace(("old_name()", ""), ("old_name()", "")).offered() == []
+
+
 def test_one_example_says_nothing():
     assert ExampleDesk(a__py="f(old_name)\ng(old_name)\n").replace(("f(old_name", "f(new_name")).offered() == []
 
