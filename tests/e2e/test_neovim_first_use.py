@@ -70,13 +70,19 @@ def test_without_a_verb_that_exists_the_verbs_are_listed(desk: Desk, words: str,
     assert nvim.lua("return vim.fn.getcompletion('Mercury ', 'cmdline')") == VERBS
 
 
-def test_a_buffer_without_a_name_gets_suggestions_and_so_does_the_next_one(desk: Desk) -> None:
+def in_a_buffer_without_a_name(desk: Desk) -> Neovim:
+    """An editor that shows "first" after an `a` there, and "second" after a `b` that is typed next."""
     desk.script([rule("a", "first"), rule("b", "second")])
     nvim = desk.start_attached()
     nvim.keys(":enew<CR>:setfiletype python<CR>")
     until(nvim.attached)
     nvim.keys("ia")
     shows(nvim, "first")
+    return nvim
+
+
+def test_a_buffer_without_a_name_gets_suggestions_and_so_does_the_next_one(desk: Desk) -> None:
+    nvim = in_a_buffer_without_a_name(desk)
     nvim.keys("<Esc>:enew<CR>:setfiletype python<CR>")
     until(nvim.attached)
     nvim.keys("ib")
@@ -138,12 +144,7 @@ def opened_and_closed(desk: Desk) -> tuple[list[str], list[str]]:
 
 
 def test_a_buffer_without_a_name_goes_on_when_it_is_written_to_a_file(desk: Desk) -> None:
-    desk.script([rule("a", "first"), rule("b", "second")])
-    nvim = desk.start_attached()
-    nvim.keys(":enew<CR>:setfiletype python<CR>")
-    until(nvim.attached)
-    nvim.keys("ia")
-    shows(nvim, "first")
+    nvim = in_a_buffer_without_a_name(desk)
     nvim.keys(f"<Esc>:write {desk.folder / 'new.py'}<CR>Ab")
     shows(nvim, "second")
     assert opened_and_closed(desk) == (["a.py", "", "new.py"], [""])

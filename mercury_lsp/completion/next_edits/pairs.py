@@ -19,7 +19,7 @@ from mercury_lsp.completion.next_edits.examples import TOKEN, Example, examples
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.syntax_kind import is_declared_at
 from mercury_lsp.completion.next_edits.templates import template_sites
-from mercury_lsp.completion.next_edits.whole_lines import same_lines
+from mercury_lsp.completion.next_edits.whole_lines import MIN_CHARS, same_lines
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language
 
@@ -28,9 +28,6 @@ EXAMPLES = 4
 
 TEMPLATE_LINES = 16
 """Latest lines that are compared with each other, at 0.1 to 0.2 ms a pair: 180 replaced at once took 1.6 seconds."""
-
-MIN_CHARS = 5
-"""Shortest text that is looked for, without blanks: shorter ones stand everywhere."""
 
 ANCHOR_TOKENS = 8
 """Tokens before an insertion in a line, and as many after it, that must be those of the examples, if these agree."""

@@ -112,11 +112,9 @@ def _pattern(first: tuple[str, str], second: tuple[str, str]) -> tuple[Make, int
     pattern, length, longest = "", 0, ""
     for ours, theirs in _aligned(first[0], second[0]):
         if ours == theirs:
-            pattern, length, longest = (
-                pattern + re.escape(ours),
-                length + len(ours.strip()),
-                max(longest, ours, key=len),
-            )
+            pattern += re.escape(ours)
+            length += len(ours.strip())
+            longest = max(longest, ours, key=len)
         elif (ours, theirs) in groups:
             pattern += rf"(?:\{groups[ours, theirs]})"
         else:
