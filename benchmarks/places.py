@@ -108,7 +108,7 @@ def rules(moment: Moment) -> tuple[list[LikelyPlace], list[LikelyPlace]]:
             snapshot = open_document.snapshot()
             if (replacement := repeatable.replacement(snapshot)) is not None:
                 for answer, invoked in zip(answers, (False, True), strict=True):
-                    found = repeatable.proposals(replacement, snapshot, invoked)
+                    found = repeatable.proposals(replacement, snapshot, (), invoked)
                     answer[:] = [site.start for each in found for site in each.sites] or answer
     unasked, by_key = ([open_document.snapshot().position_at(offset)[0] for offset in answer] for answer in answers)
     return _outside_changes(moment, number, unasked), _outside_changes(moment, number, by_key)

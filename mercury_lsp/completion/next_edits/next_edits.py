@@ -262,8 +262,7 @@ class NextEdits:
         elif asked.cursor is not None and repeatable.is_unfinished(renamed, asked.cursor):
             asked.silence.append("the name at the cursor is still being typed")
         else:
-            yield from (each for each in self._paired(asked) if not repeatable.covers(renamed, asked.snapshot, each))
-            yield from repeatable.proposals(renamed, asked.snapshot, invoked=asked.cursor is None)
+            yield from repeatable.proposals(renamed, asked.snapshot, self._paired(asked), asked.cursor is None)
 
     def _paired(self, asked: _Question) -> Iterator[Proposal]:
         """The last change where it goes on, if the user has made it twice."""

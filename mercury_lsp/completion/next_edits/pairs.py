@@ -9,7 +9,6 @@ around the next place, too, as far as the text itself is too short to be looked 
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cache, partial
 from itertools import islice
 from textwrap import indent
 
@@ -17,7 +16,6 @@ from mercury_lsp.completion.next_edits.checks import quoted_as
 from mercury_lsp.completion.next_edits.edit_sites import EditSite, below_first, near, text_around
 from mercury_lsp.completion.next_edits.examples import TOKEN, Example, examples
 from mercury_lsp.completion.next_edits.history import Hunk
-from mercury_lsp.completion.next_edits.syntax_kind import is_declared_at
 from mercury_lsp.completion.next_edits.templates import template_sites
 from mercury_lsp.completion.next_edits.whole_lines import MIN_CHARS, same_lines
 from mercury_lsp.documents.document import Snapshot
@@ -35,17 +33,13 @@ ANCHOR_TOKENS = 8
 PLAIN_CHARS = 8
 """Shortest text that is replaced where nothing stands beside it that stands beside both examples."""
 
-BORROWED_TOKENS = 3
-"""Tokens before an example's text; a name among them that the new text repeats must stand before the next text, too."""
-
 MAX_SITES = 8
 MAX_SITES_ELSEWHERE = 3
 """Most places in another document; where a text stands more often, which of them are meant isn't known."""
 
-BLANKS_BESIDE = 80
-"""Blanks between an insertion and the same text that was inserted there before."""
-
 _NAME = re.compile(r"[^\W\d]\w*")
+_MEMBER = re.compile(r"(?:\.|::|(?<!\))->)\Z")
+"""Before a name: it is a member; `->` after parameters stands before a type."""
 _JOINED = re.compile(r"\w\w")
 """Words that would become one."""
 _BLANKS = r"[ \t]*"
@@ -62,9 +56,9 @@ def paired_sites(
     one example to the other, and a text that stands often in another document.
     """
     latest = _latest(hunks) if snapshot.is_parsed and origin.is_parsed else []
+    own = [each for each in hunks if each.uri == snapshot.uri]
     if (rest := rest_of_lines(hunks, snapshot)) is not None:
         yield hunks[-1], rest
-    own, known = [each for each in hunks if each.uri == snapshot.uri], set[int]()
     for first, last, found in _found(latest, own, snapshot, origin):
         if not invoked and snapshot.uri != last.hunk.uri and len(found) > MAX_SITES_ELSEWHERE:
             continue
@@ -73,10 +67,7 @@ def paired_sites(
         if not invoked and first.hunk.uri == last.hunk.uri == snapshot.uri:
             sites = _ahead(sites, first, last, snapshot)
         alike = (each for each in sites if quoted_as(snapshot, each.start) == kind)
-        for site in islice(alike, MAX_SITES):
-            if snapshot.source.line_of(site.start) not in known:
-                yield last.hunk, site
-        known.update(snapshot.source.line_of(site.start) for site in sites)
+        yield from ((last.hunk, site) for site in islice(alike, MAX_SITES))
 
 
 def _found(
@@ -90,14 +81,14 @@ def _found(
             continue
         seen.add(last.key)
         if last.column is None:
-            yield twin, last, [*_left(same_lines(twin, last, snapshot), own, snapshot)]
+            yield twin, last, _left(same_lines(twin, last, snapshot), own, snapshot)
         elif _kind(last, origin) != "string" or not language(origin.language_id).definitions:
-            yield twin, last, [*_left(_like_in_place(twin, last, own, snapshot, origin), own, snapshot)]
+            yield twin, last, _left(_like_in_place(twin, last, snapshot), own, snapshot)
     latest = latest[-TEMPLATE_LINES:]
     for number, last in reversed([*enumerate(latest)]):
         if last.hunk == latest[-1].hunk and last.column is not None:
             twins = reversed(latest[:number])
-            alike = ((each, [*_left(template_sites(each, last, snapshot), own, snapshot)]) for each in twins)
+            alike = ((each, _left(template_sites(each, last, snapshot), own, snapshot)) for each in twins)
             if (pair := next((each for each in alike if each[1]), None)) is not None:
                 yield pair[0], last, pair[1]
 
@@ -134,48 +125,17 @@ def rest_of_lines(hunks: Sequence[Hunk], snapshot: Snapshot) -> EditSite | None:
     return EditSite(start + len(text.rstrip()), "", indent(whole, blanks)[len(indent(begun, blanks)) :])
 
 
-def _like_in_place(
-    first: Example, second: Example, own: Sequence[Hunk], snapshot: Snapshot, origin: Snapshot
-) -> Iterator[EditSite]:
+def _like_in_place(first: Example, second: Example, snapshot: Snapshot) -> Iterator[EditSite]:
     """The same text within lines, where it stands as in both examples, as far as these agree."""
     before, after = second.around(first)
-    names = {*_NAME.findall(second.new)} - {*_NAME.findall(second.old)}
-    borrowed = names.intersection(before[-BORROWED_TOKENS:])
-    at = origin.source.offset_at(second.line, 0) + (second.column or 0)
-    is_use = _is_name(second) and not is_declared_at(origin, at)
-    is_another = cache(partial(_stands_besides, second, own, snapshot))
-    modules = _NAME.findall(origin.uri) if snapshot.uri != origin.uri else []
-    is_plain = _is_name(second) and not (_owner(first.before) or _owner(second.before))
+    is_plain = _NAME.fullmatch(second.old) and not any(_MEMBER.search("".join(each.before)) for each in (first, second))
     for each in _texts_like(first, second, snapshot):
         line, start = snapshot.line_at(each.start)
         left, right = TOKEN.findall(line[: each.start - start]), TOKEN.findall(line[each.end - start :])
         same = [left[-1:] == before[-1:]] * bool(before) + [right[:1] == after[:1]] * bool(after)
-        is_elsewhere = len(second.old) < PLAIN_CHARS and same and not any(same)
-        is_member = is_plain and _owner(left) and _owner(left) not in modules
-        if is_elsewhere or is_member or not borrowed.issubset(left[-BORROWED_TOKENS:]):
-            continue
-        if not (is_use and is_declared_at(snapshot, each.start) and is_another()):
+        is_member = is_plain and _MEMBER.search("".join(left))
+        if not is_member and (len(second.old) >= PLAIN_CHARS or not same or any(same)):
             yield each
-
-
-def _owner(before: Sequence[str]) -> str:
-    """What a name is a member of; empty for a plain name, which is another one, but its module's member elsewhere."""
-    for count, mark in ((1, "."), (2, "::"), (2, "->")):
-        if "".join(before[-count:]) == mark and (mark, *before[-count - 1 : -count]) != ("->", ")"):  # a result's type
-            return next(iter(before[-count - 1 : -count]), mark)
-    return ""
-
-
-def _is_name(example: Example) -> bool:
-    return all(_NAME.fullmatch(text) for text in (example.old, example.new))
-
-
-def _stands_besides(example: Example, own: Sequence[Hunk], snapshot: Snapshot) -> bool:
-    """Whether the new name stands in a document where the user has not written it: it is another one then."""
-    start, text = text_around(example.hunk.offset_in(snapshot), snapshot)
-    found = re.finditer(rf"\b{re.escape(example.new)}\b", text)
-    lines = (snapshot.source.line_of(start + each.start()) for each in found)
-    return any(not any(hunk.covers(line) for hunk in own) for line in lines)
 
 
 def _texts_like(first: Example, second: Example, snapshot: Snapshot) -> Iterator[EditSite]:
@@ -194,16 +154,11 @@ def _texts_like(first: Example, second: Example, snapshot: Snapshot) -> Iterator
 
 
 def _anchor(first: Example, second: Example) -> tuple[list[str], list[str]]:
-    """The tokens before and after both examples that are looked for, too; none if the text itself is long enough.
-
-    Of those around it only letters and digits count: `: str,` stands everywhere.
-    """
+    """The tokens before and after both examples that are looked for, too; none if the text itself is long enough."""
     tokens, (before, after) = TOKEN.findall(second.old), second.around(first)
     for count in range(max(len(before), len(after)) + 1):
         left, right = before[len(before) - count :] if count < len(before) else before, after[:count]
-        text = "".join((*left, *tokens, *right))
-        length = sum(map(str.isalnum, text)) if count else len(text)
-        if length >= MIN_CHARS and (tokens or count >= ANCHOR_TOKENS):
+        if len("".join((*left, *tokens, *right))) >= MIN_CHARS and (tokens or count >= ANCHOR_TOKENS):
             return left, right
     return before, after
 
@@ -221,19 +176,14 @@ def _pattern(left: Sequence[str], tokens: Sequence[str], right: Sequence[str], o
     return (r"(?<!\w)" if starts else "") + head + middle + tail + (r"(?!\w)" if ends else "")
 
 
-def _left(sites: Iterator[EditSite], own: Sequence[Hunk], snapshot: Snapshot) -> Iterator[EditSite]:
+def _left(sites: Iterator[EditSite], own: Sequence[Hunk], snapshot: Snapshot) -> list[EditSite]:
     """The sites at which the change isn't made yet."""
-    return (each for each in sites if not _is_made(each, own, snapshot))
+    return [each for each in sites if not _is_made(each, own, snapshot)]
 
 
 def _is_made(site: EditSite, own: Sequence[Hunk], snapshot: Snapshot) -> bool:
     """Whether the change is made there, or would make the line say the same twice."""
     if site.old == site.new or any(each.covers(snapshot.source.line_of(site.start)) for each in own):
         return True
-    if not site.old:
-        reach, new = 2 * len(site.new) + BLANKS_BESIDE, "".join(site.new.split())
-        above = snapshot.slice(max(0, site.start - reach), site.start)
-        below = snapshot.slice(site.start, site.start + reach)
-        return "".join(above.split()).endswith(new) or "".join(below.split()).startswith(new)
     rest = snapshot.line_at(site.start)[0].replace(site.old, " ")
     return bool(_NAME.fullmatch(site.new)) and re.search(rf"\b{re.escape(site.new)}\b", rest) is not None

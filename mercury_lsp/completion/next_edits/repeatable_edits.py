@@ -87,16 +87,24 @@ class RepeatableEdits:
         new = replacement.new
         return not self._change_log.is_growing or len(new) < MIN_FINISHED_NAME_CHARS or replacement.old.startswith(new)
 
-    def proposals(self, replacement: Replacement, snapshot: Snapshot, invoked: bool) -> Iterator[Proposal]:
-        """The renaming at its other places, those of one line at once; unasked only if it must go on."""
+    def proposals(
+        self, replacement: Replacement, snapshot: Snapshot, others: Iterable[Proposal], invoked: bool
+    ) -> Iterator[Proposal]:
+        """Other edits, then the renaming at its other places, those of one line at once; unasked only if it must go on.
+
+        Others that rename the same come last, and not if another language server says where the name stands.
+        """
+        same = []
+        for each in others:
+            is_same = (each.site.old, each.site.new) == (replacement.old, replacement.new)
+            if is_same and each.snapshot.uri == snapshot.uri and self.must_go_on(replacement, snapshot):
+                same.append(each)
+            else:
+                yield each
         if invoked or self.must_go_on(replacement, snapshot):
             for line in by_line(self.sites(replacement, snapshot), snapshot):
                 yield Proposal(snapshot, tuple(line), partial(self._progress, replacement, snapshot, len(line)))
-
-    def covers(self, replacement: Replacement, snapshot: Snapshot, other: Proposal) -> bool:
-        """Whether the renaming, which knows scopes, decides about an edit of its document that renames the same."""
-        is_same = (other.site.old, other.site.new) == (replacement.old, replacement.new)
-        return is_same and other.snapshot.uri == snapshot.uri and self.must_go_on(replacement, snapshot)
+        yield from () if self._highlights.know(replacement) else same
 
     def _progress(self, replacement: Replacement, snapshot: Snapshot, offered: int) -> RenamingProgress | None:
         """How far the renaming is, at an offer of so many places."""

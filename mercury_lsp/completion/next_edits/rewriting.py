@@ -47,15 +47,12 @@ async def rewrite_region(
     None if the model must not see the region.
     """
     request = rewrite_request(region, history, enough)
-    if request is not None:
-        request = replace(request, deadline_ms=deadline_ms)
-    found = await rewrite(request, Control(cancel)) if request is not None else None
     if request is None:
         return None
+    found = await rewrite(replace(request, deadline_ms=deadline_ms), Control(cancel))
     source = region.snapshot.source
-    line_break = (
-        "\r\n" if "\r\n" in source.slice(source.offset_at(region.start_line, 0), region.snapshot.length) else "\n"
-    )
+    below = source.slice(source.offset_at(region.start_line, 0), region.snapshot.length)
+    line_break = "\r\n" if "\r\n" in below else "\n"
     lines, joined = lines_of(request.text), list[tuple[int, int, str, float]]()
     for hunk in found.hunks if found is not None else ():
         start, end, text = _narrow(lines, hunk.start, hunk.end, lines_of(hunk.text))

@@ -72,14 +72,6 @@ def kind_at(snapshot: Snapshot, offset: int) -> SyntaxKind | None:
     )
 
 
-def is_declared_at(snapshot: Snapshot, offset: int) -> bool:
-    """Whether a name or a member is declared or bound at an offset; False without a tree."""
-    if snapshot.tree is None:
-        return False
-    path = _path_at(snapshot, offset)
-    return "identifier" in path[-1].type and (_is_bound(path) or _is_defined(path, language(snapshot.language_id)))
-
-
 def _path_at(snapshot: Snapshot, offset: int) -> list[Node]:
     assert snapshot.tree is not None
     return path_to(snapshot.tree, snapshot.source.byte_of(offset) + 1)

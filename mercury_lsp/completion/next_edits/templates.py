@@ -4,7 +4,7 @@
     -port = env.get("PORT")      +port = env["PORT"]      so      -user = env.get("USER")      +user = env["USER"]
 
 Where what is exchanged, with what stands beside it in both lines, is too short to be looked for, the third line is as
-far from the second as that is from the first, and a sibling of it.
+far from the second as that is from the first, and indented alike.
 """
 
 import re
@@ -13,11 +13,9 @@ from difflib import SequenceMatcher
 from functools import lru_cache, partial
 
 from mercury_engine.text.lines import equal_ends
-from tree_sitter import Node
 
 from mercury_lsp.completion.next_edits.edit_sites import MAX_NEAR, EditSite, text_around
-from mercury_lsp.completion.next_edits.examples import Example
-from mercury_lsp.context.scope import path_to
+from mercury_lsp.completion.next_edits.examples import Example, margin
 from mercury_lsp.documents.document import Snapshot
 
 MIN_CHARS = 8
@@ -78,8 +76,10 @@ def _lines(
         and 0 < abs(step) <= MAX_STEP_LINES
         and second.line + step >= 0
     ):
-        line, at = snapshot.line_at(snapshot.source.offset_at(second.line + step, 0))
-        if _is_sibling(snapshot, second.line, second.line + step):
+        (last, _), (line, at) = (
+            snapshot.line_at(snapshot.source.offset_at(second.line + each, 0)) for each in (0, step)
+        )
+        if margin([line]) == margin([last]):
             yield from _edits(line, at, make)
 
 
@@ -201,25 +201,3 @@ def _fits(pieces: Sequence[str], at: int, old: Sequence[str], before: str, after
         and before in ("", pieces[at - 1] if at else _EDGE)
         and after in ("", pieces[end] if end < len(pieces) else _EDGE)
     )
-
-
-def _is_sibling(snapshot: Snapshot, line: int, other: int) -> bool:
-    """Whether two lines begin with nodes of one sort and parent; without a tree, with the same blanks."""
-    texts = [snapshot.line_at(snapshot.source.offset_at(each, 0)) for each in (line, other)]
-    indents = [text[: len(text) - len(text.lstrip())] for text, _ in texts]
-    if indents[0] != indents[1]:
-        return False
-    if snapshot.tree is None:
-        return True
-    nodes = [_outermost(snapshot, start + len(indent)) for (_, start), indent in zip(texts, indents, strict=True)]
-    one, another = nodes
-    if one is None or another is None or one.parent != another.parent:
-        return False
-    return one.type.rpartition("_")[2] == another.type.rpartition("_")[2]  # `var` and `const` declare alike
-
-
-def _outermost(snapshot: Snapshot, offset: int) -> Node | None:
-    """The largest node that starts at an offset, but the whole tree."""
-    assert snapshot.tree is not None
-    byte = snapshot.source.byte_of(offset)
-    return next((node for node in path_to(snapshot.tree, byte + 1) if node.start_byte == byte and node.parent), None)
