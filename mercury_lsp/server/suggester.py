@@ -173,11 +173,10 @@ class Suggester:
         places = await self._session.completer.next_edits.places(snapshot, path, others, surroundings)
         return next((each for each in places if each.snapshot.uri != last.uri or not last.covers(each.line)), None)
 
-    def diagnostics_changed(self, uri: str, version: int, found: Sequence[tuple[types.Range, bool]]) -> None:
-        """Take the ranges of a document's errors (True) and warnings; those of an older version are dropped."""
+    def diagnostics_changed(self, uri: str, version: int, errors: Sequence[types.Range]) -> None:
+        """Take the ranges of a document's errors; those of an older version are dropped."""
         if (snapshot := self._reported(uri, version)) is not None:
-            offsets = ((_offsets(snapshot, span), is_error) for span, is_error in found)
-            self._session.diagnostics.report(snapshot, (Diagnostic(*span, is_error) for span, is_error in offsets))
+            self._session.diagnostics.report(snapshot, (Diagnostic(*_offsets(snapshot, each)) for each in errors))
 
     def name_highlighted(self, uri: str, version: int, found: Sequence[tuple[types.Range, bool]]) -> None:
         """Take where the name at the cursor stands, True where it is written; of an older version it is dropped."""
@@ -191,11 +190,6 @@ class Suggester:
             return None
         snapshot = self._session.documents.snapshot(uri)
         return snapshot if version == snapshot.version and self._allows_next_edits(snapshot) else None
-
-    def asked_about(self, snapshot: Snapshot, lines: Sequence[int]) -> None:
-        """The user asks what can be done about the errors in these lines."""
-        if self._allows_next_edits(snapshot):
-            self._session.diagnostics.asked_about(snapshot, lines)
 
     def may_have_next_edit(self, snapshot: Snapshot) -> bool:
         """Whether there is a place to ask the model about, as far as settings and rules say."""

@@ -1,4 +1,4 @@
-"""Errors and warnings of other servers, as the client forwards them: what broke when the user changed something.
+"""Errors of other servers, as the client forwards them: what broke when the user changed something.
 
 Only what appears after a change says where the next edit is. What was there before says nothing, and messages are not
 kept.
@@ -6,13 +6,14 @@ kept.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from mercury_lsp.completion.next_edits.change import moved_offset
 from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.document import Edit, Snapshot
 
 MAX_DIAGNOSTICS = 100
-"""Diagnostics kept of a document, errors first."""
+"""Errors kept of a document."""
 
 MAX_CHANGES_SINCE = 4
 """Changes that the user begins before an error that they leave alone says nothing more."""
@@ -24,11 +25,10 @@ older text when the user types meanwhile."""
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """An error or a warning about the text at [start, end) of a document as it is now."""
+    """An error in the text at [start, end) of a document as it is now."""
 
     start: int
     end: int
-    is_error: bool
     change: int | None = None
     """The number of the user's change after which it appeared; None if it was there before."""
 
@@ -42,23 +42,8 @@ class Evidence:
     """The lines of one version of a document in which something is wrong since the user's change."""
 
     errors: frozenset[int] = frozenset()
-    hints: frozenset[int] = frozenset()
-    """Lines with warnings, and those with errors for which the user asked what can be done."""
     is_current: bool = False
     """Whether the errors were reported of this text; otherwise of an older one, edited since."""
-
-    def rank(self, first: int, last: int) -> int:
-        """How little speaks for the lines from `first` to `last`: 0 for an error, 1 for a hint, otherwise 2."""
-        lines = range(first, last + 1)
-        return 0 if not self.errors.isdisjoint(lines) else 1 if not self.hints.isdisjoint(lines) else 2
-
-
-NO_EVIDENCE = Evidence()
-
-
-def no_evidence(snapshot: Snapshot) -> Evidence:
-    """Where nothing is reported."""
-    return NO_EVIDENCE
 
 
 @dataclass(slots=True)
@@ -91,7 +76,6 @@ class Diagnostics:
         """How many changes the user has begun."""
         self._last: tuple[str, int, int] | None = None
         """The uri, start and end of the change under way."""
-        self._asked_about: tuple[ChunkedText, frozenset[int]] | None = None
 
     def report(self, snapshot: Snapshot, diagnostics: Iterable[Diagnostic]) -> None:
         """Take all diagnostics of this version of a document, in place of those reported before."""
@@ -99,17 +83,13 @@ class Diagnostics:
         document.reports += 1
         document.source = snapshot.source
         document.diagnostics.clear()
-        for each in sorted(diagnostics, key=lambda one: not one.is_error)[:MAX_DIAGNOSTICS]:
+        for each in islice(diagnostics, MAX_DIAGNOSTICS):
             key = _key(each, snapshot)
             change = document.change_of(key, self._changes)
             document.known[key] = change, document.reports
             document.diagnostics.append(replace(each, change=change))
         oldest = document.reports - REPORTS_REMEMBERED
         document.known = {key: each for key, each in document.known.items() if each[1] > oldest}
-
-    def asked_about(self, snapshot: Snapshot, lines: Iterable[int]) -> None:
-        """The user asks what can be done about the errors in these lines; for documents without reports."""
-        self._asked_about = (snapshot.source, frozenset(lines)) if snapshot.uri not in self._reported else None
 
     def edited(self, before: Snapshot, edits: Sequence[Edit]) -> None:
         """The user edited this version of a document."""
@@ -129,20 +109,14 @@ class Diagnostics:
 
     def evidence(self, snapshot: Snapshot) -> Evidence:
         """What speaks for an edit in lines of this version of a document."""
-        asked = self._asked_about
-        at_cursor = asked[1] if asked is not None and asked[0] is snapshot.source else frozenset[int]()
         document = self._reported.get(snapshot.uri)
         if document is None:
-            return Evidence(hints=at_cursor)
-        fresh = [each for each in document.diagnostics if self._is_fresh(each)]
-        errors, warnings = (
-            frozenset(snapshot.source.line_of(each.start) for each in fresh if each.is_error is is_error)
-            for is_error in (True, False)
+            return Evidence()
+        oldest = self._changes - MAX_CHANGES_SINCE
+        fresh = (each for each in document.diagnostics if each.change is not None and each.change > oldest)
+        return Evidence(
+            frozenset(snapshot.source.line_of(each.start) for each in fresh), document.source is snapshot.source
         )
-        return Evidence(errors, warnings, document.source is snapshot.source)
-
-    def _is_fresh(self, each: Diagnostic) -> bool:
-        return each.change is not None and self._changes - each.change < MAX_CHANGES_SINCE
 
     def _extended(self, before: Snapshot, edit: Edit) -> tuple[str, int, int]:
         """The change under way with an edit of this version; a new one if the edit is elsewhere.
@@ -155,11 +129,11 @@ class Diagnostics:
             _, start, end = self._last
             if before.source.line_of(start) - 1 <= last and first <= before.source.line_of(end) + 1:
                 return before.uri, min(start, edit.start), max(end, stop)
-        if self.evidence(before).rank(first, last):
+        if self.evidence(before).errors.isdisjoint(range(first, last + 1)):
             self._changes += 1
         return before.uri, edit.start, stop
 
 
 def _key(diagnostic: Diagnostic, snapshot: Snapshot) -> int:
     line, start = snapshot.line_at(diagnostic.start)
-    return hash((line, diagnostic.start - start, diagnostic.is_error))
+    return hash((line, diagnostic.start - start))

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from threading import Event
 
 from mercury_engine.text.common_prefix import common_prefix
@@ -16,7 +16,7 @@ from mercury_lsp.completion.next_edits.history import shown
 from mercury_lsp.completion.next_edits.ledger import Ledger
 from mercury_lsp.completion.next_edits.pairs import paired_sites, rest_of_lines
 from mercury_lsp.completion.next_edits.places import Place, broken_places, ranked_places
-from mercury_lsp.completion.next_edits.proposals import Proposal, by_evidence, first_shown
+from mercury_lsp.completion.next_edits.proposals import Proposal, first_shown
 from mercury_lsp.completion.next_edits.region_edits import (
     MAX_PLACES,
     NO_SURROUNDINGS,
@@ -125,7 +125,7 @@ class NextEdits:
         if not around.hunks or not snapshot.is_parsed:
             return []
         asked = _Question(snapshot, path, cursor, others, around)
-        if (found := first_shown(self._ordered(asked), asked.silence)) is not None:
+        if (found := first_shown(self._proposals(asked), asked.silence)) is not None:
             proposal, suggestion = found
             ghost = _in_document(suggestion, proposal.snapshot, asked).as_ghost_text(snapshot, cursor)
             if ghost is None:
@@ -197,13 +197,9 @@ class NextEdits:
         logger.info("no next edit: %s", "; ".join(silence))
         return []
 
-    def _ordered(self, asked: _Question) -> list[Proposal]:
-        """The rules' proposals, those for lines with new errors first."""
-        return by_evidence(self._proposals(asked), cache(asked.around.evidence))
-
     def _by_rules(self, asked: _Question) -> list[Suggestion]:
         """The first of the rules' proposals that may be shown."""
-        if (found := first_shown(self._ordered(asked), asked.silence)) is None:
+        if (found := first_shown(self._proposals(asked), asked.silence)) is None:
             return []
         proposal, suggestion = found
         self._ledger.offer(suggestion.id, proposal.snapshot.uri, proposal.sites)

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 
-from mercury_lsp.completion.next_edits.diagnostics import Evidence
 from mercury_lsp.completion.next_edits.edit_sites import EditSite, joined
 from mercury_lsp.completion.suggestions import RenamingProgress, Suggestion
 from mercury_lsp.documents.document import Snapshot
@@ -25,16 +24,6 @@ class Proposal:
     def site(self) -> EditSite:
         """Its sites as one."""
         return joined(self.sites, self.snapshot)
-
-
-def by_evidence(proposals: Iterable[Proposal], evidence: Callable[[Snapshot], Evidence]) -> list[Proposal]:
-    """The proposals for lines in which an error appeared after the user's change first, then those with a warning."""
-
-    def rank(each: Proposal) -> int:
-        first, last = (each.snapshot.source.line_of(at) for at in (each.sites[0].start, each.sites[-1].end))
-        return evidence(each.snapshot).rank(first, last)
-
-    return sorted(proposals, key=rank)
 
 
 def by_line(sites: Sequence[EditSite], snapshot: Snapshot) -> Iterator[list[EditSite]]:

@@ -10,7 +10,7 @@ from time import perf_counter
 
 from mercury_engine.api import REGION_LINES_ABOVE, REGION_LINES_BELOW, EditHunk
 
-from mercury_lsp.completion.next_edits.diagnostics import Evidence, no_evidence
+from mercury_lsp.completion.next_edits.diagnostics import Evidence
 from mercury_lsp.completion.next_edits.edit_sites import EditSite, text_around
 from mercury_lsp.completion.next_edits.filters import followed, objection
 from mercury_lsp.completion.next_edits.history import Hunk, shown
@@ -49,7 +49,7 @@ class Surroundings:
     """What the next edit is found by."""
 
     hunks: Sequence[Hunk]
-    evidence: Callable[[Snapshot], Evidence] = no_evidence
+    evidence: Callable[[Snapshot], Evidence] = lambda snapshot: Evidence()
     """Where other servers found something wrong since the user's change."""
     taken_back: tuple[str, int, int] | None = None
     """Uri, start and end of the text in which the user has just taken a change back."""

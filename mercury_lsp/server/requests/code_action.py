@@ -22,7 +22,6 @@ async def code_action(
         return []
     if not server.session.settings.allows(snapshot.language_id):
         return []
-    server.suggester.asked_about(snapshot, _error_lines(params.context.diagnostics))
     commands = list(_commands(server, snapshot, params.range.start))
     if not server.editor.capabilities.takes_action_literals:
         return commands
@@ -41,11 +40,6 @@ def _commands(server: MercuryServer, snapshot: Snapshot, cursor: types.Position)
     position = {"line": cursor.line, "character": cursor.character}
     argument = {"textDocument": document, "position": position}
     yield types.Command(fill_here.FILL_TITLE, fill_here.FILL_COMMAND, arguments=[argument])
-
-
-def _error_lines(diagnostics: Sequence[types.Diagnostic]) -> list[int]:
-    """The lines in which errors begin; one without a severity counts as an error."""
-    return [each.range.start.line for each in diagnostics if each.severity in (None, types.DiagnosticSeverity.Error)]
 
 
 def _is_cursor(span: types.Range) -> bool:

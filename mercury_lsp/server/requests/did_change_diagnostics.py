@@ -1,4 +1,4 @@
-"""mercury/didChangeDiagnostics: errors and warnings of other servers, which the client forwards.
+"""mercury/didChangeDiagnostics: errors of other servers, which the client forwards.
 
 LSP sends diagnostics to clients only. Messages and all other fields of theirs are left unread.
 """
@@ -19,12 +19,12 @@ class ForwardedDiagnostic:
 
     range: types.Range
     severity: int
-    """As in LSP: 1 for an error, 2 for a warning; others are left out."""
+    """As in LSP: 1 for an error; others are left out."""
 
 
 @attrs.define
 class DidChangeDiagnosticsParams:
-    """All errors and warnings of this version of a document, in place of those sent before."""
+    """All errors of this version of a document, in place of those sent before."""
 
     text_document: types.VersionedTextDocumentIdentifier
     diagnostics: Sequence[ForwardedDiagnostic]
@@ -32,9 +32,5 @@ class DidChangeDiagnosticsParams:
 
 def did_change_diagnostics(server: MercuryServer, params: DidChangeDiagnosticsParams) -> None:
     """Tell the suggester, which leaves documents alone that it has no next edits for."""
-    found = [
-        (each.range, each.severity == types.DiagnosticSeverity.Error)
-        for each in params.diagnostics
-        if each.severity in (types.DiagnosticSeverity.Error, types.DiagnosticSeverity.Warning)
-    ]
-    server.suggester.diagnostics_changed(params.text_document.uri, params.text_document.version, found)
+    errors = [each.range for each in params.diagnostics if each.severity == types.DiagnosticSeverity.Error]
+    server.suggester.diagnostics_changed(params.text_document.uri, params.text_document.version, errors)

@@ -30,12 +30,11 @@ class Desk:
     def now(self, uri: str = A) -> Snapshot:
         return self.documents[uri].parsed()
 
-    def reports(self, *lines: int, uri: str = A, warnings: tuple[int, ...] = ()) -> "Desk":
+    def reports(self, *lines: int, uri: str = A) -> "Desk":
         """The server reports errors at the starts of lines."""
         now = self.now(uri)
-        found = [(line, line in lines) for line in (*lines, *warnings)]
-        spans = ((now.offset_at(line, 0), is_error) for line, is_error in found)
-        self.diagnostics.report(now, [Diagnostic(start, start + 2, is_error) for start, is_error in spans])
+        starts = (now.offset_at(line, 0) for line in lines)
+        self.diagnostics.report(now, [Diagnostic(start, start + 2) for start in starts])
         return self
 
     def edits(self, line: int, text: str = "x", uri: str = A, removed: int = 0) -> "Desk":
@@ -136,19 +135,9 @@ def test_keys_in_neighbouring_lines_are_one_change():
     assert desk.errors() == {40}
 
 
-def test_warnings_are_hints_and_no_errors():
-    desk = Desk().reports().edits(3).reports(40, warnings=(41,))
-    assert (desk.sees().errors, desk.sees().hints) == ({40}, {41})
-    assert [desk.sees().rank(line, line) for line in (40, 41, 42)] == [0, 1, 2]
-    assert desk.sees().rank(38, 41) == 0
-
-
-def test_of_many_diagnostics_the_errors_are_kept():
-    many = "a = 1\n" * 3 * MAX_DIAGNOSTICS
-    desk = Desk(many).reports().edits(3)
-    lines = tuple(range(5, 5 + 2 * MAX_DIAGNOSTICS))
-    desk.reports(1, 2, warnings=lines)
-    assert desk.errors() == {1, 2} and len(desk.sees().hints) == MAX_DIAGNOSTICS - 2
+def test_of_many_errors_the_first_are_kept():
+    desk = Desk("a = 1\n" * 3 * MAX_DIAGNOSTICS).reports().edits(3)
+    assert desk.reports(*range(5, 5 + 2 * MAX_DIAGNOSTICS)).errors() == {*range(5, 5 + MAX_DIAGNOSTICS)}
 
 
 def test_a_closed_document_is_forgotten():
@@ -156,15 +145,6 @@ def test_a_closed_document_is_forgotten():
     desk.diagnostics.forget(A)
     assert desk.sees() == Evidence()
     assert desk.reports(40).errors() == set()
-
-
-def test_errors_that_the_user_asks_about_are_hints_for_this_text_where_nothing_is_reported():
-    desk = Desk()
-    desk.diagnostics.asked_about(desk.now(), [40])
-    assert (desk.sees().errors, desk.sees().hints) == (frozenset(), {40})
-    assert desk.edits(3).sees().hints == frozenset()
-    desk.reports().diagnostics.asked_about(desk.now(), [40])
-    assert desk.sees().hints == frozenset()
 
 
 # Places

@@ -9,11 +9,8 @@ import pytest
 from tests.server.protocol.test_next_edits import (
     ACTIONS,
     ANSWERS,
-    BODY,
     FAR,
     SILENT,
-    edits,
-    renamed,
     run,
 )
 from tests.support.editor import COMMAND as SERVER
@@ -127,34 +124,6 @@ def test_diagnostics_of_a_file_of_secrets_are_left_alone(tmp_path: Path):
 
 
 # Edits
-
-
-def test_where_errors_appeared_edits_are_offered_first_then_where_there_are_warnings(editor: Editor):
-    uri = changed(editor, body=BODY)
-    assert [each["range"]["start"]["line"] for each in edits(editor, uri)] == [2]
-    uri = changed(editor, diagnostic(4), body=BODY)
-    assert [each["range"]["start"]["line"] for each in edits(editor, uri)] == [4]
-    uri = changed(editor, diagnostic(2, severity=WARNING), diagnostic(4), body=BODY)
-    assert [each["range"]["start"]["line"] for each in edits(editor, uri)] == [4]
-    uri = changed(editor, diagnostic(4, severity=WARNING), body=BODY)
-    assert [each["range"]["start"]["line"] for each in edits(editor, uri)] == [4]
-
-
-def test_the_error_that_actions_are_asked_for_is_where_the_edit_is_made_by_key(editor: Editor):
-    uri = renamed(editor)
-    params = {"textDocument": {"uri": uri}, "range": span((4, 11), (4, 11))}
-    error = diagnostic(4, 11) | {"message": "count is not defined"}
-    editor.request("textDocument/codeAction", params | {"context": {"diagnostics": [error]}})
-    assert editor.result(run(editor, uri, 2)) == {"applied": True}
-    assert edited_lines(editor) == [4]
-    editor.request("textDocument/codeAction", params | {"context": {"diagnostics": []}})
-    assert editor.result(run(editor, uri, 2)) == {"applied": True}
-    assert edited_lines(editor) == [4, 2]
-
-
-def edited_lines(editor: Editor) -> list[int]:
-    found = editor.received("workspace/applyEdit")
-    return [each["edit"]["documentChanges"][0]["edits"][0]["range"]["start"]["line"] for each in found]
 
 
 @pytest.mark.parametrize("is_saved", [True, False], ids=["saved", "reloaded"])

@@ -1,11 +1,11 @@
---- Forwards the errors and warnings of other servers and linters, by which the server knows what an edit broke.
+--- Forwards the errors of other servers and linters, by which the server knows what an edit broke.
 
 local config = require("mercury.config")
 local mercury_client = require("mercury.client")
 local next_edits = require("mercury.next_edits")
 
 local api = vim.api
-local severity = vim.diagnostic.severity
+local ERROR = vim.diagnostic.severity.ERROR
 
 local M = {}
 
@@ -15,7 +15,7 @@ local METHOD = "mercury/didChangeDiagnostics"
 --- what is found in the new text must not come first.
 local PAUSE_MS = 250
 
---- Most diagnostics of a buffer that are forwarded.
+--- Most errors of a buffer that are forwarded.
 local MOST = 100
 
 --- How often something was reported, by buffer.
@@ -33,21 +33,19 @@ local function position(bufnr, row, col, encoding)
   return { line = row, character = vim.str_utfindex(line, encoding, math.min(col, #line), false) }
 end
 
---- Where errors and warnings are, errors first, without their messages.
+--- Where errors are, without their messages.
 ---@param bufnr integer
 ---@param encoding string
 ---@return table[]
 local function found(bufnr, encoding)
   local list = {}
-  for _, level in ipairs({ severity.ERROR, severity.WARN }) do
-    for _, each in ipairs(vim.diagnostic.get(bufnr, { severity = level })) do
-      if #list == MOST then
-        return list
-      end
-      local first = position(bufnr, each.lnum, each.col, encoding)
-      local last = position(bufnr, each.end_lnum or each.lnum, each.end_col or each.col, encoding)
-      table.insert(list, { range = { start = first, ["end"] = last }, severity = level })
+  for _, each in ipairs(vim.diagnostic.get(bufnr, { severity = ERROR })) do
+    if #list == MOST then
+      return list
     end
+    local first = position(bufnr, each.lnum, each.col, encoding)
+    local last = position(bufnr, each.end_lnum or each.lnum, each.end_col or each.col, encoding)
+    table.insert(list, { range = { start = first, ["end"] = last }, severity = ERROR })
   end
   return list
 end
@@ -68,7 +66,7 @@ local function forward(bufnr)
   local document = { uri = vim.uri_from_bufnr(bufnr), version = vim.lsp.util.buf_versions[bufnr] }
   ---@diagnostic disable-next-line: param-type-mismatch -- a notification of Mercury's own
   client:notify(METHOD, { textDocument = document, diagnostics = list })
-  if list[1] and list[1].severity == severity.ERROR then
+  if list[1] then
     next_edits.reconsider()
   end
 end

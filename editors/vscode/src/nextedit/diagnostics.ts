@@ -1,7 +1,7 @@
 import { languages, workspace, type Disposable, type TextDocument, type Uri } from "vscode";
 import { serves, type Server } from "../server";
 import { areNextEditsWanted } from "../settings";
-import { forwarded, hasErrors } from "./forwarded";
+import { forwarded } from "./forwarded";
 
 /** The server's notification of what others report. */
 const METHOD = "mercury/didChangeDiagnostics";
@@ -9,7 +9,7 @@ const METHOD = "mercury/didChangeDiagnostics";
 /** Quiet time after a report before it is forwarded: several extensions may report the same document. */
 const PAUSE_MS = 150;
 
-/** Forwards the errors and warnings of other extensions, by which the server knows what an edit broke. */
+/** Forwards the errors of other extensions, by which the server knows what an edit broke. */
 export class Diagnostics implements Disposable {
   private readonly timers = new Map<string, NodeJS.Timeout>();
   /** The documents that something was reported of, perhaps that nothing is wrong, before the server ran. */
@@ -67,7 +67,7 @@ export class Diagnostics implements Disposable {
       textDocument: client.code2ProtocolConverter.asVersionedTextDocumentIdentifier(document),
       diagnostics,
     }));
-    if (hasErrors(diagnostics)) this.found();
+    if (diagnostics.length > 0) this.found();
   }
 }
 

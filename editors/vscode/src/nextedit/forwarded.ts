@@ -14,20 +14,16 @@ interface Position {
   readonly character: number;
 }
 
-/** VS Code's severities of errors and warnings; those of LSP are greater by one. */
-const [ERROR, WARNING] = [0, 1];
+/** VS Code's severity of errors; those of LSP are greater by one. */
+const ERROR = 0;
 
-/** Most diagnostics of a document that are forwarded. */
+/** Most errors of a document that are forwarded. */
 const MOST = 100;
 
-/** What the server is told: where errors and warnings are, errors first, without their messages. */
+/** What the server is told: where errors are, without their messages. */
 export function forwarded(diagnostics: readonly Diagnostic[]): Diagnostic[] {
-  const found = [ERROR, WARNING].flatMap((severity) => diagnostics.filter((each) => each.severity === severity));
+  const found = diagnostics.filter(({ severity }) => severity === ERROR);
   return found.slice(0, MOST).map(({ range, severity }) => ({ range: plain(range), severity: severity + 1 }));
-}
-
-export function hasErrors(found: readonly Diagnostic[]): boolean {
-  return found.some(({ severity }) => severity === ERROR + 1);
 }
 
 export function plain({ start, end }: Range): Range {
