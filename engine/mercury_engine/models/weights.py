@@ -303,6 +303,8 @@ class ModelSettings:
 
     utility: dict[str, float] = field(default_factory=dict)
     """Fields of `Utility`: when a fill is worth showing unasked."""
+    adapted_utility: dict[str, float] = field(default_factory=dict)
+    """The same where the `gap` adapter fills."""
     decoding: dict[str, Any] = field(default_factory=dict)
     """Fields of the options of its decoder, see `decoding.options`."""
     calibration: list[list[float]] = field(default_factory=list)
