@@ -13,8 +13,7 @@ MAX_CHANGE_CHARS = 400
 """Longest change, old and new text together: a longer one cannot be repeated. It bounds the work per key."""
 
 MAX_COMPARED_CHARS = 4000
-"""Longest edit, removed and inserted characters together, that is compared for what really changed: some clients
-send whole lines."""
+"""Longest edit, both texts together, that is compared for what really changed: some clients send whole lines."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,7 @@ SURE = 0.7
 """Least probability of a model's edit that inserts words of the latest changes in another way than they did."""
 
 MAX_TOKEN_PAIRS = 60_000
-"""Tokens before a change times those after it, up to which both are compared at once: rows of numbers take 15 ms, and
-those of a change of 4,000 characters half a second."""
+"""Tokens before a change times those after it, up to which both are compared at once, in 15 ms; else by lines."""
 
 REMEMBERED_CHANGES = 32
 """Changes whose exchanges are remembered: the latest ones are asked for with every line of a model's edit."""

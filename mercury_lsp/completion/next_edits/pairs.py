@@ -56,7 +56,7 @@ def paired_sites(
     one example to the other, and a text that stands often in another document.
     """
     latest = _latest(hunks) if snapshot.is_parsed and origin.is_parsed else []
-    own = [each for each in hunks if each.uri == snapshot.uri]
+    own, known = [each for each in hunks if each.uri == snapshot.uri], set[int]()
     if (rest := rest_of_lines(hunks, snapshot)) is not None:
         yield hunks[-1], rest
     for first, last, found in _found(latest, own, snapshot, origin):
@@ -67,7 +67,10 @@ def paired_sites(
         if not invoked and first.hunk.uri == last.hunk.uri == snapshot.uri:
             sites = _ahead(sites, first, last, snapshot)
         alike = (each for each in sites if quoted_as(snapshot, each.start) == kind)
-        yield from ((last.hunk, site) for site in islice(alike, MAX_SITES))
+        for site in islice(alike, MAX_SITES):
+            if snapshot.source.line_of(site.start) not in known:
+                yield last.hunk, site
+        known.update(snapshot.source.line_of(site.start) for site in sites)
 
 
 def _found(

@@ -184,6 +184,15 @@ def test_a_document_sent_whole_has_its_last_change_too(editor: Editor):
 # A renaming as a whole
 
 
+def test_a_renaming_of_neighbouring_lines_says_at_its_last_place_how_far_it_is(editor: Editor):
+    body = "def f(count, size):\n    sub = count * size\n    if count > 10:\n        return sub\n"
+    uri = editor.opened(script(**SILENT) + body)
+    editor.change(uri, 2, {"range": span((1, 6), (1, 11)), "text": "amount"})
+    editor.change(uri, 3, {"range": span((2, 10), (2, 15)), "text": "amount"})
+    [edit] = edits(editor, uri, 3, 2, 16)
+    assert (edit["range"]["start"]["line"], edit["mercury"]["label"]) == (3, "rename count to amount (3 of 3)")
+
+
 def test_an_offer_says_how_far_its_renaming_is_and_how_to_finish_it(editor: Editor):
     uri = renamed(editor)
     [edit] = edits(editor, uri)
