@@ -66,7 +66,7 @@ local function forward(bufnr)
   local document = { uri = vim.uri_from_bufnr(bufnr), version = vim.lsp.util.buf_versions[bufnr] }
   ---@diagnostic disable-next-line: param-type-mismatch -- a notification of Mercury's own
   client:notify(METHOD, { textDocument = document, diagnostics = list })
-  if list[1] then
+  if #list > 0 then
     next_edits.reconsider()
   end
 end
