@@ -94,14 +94,14 @@ class RepeatableEdits:
 
         Others that rename the same come last, and not if another language server says where the name stands.
         """
-        same = []
+        same, goes_on = [], self.must_go_on(replacement, snapshot)
         for each in others:
             is_same = (each.site.old, each.site.new) == (replacement.old, replacement.new)
-            if is_same and each.snapshot.uri == snapshot.uri and self.must_go_on(replacement, snapshot):
+            if goes_on and is_same and each.snapshot.uri == snapshot.uri:
                 same.append(each)
             else:
                 yield each
-        if invoked or self.must_go_on(replacement, snapshot):
+        if invoked or goes_on:
             for line in by_line(self.sites(replacement, snapshot), snapshot):
                 yield Proposal(snapshot, tuple(line), partial(self._progress, replacement, snapshot, len(line)))
         yield from () if self._highlights.know(replacement) else same
