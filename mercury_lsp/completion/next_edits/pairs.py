@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from textwrap import indent
 
+from mercury_engine.text.common_prefix import common_prefix
+
 from mercury_lsp.completion.next_edits.checks import quoted_as
 from mercury_lsp.completion.next_edits.edit_sites import EditSite, below_first, near, text_around
 from mercury_lsp.completion.next_edits.examples import TOKEN, Example, examples
@@ -30,8 +32,8 @@ TEMPLATE_LINES = 4
 ANCHOR_TOKENS = 8
 """Tokens before an insertion in a line, and as many after it, that must be those of the examples, if these agree."""
 
-PLAIN_CHARS = 8
-"""Shortest text that is replaced where nothing stands beside it that stands beside both examples."""
+REACH_LINES, REACH_STEPS = 40, 8
+"""An edit is offered unasked within so many lines, or so many times the lines from one example to the other."""
 
 MAX_SITES = 8
 MAX_SITES_ELSEWHERE = 3
@@ -53,13 +55,13 @@ def paired_sites(
     Hunks come oldest first; `origin` is the latest one's document. Places of another kind than the example's (code,
     comment, string) are left out, and strings of programs but in lines changed alike: the same word in another one
     mostly means something else. Unless the user asks (`invoked`), so are places that they have passed on the way from
-    one example to the other, and a text that stands often in another document.
+    one example to the other, far ones, and a text that stands often in another document.
     """
     latest = _latest(hunks) if snapshot.is_parsed and origin.is_parsed else []
     own, known = [each for each in hunks if each.uri == snapshot.uri], set[int]()
     if (rest := rest_of_lines(hunks, snapshot)) is not None:
         yield hunks[-1], rest
-    for first, last, found in _found(latest, own, snapshot, origin):
+    for first, last, found in _found(latest, own, snapshot, origin, invoked):
         if not invoked and snapshot.uri != last.hunk.uri and len(found) > MAX_SITES_ELSEWHERE:
             continue
         kind = _kind(last, origin)
@@ -74,7 +76,7 @@ def paired_sites(
 
 
 def _found(
-    latest: Sequence[Example], own: Sequence[Hunk], snapshot: Snapshot, origin: Snapshot
+    latest: Sequence[Example], own: Sequence[Hunk], snapshot: Snapshot, origin: Snapshot, invoked: bool
 ) -> Iterator[tuple[Example, Example, Sequence[EditSite]]]:
     """Two examples of the last change, and its sites: of equal texts, then of lines changed alike."""
     seen: set[object] = set()
@@ -86,7 +88,7 @@ def _found(
         if last.column is None:
             yield twin, last, _left(same_lines(twin, last, snapshot), own, snapshot)
         elif _kind(last, origin) != "string" or not language(origin.language_id).definitions:
-            yield twin, last, _left(_like_in_place(twin, last, snapshot), own, snapshot)
+            yield twin, last, _left(_like_in_place(twin, last, snapshot, invoked), own, snapshot)
     latest = latest[-TEMPLATE_LINES:]
     for number, last in reversed([*enumerate(latest)]):
         if last.hunk == latest[-1].hunk and last.column is not None:
@@ -102,9 +104,10 @@ def _kind(example: Example, origin: Snapshot) -> str:
 
 
 def _ahead(sites: Sequence[EditSite], first: Example, last: Example, snapshot: Snapshot) -> list[EditSite]:
-    """The sites below the last example if it is below the first one, or else those above it."""
-    is_down = last.line >= first.line
-    return [each for each in sites if (snapshot.source.line_of(each.start) >= last.line) == is_down]
+    """The sites below the last example if it is below the first one, or else those above it, but for far ones."""
+    is_down, reach = last.line >= first.line, max(REACH_LINES, REACH_STEPS * abs(last.line - first.line))
+    lines = [snapshot.source.line_of(each.start) - last.line for each in sites]
+    return [each for each, by in zip(sites, lines, strict=True) if (by >= 0) == is_down and abs(by) < reach]
 
 
 def _latest(hunks: Sequence[Hunk]) -> list[Example]:
@@ -128,16 +131,16 @@ def rest_of_lines(hunks: Sequence[Hunk], snapshot: Snapshot) -> EditSite | None:
     return EditSite(start + len(text.rstrip()), "", indent(whole, blanks)[len(indent(begun, blanks)) :])
 
 
-def _like_in_place(first: Example, second: Example, snapshot: Snapshot) -> Iterator[EditSite]:
-    """The same text within lines, where it stands as in both examples, as far as these agree."""
+def _like_in_place(first: Example, second: Example, snapshot: Snapshot, invoked: bool) -> Iterator[EditSite]:
+    """The same text within lines; unless the user asks, beside half of what stands beside it in both examples."""
     before, after = second.around(first)
     is_plain = _NAME.fullmatch(second.old) and not any(_MEMBER.search("".join(each.before)) for each in (first, second))
     for each in _texts_like(first, second, snapshot):
         line, start = snapshot.line_at(each.start)
         left, right = TOKEN.findall(line[: each.start - start]), TOKEN.findall(line[each.end - start :])
-        same = [left[-1:] == before[-1:]] * bool(before) + [right[:1] == after[:1]] * bool(after)
-        is_member = is_plain and _MEMBER.search("".join(left))
-        if not is_member and (len(second.old) >= PLAIN_CHARS or not same or any(same)):
+        same = common_prefix(left[::-1], before[::-1]) + common_prefix(right, after)
+        is_like = invoked or 2 * same >= len(before) + len(after)
+        if is_like and not (is_plain and _MEMBER.search("".join(left))):
             yield each
 
 

@@ -76,7 +76,7 @@ def test_a_short_text_elsewhere_is_left_alone(third):
 
 
 def test_a_long_text_is_replaced_wherever_it_stands_by_key_and_unasked_in_the_direction_of_the_user():
-    text = "first(old_name)\nsecond(old_name)\n\nthird(old_name)\n\n\nlast = old_name\n"
+    text = "first(old_name)\nsecond(old_name)\n\nthird(old_name)\n\n\nlast = (old_name)\n"
     desk = ExampleDesk(a__py=text).replace(("second(old_name", "second(new_name"), ("third(old_name", "third(new_name"))
     below, above = (6, "old_name", "new_name"), (0, "old_name", "new_name")
     assert desk.offered(invoked=True) == [below, above] and desk.offered() == [below]
@@ -84,6 +84,20 @@ def test_a_long_text_is_replaced_wherever_it_stands_by_key_and_unasked_in_the_di
         ("third(old_name", "third(new_name"), ("second(old_name", "second(new_name")
     )
     assert upwards.offered() == [above]
+
+
+def test_a_text_in_another_place_than_both_examples_is_left_alone_unasked():
+    text = "first(old_name)\nsecond(old_name)\nthird = old_name\n"
+    desk = ExampleDesk(a__py=text).replace(("first(old_name", "first(new_name"), ("second(old_name", "second(new_name"))
+    assert desk.offered(invoked=True) == [(2, "old_name", "new_name")] and desk.offered() == []
+
+
+@pytest.mark.parametrize(("apart", "is_near"), [(0, True), (38, True), (39, False)])
+def test_a_far_place_is_left_alone_unasked(apart, is_near):
+    text = "first(old_name)\nsecond(old_name)\n" + "\n" * apart + "third(old_name)\n"
+    desk = ExampleDesk(a__py=text).replace(("first(old_name", "first(new_name"), ("second(old_name", "second(new_name"))
+    third = [(apart + 2, "old_name", "new_name")]
+    assert desk.offered(invoked=True) == third and desk.offered() == third * is_near
 
 
 def test_what_stands_around_both_examples_makes_a_short_text_long_enough():
