@@ -15,6 +15,7 @@ from mercury_lab.editing.client import Client
 
 from mercury_lsp.documents.utf16 import utf16_length
 from mercury_lsp.errors import UsageError
+from on_keys.figures import LATENCY_PARTS
 from on_keys.script import Key, Script
 
 INLINE_METHOD = "textDocument/inlineCompletion"
@@ -38,22 +39,29 @@ class KeyTimes:
     text: str = field(repr=False)
     fill: dict[str, Any] | None = None
     """The stopwatch's record of the answer's fill; None if the model was not called."""
+    rewritten: float | None = None
+    """When the last rewrite ended that followed a fill with nothing to show; None without one."""
 
     @property
     def milliseconds(self) -> float:
         return 1e3 * (self.answered - self.sent)
 
     def parts(self) -> dict[str, float]:
-        """Milliseconds in the server, queue, prefill and denoising; without a fill all is the server's."""
+        """Milliseconds in the server, queue, prefill, denoising, and until the lines around the cursor are rewritten.
+
+        Without a fill all is the server's.
+        """
         if self.fill is None:
-            return {"server": self.milliseconds, "queue": 0.0, "encode": 0.0, "denoise": 0.0}
+            return dict.fromkeys(LATENCY_PARTS, 0.0) | {"server": self.milliseconds}
         times = [self.fill[name] for name in ("asked", "begun", "read", "ended")]
         queue, encode, denoise = (1e3 * (b - a) for a, b in pairwise(times))
+        rewrite = 1e3 * (self.rewritten - times[-1]) if self.rewritten is not None else 0.0
         return {
-            "server": self.milliseconds - queue - encode - denoise,
+            "server": self.milliseconds - queue - encode - denoise - rewrite,
             "queue": queue,
             "encode": encode,
             "denoise": denoise,
+            "rewrite": rewrite,
         }
 
 
@@ -132,14 +140,16 @@ class Typist:
 
 
 def match(rows: list[KeyTimes], fills: list[dict[str, Any]]) -> None:
-    """Give every row its fill: the last one requested after the key was sent and finished before the answer."""
+    """Give every row its fill, the last one requested after the key was sent and finished before the answer.
+
+    What has no steps and ended later is a rewrite.
+    """
     for row in rows:
-        inside = (f for f in fills if f["steps"] is not None and f["asked"] is not None)
-        row.fill = max(
-            (f for f in inside if row.sent <= f["asked"] and f["ended"] <= row.answered),
-            key=lambda f: f["asked"],
-            default=None,
-        )
+        asked = [f for f in fills if f["asked"] is not None and row.sent <= f["asked"] and f["ended"] <= row.answered]
+        row.fill = max((f for f in asked if f["steps"] is not None), key=lambda f: f["asked"], default=None)
+        if row.fill is not None:
+            later = (f["ended"] for f in asked if f["steps"] is None and f["ended"] > row.fill["ended"])
+            row.rewritten = max(later, default=None)
 
 
 @contextmanager

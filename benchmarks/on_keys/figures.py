@@ -8,7 +8,7 @@ from rich.table import Table
 
 PERCENTILES = (50, 95, 99)
 
-LATENCY_PARTS = ("server", "queue", "encode", "denoise")
+LATENCY_PARTS = ("server", "queue", "encode", "denoise", "rewrite")
 
 HEADLINE = (
     "fill_p50_ms",

@@ -26,6 +26,9 @@ logger = logging.getLogger(__name__)
 PREPARE_SECONDS = 0.001
 """Time that a fill has to begin before other work is done beside it."""
 
+REWRITE_AFTER_SECONDS = 0.12
+"""Pause after a fill that shows nothing, in seconds, before a model rewrites the lines around the cursor. Between most
+keys of a typing user lies no more."""
 
 _Claim = tuple[ChunkedText, int, Feature]
 """Text and cursor where ghost text or an edit shows what is only inserted there, and which one does."""
@@ -99,8 +102,13 @@ class Suggester:
         uri, next_edits = snapshot.uri, self._session.completer.next_edits
         around = self._session.surroundings(uri)
         path = self._session.documents.path(uri)
-        asking = next_edits.insertion(self._session.documents.parsed(uri), path, cursor, around, self._shown_with(uri))
-        return await self._answer(asking) or []
+        parsed, others = self._session.documents.parsed(uri), self._shown_with(uri)
+        asking = partial(next_edits.insertion, parsed, path, cursor, around, others)
+        if (found := await self._answer(asking(asks_model=False))) or next_edits.regions.rewrite is None:
+            return found or []
+        await asyncio.sleep(REWRITE_AFTER_SECONDS)
+        is_typing_on = not self._session.documents.is_current(parsed)
+        return [] if is_typing_on else await self._answer(asking(asks_model=True)) or []
 
     def _may_insert(self, snapshot: Snapshot) -> bool:
         return self._session.documents.is_current(snapshot) and self._allows_next_edits(snapshot)

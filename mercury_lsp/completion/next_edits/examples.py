@@ -18,7 +18,6 @@ TOKEN = re.compile(r"\w+|[^\w\s]")
 REMEMBERED_HUNKS = 16
 """Hunks whose examples are remembered: the latest ones are asked for at every key, and for every open document."""
 
-
 MAX_LINES = 200
 """Most lines of a hunk, before and after together: comparing 1,300 brackets takes more than a second."""
 

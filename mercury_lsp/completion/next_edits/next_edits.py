@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Event
 
-from mercury_engine.text.common_prefix import common_prefix
-
 from mercury_lsp.completion.coalescing import Coalescer, Feature, SharedAnswer, SuggestionRequest
 from mercury_lsp.completion.next_edits.checks import only_moves_white_space
 from mercury_lsp.completion.next_edits.filters import objection
@@ -56,9 +54,8 @@ class _Question:
 
     @property
     def documents(self) -> Others:
-        """The one at hand, then the others, those with the likest paths first: tests after a change in tests."""
-        others = sorted(self.others, key=lambda other: -common_prefix(self.path, other[1]))
-        return [(self.snapshot, self.path), *others]
+        """The one at hand, then the others."""
+        return [(self.snapshot, self.path), *self.others]
 
 
 class NextEdits:
@@ -119,9 +116,9 @@ class NextEdits:
         return found
 
     async def insertion(
-        self, snapshot: Snapshot, path: str, cursor: int, around: Surroundings, others: Others
+        self, snapshot: Snapshot, path: str, cursor: int, around: Surroundings, others: Others, asks_model: bool
     ) -> list[Suggestion]:
-        """The next edit by rules or at hand, if it only inserts at the cursor, as ghost text. Raises as `find`."""
+        """The next edit by rules or a model, if it only inserts at the cursor, as ghost text. Raises as `find`."""
         if not around.hunks or not snapshot.is_parsed:
             return []
         asked = _Question(snapshot, path, cursor, others, around)
@@ -132,9 +129,10 @@ class NextEdits:
                 return []
             self._ledger.offer(ghost.id, snapshot.uri, proposal.sites)
             return [ghost]
+        if not asks_model:
+            return []
         at_hand = await self._at_hand(asked, regions_at_hand(snapshot, path, asked.cursor_line, around.hunks))
-        ghosts = (each.as_ghost_text(snapshot, cursor) for each in at_hand)
-        return [each for each in ghosts if each is not None]
+        return [ghost for each in at_hand if (ghost := each.as_ghost_text(snapshot, cursor)) is not None]
 
     async def places(self, snapshot: Snapshot, path: str, others: Others, around: Surroundings) -> list[Place]:
         """Where the user probably edits next: lines in which an error appeared, then the likeliest ones."""

@@ -74,6 +74,11 @@ class RewriteDesk(HistoryDesk):
         with patch.object(module, "ranked_places", lambda *_: self.places):
             return asyncio.run(self.next_edits.find(self.documents.parsed(A), "a.py", "edit", at, lambda: around))
 
+    def inserted(self, cursor: int, asks_model: bool) -> list[Suggestion]:
+        """The next edit as ghost text."""
+        document, around = self.documents.parsed(A), Surroundings(self.history.hunks())
+        return asyncio.run(self.next_edits.insertion(document, "a.py", cursor, around, (), asks_model))
+
     @property
     def silence(self) -> str:
         return "; ".join(self.next_edits.silence)
@@ -98,6 +103,13 @@ def test_the_region_at_hand_is_rewritten_without_a_likely_place(invoked):
     [offer] = desk.found(invoked)
     assert (offer.text, offer.start, offer.end, offer.source) == ("load(name, count)", (5, 11), (5, 21), "region")
     assert [(each.start_line, each.end_line) for each in desk.asked] == [(0, REGION_LINES_BELOW + 1)]
+
+
+def test_lines_are_rewritten_for_ghost_text_only_if_a_model_may_be_asked():
+    desk = RewriteDesk(("load(name", "load(name, count", 0.9))
+    cursor = desk.text().index("load(name") + len("load(name")
+    assert desk.inserted(cursor, asks_model=False) == [] and desk.asked == []
+    assert [each.text for each in desk.inserted(cursor, asks_model=True)] == [", count"]
 
 
 def test_the_last_changes_region_is_rewritten_too_if_the_cursor_has_left_it():
