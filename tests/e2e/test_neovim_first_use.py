@@ -14,6 +14,7 @@ VERBS = [
     "dismiss",
     "download",
     "enable",
+    "explain",
     "model",
     "next",
     "next_edit",

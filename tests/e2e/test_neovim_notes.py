@@ -46,12 +46,37 @@ def test_the_note_stands_where_the_server_has_just_put_the_cursor(desk: Desk) ->
     nvim.keys("Cx = 1<Esc>")
     until(lambda: nvim.lines()[1] == "x = 1")
     nvim.keys("<M-n>")
-    until(lambda: noted(nvim) == "  Mercury: no next edit, but one is likely at line 42 of a.py")
+    until(lambda: noted(nvim) == "  Mercury: no next edit, but one is likely here")
     assert nvim.lua("return vim.api.nvim_win_get_cursor(0)") == [42, 0]
     nvim.lua("vim.api.nvim_exec_autocmds('CursorMoved', {})")
     assert noted(nvim) != ""
     nvim.keys("k")
     until(lambda: noted(nvim) == "")
+
+
+@pytest.mark.parametrize(
+    ("length", "wrap", "place"),
+    [
+        (50, "wrap", "after"),
+        (70, "wrap", "below"),
+        (80, "wrap", "below"),
+        (100, "wrap", "after"),
+        (50, "nowrap", "after"),
+        (100, "nowrap", "below"),
+    ],
+)
+def test_a_note_is_below_the_line_where_it_would_be_cut_off(desk: Desk, length: int, wrap: str, place: str) -> None:
+    nvim = desk.start_attached("x" * length + "\ny\n", cmd=COMMAND, has_screen=True)
+    nvim.keys(f":set {wrap}<CR>gg0<M-n>")
+    until(lambda: noted(nvim).strip() == "Mercury: no next edit")
+    assert noted(nvim).startswith("\n") == (place == "below")
+    until(lambda: b"Mercury: no next edit" in nvim.drawn)
+
+
+def test_the_reason_for_no_next_edit_is_told_on_command(desk: Desk) -> None:
+    nvim = desk.start_attached(TEXT, cmd=COMMAND, has_screen=True)
+    nvim.keys(":Mercury explain<CR>")
+    until(lambda: "Mercury: no next edit was asked for" in messages(nvim))
 
 
 @pytest.mark.parametrize("kind", [ERROR, INFO])

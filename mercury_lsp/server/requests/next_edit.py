@@ -46,4 +46,5 @@ async def _go_to_place(server: MercuryServer, uri: str) -> dict[str, bool]:
     start = types.Position(*place.position)
     if server.editor.capabilities.shows_documents:
         await go_to(server, place.snapshot.uri, start)
+        return refused(server, "no next edit, but one is likely here")
     return refused(server, f"no next edit, but one is likely at line {start.line + 1} of {place.path}")

@@ -640,7 +640,7 @@ def test_by_key_the_user_is_taken_to_a_likely_place_if_no_edit_is_known(placing:
     assert placing.result(run(placing, uri, 2)) == {"applied": False}
     [shown] = placing.received("window/showDocument")
     assert (shown["uri"], shown["selection"]) == (uri, span((30, 4), (30, 4)))
-    assert "one is likely at line 31" in placing.received("window/showMessage")[0]["message"]
+    assert "one is likely here" in placing.received("window/showMessage")[0]["message"]
 
 
 def test_by_key_a_place_may_be_near_and_the_change_incomplete(placing: Editor):

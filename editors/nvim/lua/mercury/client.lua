@@ -270,6 +270,16 @@ function M.next_edit(bufnr)
   return notes.run(client, bufnr, "mercury.nextEdit", { { textDocument = document } })
 end
 
+--- Have the server say why it had no next edit.
+---@return boolean asked false without a server
+function M.explain()
+  local client = M.get()
+  if client then
+    client:exec_cmd({ title = "", command = "mercury.explain" })
+  end
+  return client ~= nil
+end
+
 ---@param bufnr? integer
 ---@return vim.lsp.Client?
 function M.get(bufnr)

@@ -170,13 +170,28 @@ function M.show(bufnr, place, chunks, replaced)
   show_below(bufnr, place.row, vim.list_slice(lines, 2))
 end
 
---- Say after a line why nothing new is drawn; the command line says that the user inserts.
----@param bufnr integer
+--- Say something after a line of the current window, or below it where it would be cut off.
+---@param in_namespace integer
+---@param row integer
+---@param chunk mercury.Chunk
+function M.say(in_namespace, row, chunk)
+  local window = vim.fn.getwininfo(api.nvim_get_current_win())[1]
+  local width, stop = window.width - window.textoff, vim.fn.virtcol({ row + 1, "$" })
+  local col = vim.wo.wrap and (math.max(stop, 2) - 2) % width + 1 or stop - 1 - vim.fn.winsaveview().leftcol
+  local has_room = col + vim.fn.strdisplaywidth(chunk[1]) < width
+  api.nvim_buf_set_extmark(0, in_namespace, row, 0, {
+    virt_text = has_room and { chunk } or nil,
+    virt_lines = not has_room and { { chunk } } or nil,
+    virt_text_pos = "eol",
+  })
+end
+
+--- Say why nothing new is drawn; the command line says that the user inserts.
 ---@param row integer
 ---@param text string
-function M.note(bufnr, row, text)
+function M.note(row, text)
   keep_to_window()
-  api.nvim_buf_set_extmark(bufnr, namespace, row, 0, { virt_text = { { text, "MercuryNote" } }, virt_text_pos = "eol" })
+  M.say(namespace, row, { text, "MercuryNote" })
 end
 
 return M

@@ -136,7 +136,7 @@ function M.show(edit)
   end
   if hint and not is_beside_lines then
     local row = is_seen and edits.rows(edit) or api.nvim_win_get_cursor(0)[1] - 1
-    mark(api.nvim_get_current_buf(), row, 0, { virt_text = { hint }, virt_text_pos = "eol" })
+    draw.say(namespace, row, hint)
   end
 end
 

@@ -235,7 +235,7 @@ function State:ask(trigger, step)
   question.id = sent and id or nil
   if trigger == Trigger.invoked and self.index == 0 and status.word == "loading" then
     draw.clear(self.bufnr)
-    draw.note(self.bufnr, question.row, "mercury: loading the model")
+    draw.note(question.row, "mercury: loading the model")
   end
 end
 
@@ -279,9 +279,9 @@ function State:offer(raw_items, question)
   self.invoked = question.step ~= nil
   self:show(question.step and question.shown and position + question.step or 1)
   if question.step and #self.items == 0 then
-    draw.note(self.bufnr, question.row, "mercury: no suggestion here")
+    draw.note(question.row, "mercury: no suggestion here")
   elseif question.step and #self.items == 1 and position == 1 then
-    draw.note(self.bufnr, question.row, "mercury: no other suggestion here")
+    draw.note(question.row, "mercury: no other suggestion here")
   end
 end
 

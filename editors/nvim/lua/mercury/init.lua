@@ -181,6 +181,12 @@ function M.next_edit()
   return require("mercury.next_edits").apply() or require("mercury.client").next_edit(vim.api.nvim_get_current_buf())
 end
 
+--- Say why the server had no next edit when it was last asked.
+---@return boolean asked false without a server
+function M.explain()
+  return require("mercury.client").explain()
+end
+
 --- Go to the next edit that is drawn, or make it if the cursor is in its lines.
 ---@return boolean done false when none is drawn, and in the indentation of a line while inserting, where Tab indents
 function M.next_edit_accept()

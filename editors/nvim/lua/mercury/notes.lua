@@ -30,10 +30,7 @@ local function note(text)
     end
   end
   clear()
-  api.nvim_buf_set_extmark(bufnr, namespace, cursor[1] - 1, 0, {
-    virt_text = { { "  " .. text, "MercuryNote" } },
-    virt_text_pos = "eol",
-  })
+  require("mercury.draw").say(namespace, cursor[1] - 1, { "  " .. text, "MercuryNote" })
   local moves = { "CursorMoved", "CursorMovedI", "TextChanged", "TextChangedI", "BufEnter" }
   api.nvim_create_autocmd(moves, {
     group = group,
