@@ -216,6 +216,9 @@ def test_in_a_closed_fold_it_is_out_of_sight_and_the_key_opens_the_fold(desk: De
     nvim.keys("<Tab>")
     until(lambda: cursor(nvim)[0] == 3)
     assert nvim.lua("return vim.fn.foldclosed(3)") == -1
+    nvim.keys("zc<Tab>")
+    until(lambda: nvim.lua("return vim.fn.foldclosed(3)") == -1)
+    assert nvim.lines()[2] == "    𝒳 = count", "what the fold hides is shown before it is made"
 
 
 def test_no_edit_is_drawn_or_made_in_a_buffer_that_may_not_be_changed(desk: Desk) -> None:
@@ -241,6 +244,11 @@ def test_a_preview_shows_the_whole_edit_as_a_diff(desk: Desk) -> None:
     inside = "if vim.api.nvim_win_get_config(w).relative ~= '' then t = t .. table.concat("
     text = "vim.api.nvim_buf_get_lines(vim.api.nvim_win_get_buf(w), 0, -1, true), '\\n') end end return t"
     until(lambda: "-    𝒳 = count\n+    𝒳 = total" in nvim.lua(windows + inside + text))
+    nvim.keys("<Esc>")
+    until(lambda: nvim.lua(windows + inside + text) == "")
+    assert "total" in drawn(nvim), "only the preview is closed"
+    nvim.keys("<Esc>")
+    until(lambda: drawn(nvim) == "")
 
 
 def test_switched_off_nothing_is_drawn(desk: Desk) -> None:

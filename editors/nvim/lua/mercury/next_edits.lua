@@ -30,6 +30,10 @@ local timer
 ---@type { client: vim.lsp.Client, id: integer }?
 local request
 
+--- The window of the diff.
+---@type integer?
+local preview
+
 --- Where the server was asked last; it is not asked about a place twice.
 local asked = ""
 
@@ -70,9 +74,19 @@ function M.draw()
   end
 end
 
+---@return boolean closed false when none is open
+local function close_preview()
+  local is_open = preview ~= nil and api.nvim_win_is_valid(preview)
+  if preview and is_open then
+    api.nvim_win_close(preview, true)
+  end
+  return is_open
+end
+
 --- Forget the edit and what is under way.
 function M.clear()
   erase()
+  close_preview()
   pending, origin = nil, nil
   if timer then
     timer:stop()
@@ -200,7 +214,8 @@ end
 local function is_at(edit)
   local first, last = edits.rows(edit)
   local row = api.nvim_win_get_cursor(0)[1] - 1
-  return api.nvim_get_current_buf() == edit.bufnr and first <= row and row <= last
+  local is_seen = vim.fn.foldclosed(row + 1) < 0
+  return api.nvim_get_current_buf() == edit.bufnr and is_seen and first <= row and row <= last
 end
 
 --- Make a piece of the edit that is drawn, if the cursor is in its lines.
@@ -225,11 +240,13 @@ function M.go_on()
   return true
 end
 
---- Hide the edit, which the server does not offer again for the same change.
+--- Close the diff, or else hide the edit, which the server does not offer again for the same change.
 ---@return boolean dismissed false when none is drawn
 function M.dismiss()
   local edit = current()
-  if not edit then
+  if close_preview() then
+    return true
+  elseif not edit then
     return false
   end
   M.clear()
@@ -262,7 +279,7 @@ function M.preview()
   if not edit then
     return false
   end
-  vim.lsp.util.open_floating_preview(edits.diff(edit), "diff", { border = "rounded" })
+  _, preview = vim.lsp.util.open_floating_preview(edits.diff(edit), "diff", { border = "rounded" })
   return true
 end
 
