@@ -43,6 +43,17 @@ def test_the_statusline_is_off_where_suggestions_are(desk: Desk) -> None:
     says(nvim, "off")
 
 
+def test_the_statusline_is_drawn_again_once_a_buffer_is_attached(desk: Desk) -> None:
+    remember = "_G.Drawn = function() _G.drawn = require('mercury').statusline() return '' end"
+    before = remember + " vim.o.laststatus, vim.o.statusline = 2, '%{v:lua.Drawn()}'"
+    nvim = desk.start_attached(before=before, has_screen=True)
+    desk.say("didChangeStatus", {"kind": "Normal", "busy": False, "message": ""})
+    until(lambda: nvim.lua("return drawn") == "mercury ready")
+    nvim.keys(f":edit {desk.folder / 'b.py'}<CR>")
+    until(nvim.attached)
+    until(lambda: nvim.lua("return drawn") == "mercury ready")
+
+
 def test_the_statusline_tells_that_the_server_has_died(desk: Desk) -> None:
     nvim = desk.start(cmd=["false"])
     says(nvim, "error")

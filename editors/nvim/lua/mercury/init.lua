@@ -75,6 +75,7 @@ local function watch(ghost_text)
         mercury_client.attached(client, args.buf)
         ghost_text.attach(args.buf, client.id)
         require("mercury.diagnostics").attached(args.buf)
+        vim.cmd.redrawstatus()
       end
     end,
   })
