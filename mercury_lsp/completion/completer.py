@@ -57,6 +57,8 @@ class Completer:
         self.edit_engine = EditEngine(engines, self._lease)
         self._coalescer = Coalescer()
         self.next_edits = NextEdits(self._coalescer)
+        self.silence: str | None = None
+        """Why the last text that nobody asked for was not shown."""
         self._typing: dict[str, TypingThrough] = {}
         self._ahead: asyncio.TimerHandle | asyncio.Task[None] | None = None
         """The task that looks ahead, or the timer that will start it."""
@@ -110,6 +112,7 @@ class Completer:
         request = SuggestionRequest(feature, snapshot, context.offset, not automatic, on_step is not None)
         self._coalescer.cancel_where(request.supersedes)
         self._stop_looking_ahead()
+        self.silence = None
         if not self.settings.allows(context.language_id) or context.on_secret:
             return []
         if automatic and (remainder := self._typing_through(context.uri).remainder(snapshot, context.offset)):
@@ -178,6 +181,8 @@ class Completer:
             if self._is_worth_showing(s, context, automatic)
             and not (automatic and typing.was_deleted(context.offset, s.text))
         ]
+        if automatic and not shown:
+            self.silence = self._why_silent(found[0], context) or "you have just deleted it"
         if shown:
             anchor.suggestion = shown[0]
         if shown or fill.tokens_unread:
@@ -231,10 +236,11 @@ class Completer:
             self._ahead = None
 
     def _is_worth_showing(self, suggestion: Suggestion, context: CompletionContext, automatic: bool) -> bool:
-        if not automatic:
-            return bool(suggestion.text)
+        return self._why_silent(suggestion, context) is None if automatic else bool(suggestion.text)
+
+    def _why_silent(self, suggestion: Suggestion, context: CompletionContext) -> str | None:
         sure, is_finished = suggestion.confidence, suggestion.is_finished
-        return why_silent(suggestion.text, sure, is_finished, context, self._utility()) is None
+        return why_silent(suggestion.text, sure, is_finished, context, self._utility())
 
     def _utility(self) -> Utility:
         """When a text is worth showing unasked."""

@@ -368,6 +368,12 @@ def test_silence_is_explained_by_a_command(editor: Editor):
     assert "no regions" in editor.received("window/showMessage")[0]["message"]
 
 
+def test_why_no_text_is_shown_at_the_cursor_is_explained_too(editor: Editor):
+    uri = editor.opened(script(confidence=0.1) + "x = 1\n")
+    assert editor.items(uri, 1, 5) == []
+    assert "text at the cursor: the model is only 10% sure" in explained(editor)
+
+
 def test_lines_inserted_twice_and_begun_again_are_finished_by_ghost_text(editor: Editor):
     uri = editor.opened(script(**SILENT) + "start()\n\nstop()\n\nend()\n")
     for version, (line, text) in enumerate([(2, "log.info('done')\n"), (5, "log.info('done')\n"), (8, "log.i\n")], 2):

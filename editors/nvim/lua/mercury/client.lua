@@ -270,7 +270,7 @@ function M.next_edit(bufnr)
   return notes.run(client, bufnr, "mercury.nextEdit", { { textDocument = document } })
 end
 
---- Have the server say why it had no next edit.
+--- Have the server say why it had no suggestion and no next edit.
 ---@return boolean asked false without a server
 function M.explain()
   local client = M.get()

@@ -42,7 +42,7 @@ local verbs = {
       mercury.enable(true, scope)
     end,
   },
-  { name = "explain", help = "say why no next edit is drawn" },
+  { name = "explain", help = "say why no suggestion and no next edit is shown" },
   { name = "model", help = "choose the model of all editors" },
   { name = "next", help = "show the next suggestion" },
   { name = "next_edit", help = "make the next edit and go there" },

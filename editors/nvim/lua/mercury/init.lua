@@ -182,7 +182,7 @@ function M.next_edit()
   return require("mercury.next_edits").apply() or require("mercury.client").next_edit(vim.api.nvim_get_current_buf())
 end
 
---- Say why the server had no next edit when it was last asked.
+--- Say why the server had no suggestion and no next edit when it was last asked.
 ---@return boolean asked false without a server
 function M.explain()
   return require("mercury.client").explain()
