@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.support.editor import COMMAND, script
 from tests.support.neovim import Desk, Neovim, until
 
@@ -194,6 +196,14 @@ def test_it_stays_when_another_buffer_is_closed(desk: Desk) -> None:
     nvim.keys(":bdelete 2<CR>")
     nvim.rest()
     assert "2 of 3" in drawn(nvim)
+
+
+@pytest.mark.parametrize(("row", "old", "new"), [(2, "count", "c"), (5, "total", "t")])
+def test_a_name_is_finished_when_the_user_leaves_insert_mode(desk: Desk, row: int, old: str, new: str) -> None:
+    nvim = desk.start_attached(TEXT + "total = 1\nprint(total)\n", cmd=COMMAND)
+    nvim.keys(f":call search('{old}')<CR>ciw{new}<Esc>")
+    until(lambda: nvim.lines()[row - 1].count(old) == 0)
+    until(lambda: " of " in drawn(nvim) or asked_again(nvim))
 
 
 def test_another_change_hides_it_and_nothing_stale_is_made(desk: Desk) -> None:

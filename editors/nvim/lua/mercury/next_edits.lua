@@ -109,11 +109,25 @@ function M.detached(bufnr, is_gone)
   end
 end
 
+--- Where the server is told that the cursor is: in its line, but in normal mode at neither end of the name there, which
+--- the server would take for unfinished.
+---@param encoding "utf-16"
+---@return table
+local function position_params(encoding)
+  local params = vim.lsp.util.make_position_params(0, encoding) --[[@as table]]
+  if api.nvim_get_mode().mode == "n" then
+    local line, col = api.nvim_get_current_line(), api.nvim_win_get_cursor(0)[2]
+    local is_in_first_name = vim.fn.match(line:sub(1, col), [[^\k*$]]) == 0
+    params.position.character = is_in_first_name and vim.str_utfindex(line, encoding) or 0
+  end
+  return params
+end
+
 ---@param client vim.lsp.Client
 ---@param bufnr integer
 local function ask(client, bufnr)
   local tick, here = api.nvim_buf_get_changedtick(bufnr), place(bufnr)
-  local params = vim.lsp.util.make_position_params(0, client.offset_encoding --[[@as "utf-16"]]) --[[@as table]]
+  local params = position_params(client.offset_encoding --[[@as "utf-16"]])
   params.textDocument.version = vim.lsp.util.buf_versions[bufnr]
   params.mercury = { fills = false }
   local sent, id = client:request(METHOD, params, function(err, answer)
