@@ -60,18 +60,6 @@ class _RunMatch:
     positions_P: PositionArray
 
 
-@dataclass(frozen=True, slots=True)
-class _Matches:
-    """A text and what was found for it."""
-
-    before: TokenSequence
-    longest: list[_RunMatch]
-    """The matches in the text itself, in read and in unread text, as far as they matter."""
-    is_crowded: bool
-    """Whether not all positions of its last token were considered."""
-    match: NgramMatch
-
-
 class NgramLookup:
     """Finds matches in the blocks that the model reads and in unread text; in each, later text is nearer.
 
@@ -81,7 +69,7 @@ class NgramLookup:
     def __init__(self, read: Sequence[TokenSequence] = (), lookup_text: "IndexedText | None" = None) -> None:
         self._read_T = np.array([BOUNDARY, *(token for block in read for token in (*block, BOUNDARY))], np.int32)
         self._unread = lookup_text
-        self._known = LeastRecentlyUsed[int, _Matches](REMEMBERED)
+        self._known = LeastRecentlyUsed[int, tuple[TokenSequence, NgramMatch]](REMEMBERED)
         """By the number of tokens."""
 
     @property
@@ -92,18 +80,9 @@ class NgramLookup:
     def find(self, before: TokenSequence) -> NgramMatch:
         """The match for the last tokens of `before`; `before` itself is searched too, as read text."""
         known = self._known.get(len(before))
-        if known is None or known.before != before:
-            known = self._known.put(len(before), self._found(before))
-        return known.match
-
-    def _found(self, before: TokenSequence) -> _Matches:
-        is_crowded = self._crowds(before)
-        longest = ([] if is_crowded else self._continued(before)) or self._searched(before)
-        return _Matches(before, longest, is_crowded, self._match(longest))
-
-    def _crowds(self, before: TokenSequence) -> bool:
-        """Whether the last token has more positions in unread text than are considered."""
-        return self._unread is not None and len(before) > 0 and self._unread.is_crowded(np.int32(before[-1]))
+        if known is None or known[0] != before:
+            known = self._known.put(len(before), (before, self._match(self._searched(before))))
+        return known[1]
 
     def _searched(self, before: TokenSequence) -> list[_RunMatch]:
         last_T = np.array([BOUNDARY, *before], np.int32)
@@ -115,20 +94,6 @@ class NgramLookup:
             run_T = self._unread.run_T
             found.append(_RunMatch(run_T, *_longest(run_T, last_T, self._unread.positions(last_T[-1]))))
         return found
-
-    def _continued(self, before: TokenSequence) -> list[_RunMatch]:
-        """The matches of the text without its last token, where the longest goes on with it; none if it does not.
-
-        It is then the longest one again, and shorter ones that end do not matter. Takes a fifth of a search.
-        """
-        known = self._known.get(len(before) - 1)
-        if known is None or known.is_crowded or not 0 < known.match.length < LONGEST_MATCH:
-            return []
-        if known.before != before[:-1]:
-            return []
-        longer = [_with_token(each, np.int32(before[-1])) for each in known.longest]
-        longest = max(each.length for each in longer)
-        return longer if longest == known.match.length + 1 else []
 
     def _match(self, longest: list[_RunMatch]) -> NgramMatch:
         best = max(longest, key=lambda each: each.length)  # the first of equals
@@ -159,31 +124,10 @@ class IndexedText:
 
     def positions(self, token: np.int32) -> PositionArray:
         """Positions of a token; the last `MOST_POSITIONS` if there are more."""
-        first, last = self._range(token)
+        half = int(token) % HALVES
+        first, last = int(self._ends[half - 1]) if half else 0, int(self._ends[half])
         positions_P = self._order_T[max(first, last - MOST_POSITIONS) : last]
         return positions_P[self.run_T[positions_P] == token]
-
-    def is_crowded(self, token: np.int32) -> bool:
-        """Whether there may be positions of the token that are not considered."""
-        first, last = self._range(token)
-        return last - first > MOST_POSITIONS
-
-    def _range(self, token: np.int32) -> tuple[int, int]:
-        """Where the tokens with its lower half stand in order."""
-        half = int(token) % HALVES
-        return int(self._ends[half - 1]) if half else 0, int(self._ends[half])
-
-
-def _with_token(match: _RunMatch, token: np.int32) -> _RunMatch:
-    """The matches that the token continues and that something follows; of length 0 if there are none."""
-    is_before = match.run_T[-1] != BOUNDARY
-    run_T = np.append(match.run_T, token) if is_before else match.run_T  # the text before the token ends with it now
-    if not match.length:
-        return _RunMatch(run_T, 0, match.positions_P)
-    behind_P = match.positions_P[match.run_T[match.positions_P] == token] + 1
-    behind_P = behind_P[behind_P < len(run_T)]
-    behind_P = behind_P[run_T[behind_P] != BOUNDARY]
-    return _RunMatch(run_T, match.length + 1 if len(behind_P) else 0, behind_P)
 
 
 def _all_positions(run_T: TokenArray, token: np.int32) -> PositionArray:
