@@ -23,12 +23,13 @@ from mercury_engine.decoding.autoregressive.rewriting import Rewriter
 from mercury_engine.decoding.autoregressive.written_region import WrittenRegion
 from mercury_engine.engine import Engine
 from mercury_engine.models.arrays import Array
-from mercury_engine.prompt.layout import path_block, window
+from mercury_engine.prompt.layout import path_block
 from mercury_lab.evaluation import suite
 from mercury_lab.training.commits.build import read_split
 from mercury_lab.training.commits.examples import edit_example
 from mercury_lab.training.commits.moments import moments
 from mercury_lab.training.edits.stage import EditExample
+from mercury_lab.training.window import window
 from rich.table import Table
 
 HERE = Path(__file__).resolve().parent

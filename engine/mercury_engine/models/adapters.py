@@ -14,7 +14,6 @@ from typing import Literal, get_args
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
 from mercury_engine.errors import ModelCorrupt
 from mercury_engine.models.network import ModelConfig
@@ -26,9 +25,8 @@ AdapterName = Literal["gap", "edit"]
 
 NAMES: tuple[AdapterName, ...] = get_args(AdapterName)
 
-_SCALE = ".scale"
-
-_LARGEST_CODE = 127
+SCALE = ".scale"
+"""After the name of a factor: its scales."""
 
 FORMAT = "mercury-adapter-1"
 """Version of the layout of requests that an adapter was trained on."""
@@ -69,24 +67,16 @@ def _unpacked(stored: Mapping[str, StoredArray], path: Path) -> Mapping[str, Sto
     """The factors as floats. Raises ModelCorrupt."""
     found = dict[str, StoredArray]()
     for key in stored:
-        if key.endswith(_SCALE):
+        if key.endswith(SCALE):
             continue
-        name, codes, scale = key, stored[key], stored.get(key + _SCALE)
+        name, codes, scale = key, stored[key], stored.get(key + SCALE)
         if codes.dtype != np.int8 or scale is None or codes.ndim != 2 or scale.shape != (len(codes), 1):
             raise ModelCorrupt(
                 f"{name} in {path} is not packed as codes and scales; delete it, or fetch the model again"
             )
-        factor = codes * checked(scale, scale.shape, key + _SCALE, path).astype(np.float32)
+        factor = codes * checked(scale, scale.shape, key + SCALE, path).astype(np.float32)
         found[name] = factor.T if name.endswith(".up") else factor
     return found
-
-
-def _packed(factor: StoredArray) -> tuple[StoredArray, StoredArray]:
-    """Codes int8 and scales float16 [rows,1] of floats, a scale for every row."""
-    rows = factor.astype(np.float32)
-    scale = (np.abs(rows).max(1, keepdims=True) / _LARGEST_CODE).astype(np.float16)
-    steps = rows / np.maximum(scale, np.finfo(np.float16).smallest_subnormal).astype(np.float32)
-    return np.clip(np.rint(steps), -_LARGEST_CODE, _LARGEST_CODE).astype(np.int8), scale
 
 
 def metadata(path: Path) -> Mapping[str, str]:
@@ -102,12 +92,3 @@ def base_shape(config: ModelConfig) -> str:
     """What an adapter and its base must have in common, as text."""
     sizes = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads")
     return json.dumps({size: getattr(config, size) for size in (*sizes, "vocab_size")})
-
-
-def write(path: Path, config: ModelConfig, tensors: Mapping[str, StoredArray]) -> None:
-    """Write an adapter's file for a model of this shape, from its factors by name."""
-    stored = dict[str, StoredArray]()
-    for name, factor in tensors.items():
-        codes, scale = _packed(factor.T if name.endswith(".up") else factor)
-        stored |= {name: np.ascontiguousarray(codes), name + _SCALE: scale}
-    save_file(stored, path, {"format": FORMAT, "base": base_shape(config)})

@@ -9,9 +9,10 @@ from pathlib import Path
 from mercury_engine.api import FillRequest
 from mercury_engine.errors import ModelNotFound, RequestError
 from mercury_engine.prompt.chunking import split
-from mercury_engine.prompt.layout import path_block, window
+from mercury_engine.prompt.layout import path_block
 
 from mercury_lab.training.data.filters import DATA_LANGUAGES, language_of
+from mercury_lab.training.window import window
 
 GAP_KINDS = ("rest_of_line", "whole_line", "lines", "random_span")
 

@@ -27,12 +27,12 @@ from mercury_engine.api import MAX_SLOTS, Fill, FillRequest
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.engine import Engine
 from mercury_engine.errors import RequestError
-from mercury_engine.prompt.layout import window
 from rich.table import Table
 
 from mercury_lab.evaluation import suite
 from mercury_lab.evaluation.intervals import wilson
 from mercury_lab.evaluation.judge import exact
+from mercury_lab.training.window import window
 
 SECONDS = 10
 """Time that a program may take; the longest of the published solutions takes a second."""

@@ -9,6 +9,7 @@ import pytest
 from mercury_engine.engine import Engine
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
 from mercury_engine.models import adapters, weights
+from mercury_lab.training.conversion.adapter_file import write_adapter
 from safetensors.numpy import load_file, save_file
 
 from tests.support import tiny
@@ -101,7 +102,7 @@ def test_scales_of_an_adapter_that_are_not_finite_are_refused(folder):
     config = weights.read_config(folder)
     path = folder / adapters.file_name("gap")
     factor = np.ones((4, config.hidden_size), np.float32)
-    adapters.write(path, config, {"layers.0.qkv.down": factor})
+    write_adapter(path, config, {"layers.0.qkv.down": factor})
     assert len(adapters.read(folder, config)) == 1
     stored = load_file(path)
     save_file(stored | {"layers.0.qkv.down.scale": np.full((4, 1), np.nan, np.float16)}, path, adapters.metadata(path))

@@ -27,6 +27,7 @@ from mercury_lab.training.adapters.examples import (
 )
 from mercury_lab.training.adapters.run import RUNS, GapAdapterRun, adapter_parser
 from mercury_lab.training.commits import commit_edit
+from mercury_lab.training.conversion.adapter_file import write_adapter
 from mercury_lab.training.conversion.export import export
 from mercury_lab.training.examples.gaps import GapSettings
 from mercury_lab.training.optimisation.plan import Setup
@@ -64,7 +65,7 @@ def put_adapter(folder, name="gap", seed=5, scale=0.3, rank=3):
         for key, parameter in made.named_parameters()
         if key.endswith((".down", ".up"))
     }
-    adapters.write(folder / adapters.file_name(name), config, tensors)
+    write_adapter(folder / adapters.file_name(name), config, tensors)
     return tensors
 
 

@@ -17,6 +17,7 @@ from mercury_engine.utility import Utility
 from mercury_kernels import ops
 from mercury_kernels.cpu import library
 from mercury_kernels.installation import install_command
+from mercury_lab.training.conversion.adapter_file import write_adapter
 from safetensors.numpy import load_file, save_file
 
 from mercury_lsp.cli import main
@@ -290,7 +291,7 @@ def test_doctor_reads_every_weight_file(tmp_path: Path, name: str | None, damage
     config = weights.read_config(folder)
     save_file({"x": np.ones((2, 2), np.float32)}, folder / "reader.safetensors")
     factor = {"layers.0.qkv.down": np.ones((4, config.hidden_size), np.float32)}
-    adapters.write(folder / "gap.adapter.safetensors", config, factor)
+    write_adapter(folder / "gap.adapter.safetensors", config, factor)
     if name is not None:
         path = folder / name
         if damage == "cut":

@@ -12,7 +12,6 @@ from mercury_engine.errors import RequestError
 from mercury_engine.places.candidates import TOLERANCE_LINES
 from mercury_engine.prompt.budget import near_part
 from mercury_engine.prompt.gap_format import split_line
-from mercury_engine.prompt.layout import window
 from mercury_engine.prompt.tokenizer import Tokenizer
 from torch.utils.data import Dataset
 
@@ -24,6 +23,7 @@ from mercury_lab.training.edits.stage import EditExample
 from mercury_lab.training.examples.edits import EditSampler
 from mercury_lab.training.examples.gaps import GapSampler, GapSettings
 from mercury_lab.training.examples.mixture import Mixture
+from mercury_lab.training.window import window
 
 TokenIds = tuple[int, ...]
 

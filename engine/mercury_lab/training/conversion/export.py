@@ -17,6 +17,8 @@ from mercury_engine.models.adapters import AdapterName
 from mercury_engine.models.arrays import bfloat16
 from safetensors.torch import save_file
 
+from mercury_lab.training.conversion.adapter_file import write_adapter
+
 ADAPTER_PARTS: dict[str, AdapterName] = {"gap adapter": "gap", "edit adapter": "edit"}
 """What the runs of `adapt` train, as their checkpoints name it."""
 
@@ -31,7 +33,7 @@ def export(base: Path, run: Path, out: Path, name: str) -> None:
     trained = {k: v.to(torch.bfloat16) for k, v in saved.get("mean", saved["adapter"]).items()}
     if (part := saved.get("part", "writer")) in ADAPTER_PARTS:
         target = out / adapters.file_name(ADAPTER_PARTS[part])
-        adapters.write(
+        write_adapter(
             target,
             weights.read_config(base),
             {k: v.view(torch.int16).numpy().view(bfloat16) for k, v in trained.items()},

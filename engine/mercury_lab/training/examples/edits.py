@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.prompt.edit_layout import edit_blocks
-from mercury_engine.prompt.layout import path_block, window
+from mercury_engine.prompt.layout import path_block
+from mercury_lab.training.window import window
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_lab.training.data.corpus import SourceFile
 from mercury_lab.training.edits import (

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from mercury_engine.prompt.tokenizer import Tokenizer
-from mercury_engine.prompt.layout import path_block, window
+from mercury_engine.prompt.layout import path_block
+from mercury_lab.training.window import window
 from mercury_engine.text.brackets import outside_strings
 from mercury_lab.training.data.corpus import SourceFile
 from mercury_lab.training.examples.snippets import snippet_blocks

@@ -8,7 +8,8 @@ from torch.utils.data import Dataset
 
 from mercury_engine.prompt.chunking import split
 from mercury_engine.prompt.tokenizer import Tokenizer
-from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS, around, rest_and_below
+from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS, rest_and_below
+from mercury_lab.training.window import around
 from mercury_lab.training.data.corpus import SourceFile
 from mercury_lab.training.examples.gaps import FILE_START_SHARE, first_blocks
 from mercury_lab.training.examples.mixture import Mixture

@@ -1,0 +1,29 @@
+"""Writes the files that `mercury_engine.models.adapters` reads."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from mercury_engine.models.adapters import FORMAT, SCALE, base_shape
+from mercury_engine.models.network import ModelConfig
+from mercury_engine.models.weights import StoredArray
+from safetensors.numpy import save_file
+
+_LARGEST_CODE = 127
+
+
+def write_adapter(path: Path, config: ModelConfig, tensors: Mapping[str, StoredArray]) -> None:
+    """Write an adapter's file for a model of this shape, from its factors by name."""
+    stored = dict[str, StoredArray]()
+    for name, factor in tensors.items():
+        codes, scale = _packed(factor.T if name.endswith(".up") else factor)
+        stored |= {name: np.ascontiguousarray(codes), name + SCALE: scale}
+    save_file(stored, path, {"format": FORMAT, "base": base_shape(config)})
+
+
+def _packed(factor: StoredArray) -> tuple[StoredArray, StoredArray]:
+    """Codes int8 and scales float16 [rows,1] of floats, a scale for every row."""
+    rows = factor.astype(np.float32)
+    scale = (np.abs(rows).max(1, keepdims=True) / _LARGEST_CODE).astype(np.float16)
+    steps = rows / np.maximum(scale, np.finfo(np.float16).smallest_subnormal).astype(np.float32)
+    return np.clip(np.rint(steps), -_LARGEST_CODE, _LARGEST_CODE).astype(np.int8), scale
