@@ -29,16 +29,6 @@ class FileIndex:
     def __contains__(self, path: str) -> bool:
         return path in _as_tuple(self._by_end.get(_end(path)))
 
-    @property
-    def folders(self) -> list[str]:
-        """Folders that directly contain files."""
-        return list(self._folders)
-
-    @property
-    def paths(self) -> list[str]:
-        """All files."""
-        return list(self._paths())
-
     def add(self, path: str) -> None:
         """Add a file, unless it is known or the index is full."""
         if path in self or self._count >= MAX_INDEXED_FILES:

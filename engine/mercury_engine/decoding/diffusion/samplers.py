@@ -1,8 +1,7 @@
 """Samplers of masked diffusion models: which slots a denoise step reveals, masks again, adds or takes away.
 
 A sampler is a value with one method, `step`: it gets the slots of the gap and the logits of one forward pass, and
-returns the slots for the next. The logits of a model that predicts the next position are shifted before they come here.
-Ties go to the leftmost slot.
+returns the slots for the next. Ties go to the leftmost slot.
 
 Dimensions: S slots, V vocabulary.
 """
@@ -38,7 +37,7 @@ class Choice:
     top_p: float = 1.0
     top_k: int = 0
     """Tokens that are kept, 0 for all."""
-    confidence: Literal["probability", "margin", "entropy"] = "probability"
+    confidence: Literal["probability", "entropy"] = "probability"
 
     def draw(self, logits_SV: FloatArray, random: np.random.Generator) -> tuple[IdArray, FloatArray]:
         """A token [S] and a confidence [S] for each row of logits.
@@ -71,9 +70,6 @@ class Choice:
     def _confidence(self, probability_SV: FloatArray, token_S: IdArray) -> FloatArray:
         if self.confidence == "entropy":
             return (probability_SV * np.log(np.maximum(probability_SV, 1e-10))).sum(-1)
-        if self.confidence == "margin":
-            second, first = np.sort(probability_SV, -1)[:, -2:].T
-            return first - second
         return np.take_along_axis(probability_SV, token_S[:, None], -1)[:, 0]
 
 
@@ -220,11 +216,6 @@ class ExpandAndDelete:
 def best(confidence_S: FloatArray, count: int) -> IdArray:
     """The `count` slots of the highest confidence."""
     return np.argsort(-confidence_S, kind="stable")[:count]
-
-
-def shifted(logits_RV: FloatArray) -> FloatArray:
-    """Logits of a model whose row i predicts the token of row i + 1, moved to their tokens; the first row stays."""
-    return np.concatenate((logits_RV[:1], logits_RV[:-1]))
 
 
 def _edited(slots: Slots, deleted_S: MaskArray, tokens: Tokens) -> Slots:

@@ -11,7 +11,6 @@ from mercury_engine.decoding.diffusion.samplers import (
     PathPlanning,
     Slots,
     Tokens,
-    shifted,
 )
 
 M, END, EXPAND = 9, 8, 7
@@ -96,15 +95,9 @@ def test_a_deleted_slot_takes_no_revealed_one_with_it():
     assert trace(ExpandAndDelete(Choice()), [M, 5, M], rows((END, 0.9), (5, 0.9), (2, 0.6))) == [[5]]
 
 
-def test_a_shift_moves_logits_to_the_token_they_predict():
-    table = rows((1, 0.9), (2, 0.9), (3, 0.9))
-    assert shifted(table).argmax(-1).tolist() == [1, 1, 2]
-
-
-@pytest.mark.parametrize(("kind", "expected"), [("probability", 0.6), ("margin", 0.6 - 0.4 / 9)])
-def test_a_confidence_is_a_probability_or_its_distance_to_the_next(kind, expected):
-    _, found = Choice(confidence=kind).draw(rows((2, 0.6)), RANDOM)
-    assert found == pytest.approx([expected])
+def test_a_confidence_is_a_probability():
+    _, found = Choice().draw(rows((2, 0.6)), RANDOM)
+    assert found == pytest.approx([0.6])
 
 
 def test_entropy_as_confidence_rises_with_certainty():
