@@ -127,10 +127,6 @@ class CpuNetwork:
         never = np.full_like(ends, -np.inf)
         return log_softmax_in_place(np.concatenate((self._stack.head(hidden_RC), never[:, None], ends[:, None]), 1))
 
-    def with_bias(self, keys: StoredArray) -> StoredArray:
-        """A block's keys with the bias that the kernels leave out, see `Layers.with_bias`."""
-        return self._stack.with_bias(keys)
-
     def kept(self, block: KeyValueBlock) -> KeyValueBlock:
         """The block in eight bits, see `Layers.keep`."""
         return KeyValueBlock(*self._stack.keep(block.keys, block.values))

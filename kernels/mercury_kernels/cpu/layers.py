@@ -142,8 +142,6 @@ class Layers:
         self.stored_widths = head_width + FLOAT * (1 + wide), head_width + FLOAT
         """Bytes of a stored key and of a stored value."""
         self.outputs = 0
-        self._key_biases: dict[int, Floats] = {}
-        self._normed: set[int] = set()
         asked, kept = heads * groups * head_width, heads * head_width
         self.shapes: dict[MatrixName, tuple[int, int]] = {
             "qkv": (asked + 2 * kept, width),
@@ -209,8 +207,6 @@ class Layers:
     def put_bias(self, layer: int, which: MatrixName, bias: Floats) -> None:
         """Set a bias [out]."""
         values = _floats(bias)
-        if which == "qkv":
-            self._key_biases[layer] = values.reshape(-1, 1, self.head_width)[-2 * self.heads : -self.heads]
         self._made(self._library.mercury_bias(*self._place(layer, which), _address(values)))
 
     def put_norms(self, layer: int, attention: Floats, feed_forward: Floats) -> None:
@@ -220,7 +216,6 @@ class Layers:
 
     def put_head_norms(self, layer: int, queries: Floats, keys: Floats) -> None:
         """Set the norms [D] that queries and keys pass before they are rotated."""
-        self._normed.add(layer)
         both = [_floats(norm) for norm in (queries, keys)]
         self._made(self._library.mercury_head_norms(self._handle, layer, *map(_address, both)))
 
@@ -316,14 +311,6 @@ class Layers:
             if first:
                 yield
             self._made(self._library.mercury_run(self._handle, *given, first, min(first + at_once, self.layers)))
-
-    def with_bias(self, keys: StoredArray) -> StoredArray:
-        """Unrotated keys bfloat16 [L,1,H,T,D] from `run` with the bias that they lack."""
-        biases = [(layer, bias) for layer, bias in self._key_biases.items() if layer not in self._normed]
-        whole = keys.astype(np.float32)
-        for layer, bias in biases:
-            whole[layer] += bias
-        return whole.astype(BFLOAT16)
 
     def keep(self, keys: StoredArray, values: StoredArray) -> KeysValues:
         """Unrotated keys and values bfloat16 [L,1,H,T,D] in their smallest form, to be placed later.
