@@ -156,9 +156,10 @@ NAMED_ALONE = re.compile(
     _STRONG + r"(?P<rest>[\w.-]{0,20})(?:\\?[\"'`]?:?\\?[\"'`]?[,;)]{0,2}[ \t]{0,4}\{?|(?:</\w{1,20})?>)[ \t]*\Z",
     re.IGNORECASE,
 )
+"""The end of a line that names a secret and gives no value."""
+
 _NAMES = re.compile(r"(?:[:=][ \t]*|[\"'`<>]|--)[\w.-]*\Z")
 _MAPS = re.compile(r"\s*(?:-[ \t]+)?[\w.-]+:\Z")
-"""The end of a line that names a secret and gives no value."""
 
 _LOOKED_UP = re.compile(
     r"(?:get\w*|env\w*|read\w*|load\w*|open|find\w*|fetch\w*|lookup\w*|ask\w*|prompt\w*|input|query\w*|select\w*|require\w*"

@@ -54,12 +54,7 @@ class Generator:
     def generate(self, request: GenerateRequest, prompt: list[int], control: Control) -> ForwardSteps[Generation]:
         """See `Decoder.generate`."""
         prompt = prompt or [self._tokenizer.start_id]
-        longest = self._network.config.max_position_embeddings
-        if len(prompt) >= longest:
-            raise PromptTooLong(
-                f"the prompt has {len(prompt):,} tokens, the model reads at most {longest - 1:,}; shorten it"
-            )
-        room = longest - len(prompt)
+        most = most_tokens(self._network.config.max_position_embeddings, request, prompt)
         grammar = None if request.schema is None else self._grammars.of(request.schema)
         streamed = StreamedText(self._tokenizer, request.stop, control)
         writing = GeneratedText(
@@ -68,7 +63,6 @@ class Generator:
         context = CachedContext([], [], 0)
         with suppress(DeadlineReached):
             yield from self._read(prompt, context)
-            most = room if request.max_tokens is None else min(room, request.max_tokens)
             if most > 0:
                 yield from self._write(prompt, context, writing, most)
         streamed.finish()
@@ -153,3 +147,13 @@ class GeneratedText:
         is_stopped = self.streamed.add(token)
         self.ended = is_stopped or (self._grammar is not None and self._grammar.accept(token))
         return token
+
+
+def most_tokens(longest: int, request: GenerateRequest, prompt: Sequence[int]) -> int:
+    """Most tokens to write after a prompt, in a text of at most `longest`. Raises PromptTooLong."""
+    if len(prompt) >= longest:
+        raise PromptTooLong(
+            f"the prompt has {len(prompt):,} tokens, the model reads at most {longest - 1:,}; shorten it"
+        )
+    room = longest - len(prompt)
+    return room if request.max_tokens is None else min(room, request.max_tokens)

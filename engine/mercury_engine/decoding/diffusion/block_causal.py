@@ -22,7 +22,6 @@ from mercury_engine.api import (
     RewriteRequest,
     ScoreRequest,
     Scores,
-    SlotView,
 )
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.decoder import Decoder
@@ -171,13 +170,5 @@ class _Filling:
     def _show(self, control: Control) -> None:
         if control.on_step is not None:
             room = 0 if self._written.ended else self._written.capacity - len(self._written.ids)
-            control.on_step(self._written.view(self._views()[:room]))
-
-    def _views(self) -> list[SlotView]:
-        texts, slots = self._written.vocabulary.texts, zip(self._slots.ids, self._slots.probability, strict=True)
-        return [
-            SlotView("", "mask", 0.0)
-            if token == self._tokens.mask
-            else SlotView(texts[token], "committed", float(sure))
-            for token, sure in slots
-        ]
+            shown = self._slots.views(self._written.vocabulary.texts, self._tokens)[:room]
+            control.on_step(self._written.view(shown))

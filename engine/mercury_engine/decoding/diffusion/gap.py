@@ -4,12 +4,11 @@ Dimensions: S slots, V vocabulary.
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from mercury_engine.api import Control, Effort, SlotView
+from mercury_engine.api import Control, Effort
 from mercury_engine.decoding.diffusion.length import CalibratedLength, LengthBias
 from mercury_engine.decoding.diffusion.samplers import (
     Choice,
@@ -140,15 +139,7 @@ class MaskedGap:
     def show(self, control: Control) -> None:
         """Report the slots to whoever watches."""
         if control.on_step is not None:
-            control.on_step(tuple(self._views()))
-
-    def _views(self) -> Iterator[SlotView]:
-        texts = self._model.rules.vocabulary.texts
-        for token, probability in zip(self.slots.ids.tolist(), self.slots.probability.tolist(), strict=True):
-            if token == self._tokens.mask:
-                yield SlotView("", "mask", 0.0)
-            else:
-                yield SlotView(texts[token], "committed", probability)
+            control.on_step(tuple(self.slots.views(self._model.rules.vocabulary.texts, self._tokens)))
 
 
 def _bias(options: DiffusionOptions) -> LengthBias:

@@ -10,18 +10,16 @@ from typing import Protocol
 import numpy as np
 
 from mercury_engine.api import Control, GenerateRequest, Generation, Sampling
+from mercury_engine.decoding.autoregressive.generating import PREFILLED_AT_ONCE, most_tokens
 from mercury_engine.decoding.autoregressive.streamed_text import StreamedText
 from mercury_engine.decoding.diffusion.blocks import Blocks
 from mercury_engine.decoding.diffusion.gap import MaskedModel
 from mercury_engine.decoding.diffusion.masked_end import MaskedEnd
 from mercury_engine.decoding.diffusion.samplers import Choice, ConfidenceThreshold, Slots, Tokens
 from mercury_engine.decoding.gap_rules import GapRules
-from mercury_engine.errors import PromptTooLong, RequestError
+from mercury_engine.errors import RequestError
 from mercury_engine.models.arrays import FloatArray
 from mercury_engine.models.batching import DeadlineReached, ForwardSteps
-
-PREFILLED_AT_ONCE = 512
-"""Most tokens of a prompt that one pass reads; the mask of a pass grows with their square."""
 
 LONGEST_SEEN = 4096
 """Most tokens of a text that all see each other: one pass reads them."""
@@ -56,7 +54,7 @@ def generated_in_blocks(
 ) -> ForwardSteps[Generation]:
     """See `Decoder.generate`; a block sees those before it, so that the prompt is read once."""
     prompt = prompt or [rules.tokenizer.start_id]
-    most = _room(blocks.longest, request, prompt)
+    most = most_tokens(blocks.longest, request, prompt)
     writing = _Writing(blocks, rules, request, prompt, control)
     unread = blocks.cache.unread(prompt)
     with suppress(DeadlineReached):
@@ -71,22 +69,12 @@ def generated_in_sight(
 ) -> ForwardSteps[Generation]:
     """See `Decoder.generate`; all tokens see each other, so that the prompt is read again for each block."""
     prompt = prompt or [model.rules.tokenizer.start_id]
-    most = _room(min(longest, LONGEST_SEEN), request, prompt)
+    most = most_tokens(min(longest, LONGEST_SEEN), request, prompt)
     end = MaskedEnd(model, len(prompt), len(prompt) + most)
     writing = _Writing(end, model.rules, request, prompt, control)
     with suppress(DeadlineReached):
         yield from writing.run(most)
     return writing.generation(0)
-
-
-def _room(longest: int, request: GenerateRequest, prompt: Sequence[int]) -> int:
-    """Most tokens to write. Raises PromptTooLong."""
-    if len(prompt) >= longest:
-        raise PromptTooLong(
-            f"the prompt has {len(prompt):,} tokens, the model reads at most {longest - 1:,}; shorten it"
-        )
-    room = longest - len(prompt)
-    return room if request.max_tokens is None else min(room, request.max_tokens)
 
 
 def _sampler(sampler: ConfidenceThreshold, request: GenerateRequest) -> ConfidenceThreshold:

@@ -6,11 +6,13 @@ returns the slots for the next. Ties go to the leftmost slot.
 Dimensions: S slots, V vocabulary.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
 
+from mercury_engine.api import SlotView
 from mercury_engine.decoding.diffusion.unmasking import choose_by_confidence, choose_by_entropy, entropy
 from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray, log_softmax
 
@@ -102,6 +104,13 @@ class Slots:
         ids_S, probability_S = self.ids.copy(), self.probability.copy()
         ids_S[chosen], probability_S[chosen] = tokens.mask, 0.0
         return Slots(ids_S, probability_S)
+
+    def views(self, texts: Sequence[str], tokens: "Tokens") -> list[SlotView]:
+        """The slots for displaying the denoising."""
+        return [
+            SlotView("", "mask", 0.0) if token == tokens.mask else SlotView(texts[token], "committed", sure)
+            for token, sure in zip(self.ids.tolist(), self.probability.tolist(), strict=True)
+        ]
 
 
 class Sampler(Protocol):
