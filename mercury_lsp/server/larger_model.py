@@ -6,7 +6,6 @@ download, is for `mercury_lsp.installed_models.larger`, in a process of its own.
 
 import asyncio
 import json
-import logging
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -20,8 +19,6 @@ from lsprotocol import types
 from mercury_lsp import default_model
 from mercury_lsp.server.editor import Editor
 from mercury_lsp.server.status import StatusBoard
-
-logger = logging.getLogger(__name__)
 
 OFFER_METHOD = "mercury/offerModel"
 

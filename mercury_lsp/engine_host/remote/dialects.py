@@ -10,7 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from math import exp
 from time import perf_counter
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from mercury_engine.api import Answer, Control, Fill, FillRequest, Request
@@ -40,14 +40,6 @@ PROBE = FillRequest("x = ", suffix=("\n",), max_slots=1)
 """Shows whether a server has a route; no text of the user's."""
 
 
-class Dialect(Protocol):
-    """A way to ask a server."""
-
-    async def answer(self, connection: Connection, request: Request, control: Control) -> Answer:
-        """The answer. Raises RemoteError, RequestError, and TimeoutError if there is none at the deadline."""
-        ...
-
-
 class MercuryDialect:
     """Our own server's: whole requests, so its caches and next edits are those of an engine in this process."""
 
@@ -62,7 +54,7 @@ class MercuryDialect:
         return found
 
     async def answer(self, connection: Connection, request: Request, control: Control) -> Answer:
-        """As `Dialect` has it."""
+        """The answer. Raises RemoteError, RequestError, and TimeoutError if there is none at the deadline."""
         body = wire.encoded(request, control.on_step is not None)
         async with aclosing(connection.lines("POST", wire.PATH, body)) as lines:
             async for line in lines:
@@ -86,7 +78,7 @@ class FimDialect:
     """Written into the prompt where the server takes no suffix."""
 
     async def answer(self, connection: Connection, request: Request, control: Control) -> Answer:
-        """As `Dialect` has it; the text so far at the deadline."""
+        """As `MercuryDialect` has it; the text so far at the deadline."""
         if not isinstance(request, FillRequest):
             raise RequestError("this server only fills gaps")
         began, text, nats, is_finished = perf_counter(), "", list[float](), False
@@ -131,6 +123,10 @@ class FimDialect:
         if any(mark in before + after for mark in (marks.prefix, marks.suffix, marks.middle)):
             return None  # the document would write the prompt
         return asked | {"prompt": f"{marks.prefix}{before}{marks.suffix}{after}{marks.middle}"}
+
+
+Dialect = MercuryDialect | FimDialect
+"""A way to ask a server."""
 
 
 def parts_of(url: str) -> tuple[str, str | None, str]:

@@ -136,7 +136,7 @@ class RemoteEngine:
             local.close()
 
     async def _asked(self, request: Request, control: Control) -> Answer:
-        """The server's answer. Raises TimeoutError at the deadline, and as `Dialect.answer` and `answer` do."""
+        """The server's answer. Raises TimeoutError at the deadline, and as the dialect and `answer` do."""
         began, limit = self._clock(), request.deadline_ms
         if not isinstance(request, ScoreRequest) and limit is not None:
             request = replace(request, deadline_ms=max(limit / 2, limit - self._overhead_ms))

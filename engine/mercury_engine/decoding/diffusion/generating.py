@@ -5,7 +5,6 @@ Dimensions: S slots, V vocabulary.
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Protocol
 
 import numpy as np
 
@@ -15,38 +14,13 @@ from mercury_engine.decoding.autoregressive.streamed_text import StreamedText
 from mercury_engine.decoding.diffusion.blocks import Blocks
 from mercury_engine.decoding.diffusion.gap import MaskedModel
 from mercury_engine.decoding.diffusion.masked_end import MaskedEnd
-from mercury_engine.decoding.diffusion.samplers import Choice, ConfidenceThreshold, Slots, Tokens
+from mercury_engine.decoding.diffusion.samplers import Choice, ConfidenceThreshold, Slots
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.errors import RequestError
-from mercury_engine.models.arrays import FloatArray
 from mercury_engine.models.batching import DeadlineReached, ForwardSteps
 
 LONGEST_SEEN = 4096
 """Most tokens of a text that all see each other: one pass reads them."""
-
-
-class Opened(Protocol):
-    """What a model expects in the slots that are open at the end of a text, and which a step reveals."""
-
-    tokens: Tokens
-    sampler: ConfidenceThreshold
-
-    def opened(self, ids: Sequence[int]) -> Slots:
-        """The slots after a text, up to the end of their block: masks."""
-
-    def expected(self, ids: Sequence[int], slots: Sequence[int]) -> ForwardSteps[FloatArray]:
-        """Log-probabilities [S,V] of the slots, or of the first ones."""
-
-    def revealed(
-        self,
-        sampler: ConfidenceThreshold,
-        slots: Slots,
-        logp_SV: FloatArray,
-        place: int,
-        step: int,
-        random: np.random.Generator,
-    ) -> Slots:
-        """The slots, the first at `place` of the text, after a step."""
 
 
 def generated_in_blocks(
@@ -93,7 +67,12 @@ class _Writing:
     """One text while it is written."""
 
     def __init__(
-        self, end: Opened, rules: GapRules, request: GenerateRequest, prompt: Sequence[int], control: Control
+        self,
+        end: Blocks | MaskedEnd,
+        rules: GapRules,
+        request: GenerateRequest,
+        prompt: Sequence[int],
+        control: Control,
     ) -> None:
         """Raises RequestError."""
         self._ids, self._steps, self._ended = [*prompt], 0, False

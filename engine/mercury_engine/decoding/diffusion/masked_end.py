@@ -24,7 +24,7 @@ THRESHOLD = 0.9
 
 
 class MaskedEnd:
-    """Implements `Opened` for one text."""
+    """The end of one text; its methods are those of `Blocks`."""
 
     def __init__(self, model: MaskedModel, start: int, end: int) -> None:
         """`start`: tokens of the prompt. `end`: most tokens of the whole text."""
