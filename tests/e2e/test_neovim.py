@@ -24,6 +24,14 @@ def test_ghost_text_is_the_servers_insert_text(desk: Desk) -> None:
     shows(nvim, ADD)
 
 
+def test_lines_of_a_suggestion_below_the_last_line_of_the_window_are_seen(desk: Desk) -> None:
+    desk.script([rule("", "first\nsecond\nthird")])
+    nvim = desk.start_attached("x\n" * 60, has_screen=True)
+    nvim.keys("Gox")
+    shows(nvim, "first\nsecond\nthird")
+    until(lambda: b"third" in nvim.drawn)
+
+
 def test_request_carries_uri_position_and_automatic_trigger(desk: Desk) -> None:
     desk.script([rule("def add(", ADD)])
     nvim = desk.start_attached()

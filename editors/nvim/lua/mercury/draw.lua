@@ -126,6 +126,16 @@ function M.is_shown(bufnr)
   return false
 end
 
+--- Scroll until lines drawn below the cursor's are in view, which Neovim does not do for text that is not in the buffer.
+---@param count integer
+local function make_room(count)
+  local missing = vim.fn.winline() + count - vim.fn.winheight(0)
+  if missing > 0 then
+    local topline = vim.fn.line("w0") + missing --[[@as integer]]
+    vim.fn.winrestview({ topline = math.min(topline, vim.fn.line(".")) })
+  end
+end
+
 ---@param bufnr integer
 ---@param row integer
 ---@param lines mercury.Chunk[][]
@@ -135,6 +145,7 @@ local function show_below(bufnr, row, lines)
       return #line > 0 and line or { { "", "MercuryGhost" } }
     end, lines)
     api.nvim_buf_set_extmark(bufnr, namespace, row, 0, { virt_lines = virt_lines })
+    make_room(#lines)
   end
 end
 
