@@ -78,9 +78,10 @@ def test_a_list_of_a_commit_that_a_clone_lacks_is_refused(mirror, tmp_path):
 
 
 def test_the_lists_in_the_repository_are_drawn_as_promised():
-    lists = (("drawn.json", 150, PLACES[:3]), ("blocks.json", 90, PLACES[3:]), ("siblings.json", 69, PLACES[3:]))
-    for name, count, places in lists:
-        record = json.loads(LIST.with_name(name).read_text())
+    lines, blocks = PLACES[:3], PLACES[3:]
+    lists = {"drawn": (150, lines), "unread": (480, lines), "blocks": (90, blocks), "siblings": (69, blocks)}
+    for name, (count, places) in lists.items():
+        record = json.loads(LIST.with_name(f"{name}.json").read_text())
         rows = record["cursors"]
         assert len(rows) >= count and {row["place"] for row in rows} == set(places)
         assert len({(row["repository"], row["path"]) for row in rows}) == len(rows)
