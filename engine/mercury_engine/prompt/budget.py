@@ -1,8 +1,11 @@
 """The token budget of a request's context: the text nearest to the gap, as much as the model handles well."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
+from typing import TypeVar
 
 from mercury_engine.kv_cache.cache import TokenIds
+
+Block = TypeVar("Block", bound=Sized)
 
 NEAR_TOKENS = 2048
 """Longest near prefix, in tokens; a CPU prefills about 1,000 per second."""
@@ -42,10 +45,9 @@ def suffix_part(blocks: Sequence[TokenIds]) -> list[TokenIds]:
     return nearest([blocks[0][:SEGMENT_TOKENS], *blocks[1:]]) if blocks else []
 
 
-def nearest(blocks: Sequence[TokenIds]) -> list[TokenIds]:
-    """The longest run of first blocks that together fit the budget."""
-    kept: list[TokenIds] = []
-    room = SEGMENT_TOKENS
+def nearest(blocks: Sequence[Block], room: int = SEGMENT_TOKENS) -> list[Block]:
+    """The longest run of first blocks, of tokens or characters, that together fit the room."""
+    kept: list[Block] = []
     for block in blocks:
         room -= len(block)
         if room < 0:

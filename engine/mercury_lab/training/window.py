@@ -1,5 +1,6 @@
 """Blocks around a gap in a text, by the rules by which the server lays out open documents."""
 
+from mercury_engine.prompt.budget import nearest
 from mercury_engine.prompt.chunking import split
 from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS
 
@@ -27,17 +28,6 @@ def around(chunks: list[str], cursor: int, prefix_chars: int, suffix_chars: int)
         number += 1
     here = chunks[number] if chunks else ""
     near, head = here[: cursor - position], here[cursor - position :]
-    far = _within(chunks[:number][::-1], prefix_chars)[::-1]
-    following = _within(chunks[number + 1 :], suffix_chars)
+    far = nearest(chunks[:number][::-1], prefix_chars)[::-1]
+    following = nearest(chunks[number + 1 :], suffix_chars)
     return far, near, [head, *following] if head else following
-
-
-def _within(chunks: list[str], budget: int) -> list[str]:
-    """The first chunks that together fit the budget, in characters."""
-    kept = []
-    for chunk in chunks:
-        budget -= len(chunk)
-        if budget < 0:
-            break
-        kept.append(chunk)
-    return kept
