@@ -103,12 +103,12 @@ class Suggester:
         around = self._session.surroundings(uri)
         path = self._session.documents.path(uri)
         parsed, others = self._session.documents.parsed(uri), self._shown_with(uri)
-        asking = partial(next_edits.insertion, parsed, path, cursor, around, others)
-        if (found := await self._answer(asking(asks_model=False))) or next_edits.regions.rewrite is None:
-            return found or []
+        asking = next_edits.insertion(parsed, path, cursor, around, others, partial(self._pauses_at, parsed))
+        return await self._answer(asking) or []
+
+    async def _pauses_at(self, snapshot: Snapshot) -> bool:
         await asyncio.sleep(REWRITE_AFTER_SECONDS)
-        is_typing_on = not self._session.documents.is_current(parsed)
-        return [] if is_typing_on else await self._answer(asking(asks_model=True)) or []
+        return self._session.documents.is_current(snapshot)
 
     def _may_insert(self, snapshot: Snapshot) -> bool:
         return self._session.documents.is_current(snapshot) and self._allows_next_edits(snapshot)

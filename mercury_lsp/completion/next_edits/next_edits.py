@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Event
@@ -33,6 +33,9 @@ OFFERED = "it was offered before"
 
 Others = Sequence[tuple[Snapshot, str]]
 """Other documents, with their paths, that may be edited together with the one at hand."""
+
+Pauses = Callable[[], Awaitable[bool]]
+"""Whether the user types nothing for a while, which it waits for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +90,7 @@ class NextEdits:
         """The user dismissed an offered edit."""
         self._ledger.dismiss(suggestion_id)
 
-    def has_candidates(
-        self,
-        snapshot: Snapshot,
-        path: str = "",
-        others: Others = (),
-        around: Surroundings = NO_SURROUNDINGS,
-    ) -> bool:
+    def has_candidates(self, snapshot: Snapshot, path: str, others: Others, around: Surroundings) -> bool:
         """Whether rules or a model may find an edit, should the user ask."""
         if self.regions.rewrite is not None and around.hunks:
             return True
@@ -116,9 +113,12 @@ class NextEdits:
         return found
 
     async def insertion(
-        self, snapshot: Snapshot, path: str, cursor: int, around: Surroundings, others: Others, asks_model: bool
+        self, snapshot: Snapshot, path: str, cursor: int, around: Surroundings, others: Others, pauses: Pauses
     ) -> list[Suggestion]:
-        """The next edit by rules or a model, if it only inserts at the cursor, as ghost text. Raises as `find`."""
+        """The next edit by rules or, if the user `pauses`, by a model, if it only inserts at the cursor, as ghost text.
+
+        Raises as `find`.
+        """
         if not around.hunks or not snapshot.is_parsed:
             return []
         asked = _Question(snapshot, path, cursor, others, around)
@@ -129,7 +129,7 @@ class NextEdits:
                 return []
             self._ledger.offer(ghost.id, snapshot.uri, proposal.sites)
             return [ghost]
-        if not asks_model:
+        if self.regions.rewrite is None or not await pauses():
             return []
         at_hand = await self._at_hand(asked, regions_at_hand(snapshot, path, asked.cursor_line, around.hunks))
         return [ghost for each in at_hand if (ghost := each.as_ghost_text(snapshot, cursor)) is not None]

@@ -74,10 +74,14 @@ class RewriteDesk(HistoryDesk):
         with patch.object(module, "ranked_places", lambda *_: self.places):
             return asyncio.run(self.next_edits.find(self.documents.parsed(A), "a.py", "edit", at, lambda: around))
 
-    def inserted(self, cursor: int, asks_model: bool) -> list[Suggestion]:
-        """The next edit as ghost text."""
+    def inserted(self, cursor: int, pauses: bool) -> list[Suggestion]:
+        """The next edit as ghost text, for a user who pauses or types on."""
+
+        async def has_paused() -> bool:
+            return pauses
+
         document, around = self.documents.parsed(A), Surroundings(self.history.hunks())
-        return asyncio.run(self.next_edits.insertion(document, "a.py", cursor, around, (), asks_model))
+        return asyncio.run(self.next_edits.insertion(document, "a.py", cursor, around, (), has_paused))
 
     @property
     def silence(self) -> str:
@@ -105,11 +109,11 @@ def test_the_region_at_hand_is_rewritten_without_a_likely_place(invoked):
     assert [(each.start_line, each.end_line) for each in desk.asked] == [(0, REGION_LINES_BELOW + 1)]
 
 
-def test_lines_are_rewritten_for_ghost_text_only_if_a_model_may_be_asked():
+def test_lines_are_rewritten_for_ghost_text_only_if_the_user_pauses():
     desk = RewriteDesk(("load(name", "load(name, count", 0.9))
     cursor = desk.text().index("load(name") + len("load(name")
-    assert desk.inserted(cursor, asks_model=False) == [] and desk.asked == []
-    assert [each.text for each in desk.inserted(cursor, asks_model=True)] == [", count"]
+    assert desk.inserted(cursor, pauses=False) == [] and desk.asked == []
+    assert [each.text for each in desk.inserted(cursor, pauses=True)] == [", count"]
 
 
 def test_the_last_changes_region_is_rewritten_too_if_the_cursor_has_left_it():
