@@ -37,15 +37,15 @@ def near_part(ids: Sequence[int]) -> TokenIds:
 
 def far_part(blocks: Sequence[TokenIds]) -> list[TokenIds]:
     """The last far blocks that together fit the budget."""
-    return nearest(blocks[::-1])[::-1]
+    return nearest(blocks[::-1], SEGMENT_TOKENS)[::-1]
 
 
 def suffix_part(blocks: Sequence[TokenIds]) -> list[TokenIds]:
     """The first suffix blocks that together fit the budget; if the first alone is too long, its beginning."""
-    return nearest([blocks[0][:SEGMENT_TOKENS], *blocks[1:]]) if blocks else []
+    return nearest([blocks[0][:SEGMENT_TOKENS], *blocks[1:]], SEGMENT_TOKENS) if blocks else []
 
 
-def nearest(blocks: Sequence[Block], room: int = SEGMENT_TOKENS) -> list[Block]:
+def nearest(blocks: Sequence[Block], room: int) -> list[Block]:
     """The longest run of first blocks, of tokens or characters, that together fit the room."""
     kept: list[Block] = []
     for block in blocks:
