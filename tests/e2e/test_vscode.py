@@ -110,6 +110,14 @@ def test_fill_here_inserts_and_puts_the_cursor_behind(window: Open) -> None:
     vscode.waits(lambda: "Ln 2, Col 10" in vscode.page.texts(".statusbar-item"))
 
 
+def test_silence_is_explained_by_a_command(window: Open) -> None:
+    vscode = window(SUM | {"confidence": 0.1}).is_ready()
+    vscode.page.type("x = ")
+    vscode.settles()
+    vscode.run("Mercury: Explain Why Nothing Is Shown")
+    vscode.waits(lambda: any("text at the cursor" in message for message in vscode.messages()))
+
+
 def test_fill_here_says_plainly_that_it_does_not_work_in_a_panel(window: Open) -> None:
     vscode = window(SUM).is_ready()
     vscode.run("Mercury: Show Log")

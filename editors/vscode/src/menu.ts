@@ -67,6 +67,7 @@ function where(uri: string, line: number): string {
 const TOOLS: readonly Choice[] = [
   { label: "", kind: QuickPickItemKind.Separator },
   { label: "$(package) Choose model", command: "mercury.chooseModel" },
+  { label: "$(question) Explain why nothing is shown", command: "mercury.explain" },
   { label: "$(graph) Show statistics", command: "mercury.showStatistics" },
   { label: "$(pulse) Run doctor", command: "mercury.runDoctor" },
   { label: "$(output) Show log", command: "mercury.showLog" },
