@@ -65,7 +65,6 @@ def load_model(
     if denoiser is not None:
         denoiser.prepare()
     settings = weights.read_settings(folder)
-    utility = settings.adapted_utility if "gap" in reader.adapters else settings.utility
     return ModelParts(
         folder,
         reader,
@@ -73,7 +72,7 @@ def load_model(
         tokenizer,
         _options(config, settings, folder),
         _fitted(Calibration, {"knots": settings.calibration}, folder),
-        _fitted(Utility, utility, folder),
+        _fitted(Utility, settings.utility, folder),
         _markers(folder, settings, tokenizer, config),
         format_of(folder, (config.name, folder.name)),
         paged,

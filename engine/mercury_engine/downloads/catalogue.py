@@ -33,8 +33,8 @@ class KnownModel:
 
     @property
     def adapters(self) -> list[Path]:
-        """The adapters that come with this package for the model, and their settings; installed beside its file."""
-        return sorted((ADAPTERS / self.name).glob("*"))
+        """The adapters that come with this package for the model; they are installed beside its file."""
+        return sorted((ADAPTERS / self.name).glob("*.adapter.safetensors"))
 
 
 APACHE = "https://www.apache.org/licenses/LICENSE-2.0"

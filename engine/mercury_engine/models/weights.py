@@ -8,7 +8,7 @@ formats, both in groups of 32 inputs (the arithmetic of GGUF's Q4_1 and Q8_0):
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_args
 
@@ -303,8 +303,6 @@ class ModelSettings:
 
     utility: dict[str, float] = field(default_factory=dict)
     """Fields of `Utility`: when a fill is worth showing unasked."""
-    adapted_utility: dict[str, float] = field(default_factory=dict)
-    """The same where the `gap` adapter fills."""
     decoding: dict[str, Any] = field(default_factory=dict)
     """Fields of the options of its decoder, see `decoding.options`."""
     calibration: list[list[float]] = field(default_factory=list)
@@ -314,11 +312,12 @@ class ModelSettings:
 
 
 def read_settings(folder: Path) -> ModelSettings:
-    """The folder's fitted settings, or the defaults. Raises ModelCorrupt."""
+    """The folder's fitted settings, or the defaults; those of other versions are left out. Raises ModelCorrupt."""
     path = folder / "settings.json"
     if not path.is_file():
         return ModelSettings()
+    known = {each.name for each in fields(ModelSettings)}
     try:
-        return ModelSettings(**json_files.read(path))
+        return ModelSettings(**{name: value for name, value in json_files.read(path).items() if name in known})
     except (TypeError, AttributeError) as error:
         raise ModelCorrupt(f"{path} is not valid ({error}); fetch the model again") from error

@@ -118,11 +118,16 @@ def test_a_tokenizer_larger_than_the_vocabulary_is_corrupt(folder):
         load(folder)
 
 
-@pytest.mark.parametrize("text", ["[1]", "{", '{"decoding": {"unknown": 1}}', '{"unknown": 1}'])
+@pytest.mark.parametrize("text", ["[1]", "{", '{"decoding": {"unknown": 1}}'])
 def test_bad_settings_are_corrupt_and_named(folder, text):
     (folder / "settings.json").write_text(text)
     with pytest.raises(ModelCorrupt, match="settings.json"):
         load(folder)
+
+
+def test_settings_of_another_version_are_left_out(folder):
+    (folder / "settings.json").write_text(json.dumps({"later": 1, "utility": {"least": 2.5}}))
+    assert load(folder).utility == Utility(least=2.5)
 
 
 def test_fitted_settings_reach_the_engine(folder):

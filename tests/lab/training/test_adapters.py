@@ -15,7 +15,6 @@ from mercury_engine.models.arrays import bfloat16
 from mercury_engine.models.batching import finished
 from mercury_engine.models.network import ForwardRequest
 from mercury_engine.prompt.tokenizer import Tokenizer
-from mercury_engine.utility import Utility
 from mercury_lab.training.adapters.examples import (
     COPY_WEIGHT,
     FORESEEN_SHARE,
@@ -80,16 +79,6 @@ def test_a_request_uses_the_adapter_it_names_if_the_model_has_it(base):
     assert abs(adapted - plain) > 0.005
     assert scored(base, replace(REQUEST, adapter="")) == plain
     assert scored(base, replace(REQUEST, adapter="edit")) == plain
-
-
-def test_the_utility_for_an_adapter_counts_only_where_it_fills(base):
-    (base / "settings.json").write_text(json.dumps({"adapted_utility": {"min_probability": 0.5}}))
-    assert native(base).utility == Utility()
-    put_adapter(base, "edit")
-    assert native(base).utility == Utility()
-    put_adapter(base)
-    assert native(base).utility == Utility(min_probability=0.5)
-    assert Engine.load(base, device="cpu", backend="torch").utility == Utility()
 
 
 def test_another_adapter_reads_only_the_rows_behind_the_lines_above_again(base):

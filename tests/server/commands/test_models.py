@@ -200,21 +200,17 @@ def test_a_known_model_is_joined_checked_measured_and_used_as_it_is(models, know
     assert not found["tiny"]["speed"]["estimated"] and not found["bundled"]["in_use"]
 
 
-def test_a_known_model_brings_the_adapters_and_settings_of_the_package(models, known, tmp_path, monkeypatch):
+def test_a_known_model_brings_the_adapters_of_the_package(models, known, tmp_path, monkeypatch):
     (tmp_path / "adapters" / "tiny").mkdir(parents=True)
     (tmp_path / "adapters" / "tiny" / "gap.adapter.safetensors").write_bytes(b"factors")
-    (tmp_path / "adapters" / "tiny" / "settings.json").write_bytes(b"{}")
     monkeypatch.setattr(catalogue, "ADAPTERS", tmp_path / "adapters")
     assert main(["models", "add", "tiny", "--yes"]) == 0
     assert (models / "tiny" / "gap.adapter.safetensors").read_bytes() == b"factors"
-    assert (models / "tiny" / "settings.json").read_bytes() == b"{}"
 
 
 @pytest.mark.parametrize("model", catalogue.KNOWN.values(), ids=lambda model: model.name)
 def test_an_adapter_of_the_package_is_at_most_20_mb_and_belongs_to_a_known_name(model: KnownModel):
-    assert all(
-        path.stat().st_size <= 20e6 and path.name in [*ADAPTER_FILES, "settings.json"] for path in model.adapters
-    )
+    assert all(path.stat().st_size <= 20e6 and path.name in ADAPTER_FILES for path in model.adapters)
 
 
 def test_the_hub_comes_first_and_the_wheels_when_it_does_not_answer(models, known, content, capsys, monkeypatch):
