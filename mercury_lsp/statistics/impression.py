@@ -34,6 +34,8 @@ class Impression:
         """None while on display."""
         self.is_confirmed = False
         """The client reported that it showed a suggestion."""
+        self.is_silent = False
+        """A request for this place was answered with nothing."""
         self._start, self._text = offset, ""
         """Where it is, in code points, and the text that stands there since the request."""
         self._texts: dict[str, str] = {}

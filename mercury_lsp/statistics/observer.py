@@ -48,14 +48,18 @@ class Observer:
         state = self._documents.setdefault(uri, _DocumentState())
         if state.shown is not None and state.shown.end != offset:
             self._resolve(state, "rejected")
-        if state.requested is None or not state.requested.is_at(offset):  # two features may ask at one place
+        waiting = state.requested  # two features may ask at one place
+        if waiting is None or waiting.is_silent or not waiting.is_at(offset):
             state.requested = Impression(uri, offset, language, automatic)
         return state.requested
 
     def answered(self, request: Impression | None, suggestions: Sequence[Suggestion]) -> None:
         """A request is answered with alternatives; ignored if edits at its place mean that none of them is visible."""
         state = self._documents.get(request.uri) if request is not None else None
-        if request is None or state is None or not suggestions:
+        if request is None or state is None:
+            return
+        if not suggestions:
+            request.is_silent = True
             return
         if state.shown is not None and (request is state.shown or suggestions[0].id in state.shown):
             state.shown.show_more(suggestions)

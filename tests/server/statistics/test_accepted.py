@@ -28,6 +28,25 @@ def test_a_record_has_the_request_details(desk: Desk):
     assert (record.confidence, record.length) == (0.8, 8) and 0 < record.latency_ms < 60_000
 
 
+def test_asked_by_key_where_nothing_was_shown_unasked_the_time_is_that_of_the_key(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+):
+    seconds = iter((10.0, 60.0, 60.5))
+    monkeypatch.setattr("mercury_lsp.statistics.impression.monotonic", lambda: next(seconds))
+    desk.observer.answered(desk.observer.requested(URI, 4, "python", automatic=True), [])
+    desk.observer.answered(desk.observer.requested(URI, 4, "python", automatic=False), [desk.suggestion(TEXT)])
+    record = desk.close()
+    assert (record.automatic, record.latency_ms) == (False, 500)
+
+
+def test_the_answer_of_one_feature_counts_where_another_had_none_at_the_same_place(desk: Desk):
+    ghost, popup = (desk.observer.requested(URI, 4, "python", automatic=True) for _ in range(2))
+    desk.observer.answered(ghost, [])
+    desk.observer.answered(popup, [desk.suggestion(TEXT)])
+    desk.insert(TEXT)
+    assert result(desk.close()) == ("accepted", 8)
+
+
 def test_several_changes_of_one_notification_are_one_acceptance(desk: Desk):
     desk.show("if x:\n    return y")
     pieces = [desk.edit(len(desk.text), 0, piece) for piece in ("if x:", "\n", "    ", "return y")]
