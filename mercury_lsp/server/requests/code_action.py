@@ -16,19 +16,20 @@ ACTION_OPTIONS = types.CodeActionOptions(code_action_kinds=[ACTION_KIND])
 async def code_action(
     server: MercuryServer, params: types.CodeActionParams
 ) -> Sequence[types.CodeAction | types.Command]:
-    """The actions at a cursor; only a chosen action asks the model, because some clients list them all the time."""
+    """The actions at a cursor, or without "fill here" for a range; only a chosen one asks the model.
+
+    Some clients list them all the time, and eglot sends the range of the expression at point.
+    """
     snapshot = server.session.documents.parsed(params.text_document.uri)
-    if not (_is_cursor(params.range) and _is_asked_for(params.context.only)):
+    if not (_is_asked_for(params.context.only) and server.session.settings.allows(snapshot.language_id)):
         return []
-    if not server.session.settings.allows(snapshot.language_id):
-        return []
-    commands = list(_commands(server, snapshot, params.range.start))
+    commands = list(_commands(server, snapshot, params.range))
     if not server.editor.capabilities.takes_action_literals:
         return commands
     return [types.CodeAction(command.title, kind=ACTION_KIND, command=command) for command in commands]
 
 
-def _commands(server: MercuryServer, snapshot: Snapshot, cursor: types.Position) -> Iterator[types.Command]:
+def _commands(server: MercuryServer, snapshot: Snapshot, span: types.Range) -> Iterator[types.Command]:
     document = {"uri": snapshot.uri, "version": snapshot.version}
     if server.suggester.may_have_next_edit(snapshot):
         yield types.Command(
@@ -37,9 +38,10 @@ def _commands(server: MercuryServer, snapshot: Snapshot, cursor: types.Position)
     if (renaming := server.suggester.unfinished_renaming(snapshot)) is not None and renaming.remaining > 1:
         title = apply_all_edits.apply_all_title(renaming)
         yield types.Command(title, apply_all_edits.APPLY_ALL_COMMAND, arguments=[{"textDocument": document}])
-    position = {"line": cursor.line, "character": cursor.character}
-    argument = {"textDocument": document, "position": position}
-    yield types.Command(fill_here.FILL_TITLE, fill_here.FILL_COMMAND, arguments=[argument])
+    if _is_cursor(span):
+        position = {"line": span.start.line, "character": span.start.character}
+        argument = {"textDocument": document, "position": position}
+        yield types.Command(fill_here.FILL_TITLE, fill_here.FILL_COMMAND, arguments=[argument])
 
 
 def _is_cursor(span: types.Range) -> bool:

@@ -72,8 +72,11 @@ def ask(editor: Editor, uri: str, version: int = 2, line: int = 1, column: int =
     return editor.ask(EDIT, where | {"context": {"triggerKind": 2}})
 
 
-def titles(editor: Editor, uri: str) -> list[str]:
-    params = {"textDocument": {"uri": uri}, "range": span((1, 11), (1, 11)), "context": {"diagnostics": []}}
+CURSOR = span((1, 11), (1, 11))
+
+
+def titles(editor: Editor, uri: str, where: dict[str, Any] = CURSOR) -> list[str]:
+    params = {"textDocument": {"uri": uri}, "range": where, "context": {"diagnostics": []}}
     return [each["title"] for each in editor.request("textDocument/codeAction", params)]
 
 
@@ -562,6 +565,11 @@ def test_the_action_is_listed_where_a_place_is_left_and_listing_asks_no_model(ed
     assert titles(editor, uri) == [TITLE, "Rename all 2 remaining count to total", "Mercury: fill here"]
     assert titles(editor, editor.opened(BODY)) == ["Mercury: fill here"]
     assert editor.received("window/showMessage") == []
+
+
+def test_the_action_is_listed_for_a_range_too_as_eglot_asks_for_the_expression_at_point(editor: Editor):
+    uri = renamed(editor)
+    assert titles(editor, uri, span((1, 0), (2, 17))) == [TITLE, "Rename all 2 remaining count to total"]
 
 
 def test_the_action_applies_the_edit_and_the_cursor_goes_behind_it(editor: Editor):
