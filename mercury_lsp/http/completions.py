@@ -12,10 +12,10 @@ from mercury_lsp.http.errors import bad_request
 from mercury_lsp.http.fim import (
     BLANK_SUFFIX,
     MAX_CANDIDATES,
-    MAX_TOKENS,
     ONE_PARAGRAPH,
     StreamOptions,
     answered,
+    bounded,
     text_reply,
 )
 from mercury_lsp.http.gap import Gap, OtherText
@@ -50,11 +50,11 @@ class CompletionRequest:
     def gap(self) -> Gap:
         """The gap to fill. Raises ApiError."""
         if len(self.prompt) != 1:
-            raise bad_request("send one prompt at a time", "prompt")
+            raise bad_request("prompt has to be a text, or a list of one", "prompt")
         gap = Gap(
             self.prompt[0],
             "" if self.suffix == BLANK_SUFFIX else self.suffix,
-            max_tokens=max(1, min(self.max_tokens, MAX_TOKENS)),
+            max_tokens=bounded(self.max_tokens),
             stop=self.stop,
             candidates=max(1, min(self.n, MAX_CANDIDATES)),
         )

@@ -134,7 +134,7 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 def _integer(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
+    if isinstance(value, bool) or not (isinstance(value, int) or (isinstance(value, float) and value.is_integer())):
         raise TypeError(f"{value!r} is not an integer")
     return int(value)
 

@@ -17,6 +17,7 @@ ONE_PARAGRAPH = ("\n\n", "\n \n")
 
 DEFAULT_TOKENS = 512
 MAX_TOKENS = 8192
+"""Most tokens of one text; a negative limit means as many, as in llama.cpp's server. 0 only reads."""
 
 BLANK_SUFFIX = "<|endoftext|>"
 """Continue sends it in place of no suffix."""
@@ -49,18 +50,23 @@ class FimRequest:
 
     def gap(self) -> Gap:
         """The gap to fill."""
-        asked = self.max_completion_tokens or self.max_tokens or DEFAULT_TOKENS
+        limits = (self.max_completion_tokens, self.max_tokens, DEFAULT_TOKENS)
         suffix = "" if self.suffix == BLANK_SUFFIX else self.suffix
         return Gap(
             self.prompt,
             suffix,
-            max_tokens=max(1, min(asked, MAX_TOKENS)),
+            max_tokens=bounded(next(each for each in limits if each is not None)),
             stop=self.stop,
             candidates=max(1, min(self.n, MAX_CANDIDATES)),
         )
 
 
 MAX_CANDIDATES = 8
+
+
+def bounded(tokens: int) -> int:
+    """A client's limit of tokens, as we have it."""
+    return min(tokens, MAX_TOKENS) if tokens >= 0 else MAX_TOKENS
 
 
 def routes(service: Service) -> list[Route]:

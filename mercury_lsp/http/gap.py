@@ -54,6 +54,7 @@ class Gap:
     """0 reads the context only."""
     stop: tuple[str, ...] = ()
     deadline_ms: float | None = None
+    """No fill but the first is begun after it, or goes on: the first may have to read all of the context."""
     candidates: int = 1
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from mercury_lsp import __version__
 from mercury_lsp.http import fields, replies
-from mercury_lsp.http.fim import MAX_CANDIDATES, MAX_TOKENS
+from mercury_lsp.http.fim import MAX_CANDIDATES, bounded
 from mercury_lsp.http.gap import Gap, OtherText
 from mercury_lsp.http.service import MAX_AT_ONCE, Completion, Service
 from mercury_lsp.http.templates import taken_apart
@@ -44,15 +44,14 @@ class InfillRequest:
 
     def gap(self) -> Gap:
         """The gap to fill; no text around it and no tokens only warms the caches."""
-        wanted = self.n_predict if self.n_predict >= 0 else MAX_TOKENS
         is_timed = self.t_max_predict_ms is not None and self.t_max_predict_ms > 0
         return Gap(
             self.input_prefix + self.prompt,
             self.input_suffix,
             others=tuple(OtherText(extra.text, extra.filename) for extra in self.input_extra),
-            max_tokens=min(wanted, MAX_TOKENS),
+            max_tokens=bounded(self.n_predict),
             stop=self.stop,
-            deadline_ms=self.t_max_predict_ms if is_timed and wanted else None,
+            deadline_ms=self.t_max_predict_ms if is_timed and self.n_predict else None,
             candidates=max(1, min(self.n_cmpl, MAX_CANDIDATES)),
         )
 
@@ -68,8 +67,7 @@ class LlamaRequest:
 
     def gap(self) -> Gap:
         """The gap to fill."""
-        wanted = self.n_predict if self.n_predict >= 0 else MAX_TOKENS
-        return taken_apart(Gap(self.prompt, max_tokens=min(wanted, MAX_TOKENS), stop=self.stop))
+        return taken_apart(Gap(self.prompt, max_tokens=bounded(self.n_predict), stop=self.stop))
 
 
 def routes(service: Service) -> list[Route]:

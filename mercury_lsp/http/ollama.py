@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from mercury_lsp.http import fields, replies
-from mercury_lsp.http.fim import MAX_TOKENS
+from mercury_lsp.http.fim import bounded
 from mercury_lsp.http.gap import Gap
 from mercury_lsp.http.service import Completion, Service
 from mercury_lsp.http.templates import taken_apart
@@ -40,8 +40,8 @@ class OllamaRequest:
 
     def gap(self) -> Gap:
         """The gap to fill."""
-        wanted = self.options.num_predict if self.options.num_predict >= 0 else MAX_TOKENS
-        return taken_apart(Gap(self.prompt, self.suffix, max_tokens=min(wanted, MAX_TOKENS), stop=self.options.stop))
+        limit = bounded(self.options.num_predict)
+        return taken_apart(Gap(self.prompt, self.suffix, max_tokens=limit, stop=self.options.stop))
 
 
 def routes(service: Service) -> list[Route]:

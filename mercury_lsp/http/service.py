@@ -61,7 +61,7 @@ class Completion:
     """Those of them that had been read before."""
     completion_tokens: int = 0
     read_seconds: float = 0.0
-    """Until the first fill was there."""
+    """Of the first fill's time, the share of the tokens that it read among those that it read and wrote."""
     seconds: float = 0.0
     confidence: float = 0.0
     others: tuple[str, ...] = ()
@@ -351,9 +351,9 @@ class _Draft:
         """The next fill to ask for; None when the text is finished."""
         left = self._gap.max_tokens - self._tokens
         deadline = None
-        if self._gap.deadline_ms is not None:
+        if self._gap.deadline_ms is not None and self._first is not None:
             deadline = self._gap.deadline_ms - 1000 * (perf_counter() - self._started)
-        if self._reason or left <= 0 or (self._first is not None and deadline is not None and deadline <= 0):
+        if self._reason or left <= 0 or (deadline is not None and deadline <= 0):
             return None
         candidates = self._gap.candidates if self._first is None else 1
         request = self.context.after(self._text).request()
@@ -395,13 +395,14 @@ class _Draft:
         if first is None:
             return Completion("", "length")
         text = self._text if self._reason else self._text.rstrip()
+        read_share = first.tokens_read / max(1, first.tokens_read + first.tokens)
         return Completion(
             text,
             self._reason or "length",
             first.prompt_tokens,
             max(0, first.prompt_tokens - first.tokens_read),
             self._tokens,
-            self._first_seconds,
+            self._first_seconds * read_share,
             perf_counter() - self._started,
             first.confidence,
             tuple(postprocess(each.text, self.context, self._snapshot) for each in first.others),

@@ -157,3 +157,10 @@ def test_the_model_reads_line_feeds_in_other_files_whatever_breaks_they_have(len
     own, other = (Gap("y = ", "\n", others=(OtherText(text * length, "a.py"),)).context()[0] for text in texts)
     assert "".join(own.snippets) == "".join(other.snippets)
     assert "".join(own.lookup_text) == "".join(other.lookup_text)
+
+
+@pytest.mark.parametrize("body", [{}, {"prompt": None}, {"prompt": ["a", "b"]}])
+async def test_without_one_prompt_the_error_says_what_it_has_to_be(body: Any):
+    async with served() as server:
+        reply = await server.post("/v1/completions", body)
+    assert reply.status_code == 400 and "a text, or a list of one" in reply.json()["error"]["message"]

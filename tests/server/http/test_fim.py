@@ -6,7 +6,7 @@ import httpx
 import openai
 import pytest
 from inceptionai import AsyncInception
-from mercury_engine.api import Fill, FillRequest
+from mercury_engine.api import MAX_SLOTS, Fill, FillRequest
 
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.http.gap import Gap
@@ -177,7 +177,7 @@ async def test_warming_reads_the_context_and_ends_nobodys_fill():
     assert read.far[:2] == ("# shapes.py\n", "def area(width): ...\n")
 
 
-async def test_infill_reads_the_line_the_deadline_and_the_other_files():
+async def test_infill_reads_the_line_and_the_other_files():
     body = {
         "input_prefix": "import shapes\n",
         "prompt": "x = shapes.",
@@ -194,7 +194,37 @@ async def test_infill_reads_the_line_the_deadline_and_the_other_files():
     assert found == {"content": "suggested", "timings/predicted_n": 2, "truncated": False}
     assert asked.near == "import shapes\nx = shapes." and "".join(asked.suffix) == "\nprint(x)\n"
     assert asked.far == ("# shapes.py\n", "def area(width): ...\n")
-    assert asked.max_slots == 12 and 0 < asked.deadline_ms <= 250
+    assert asked.max_slots == 12
+
+
+async def test_the_first_line_is_written_in_any_time_and_further_ones_within_the_deadline():
+    """llama.vim gives its first request 250 ms, which a CPU may need to read; llama.cpp counts from the first token."""
+    body = {"prompt": "x = ", "input_suffix": "", "stop": ["END"]}
+    async with served(Scripted(QUICKSORT)) as server:
+        assert (await server.json("/infill", body | {"t_max_predict_ms": 0.001}))["content"] == "items[0]"
+        found = await server.json("/infill", body | {"t_max_predict_ms": 60_000})
+        assert found["content"] == "items[0]\n    return items"
+        deadlines = [asked.deadline_ms for asked in server.engine.asked]
+    assert deadlines[:2] == [None, None] and all(0 < each <= 60_000 for each in deadlines[2:])
+
+
+async def test_timings_share_the_time_between_reading_and_writing_by_tokens():
+    async with served() as server:
+        timings = (await server.json("/infill", {"prompt": "x = ", "input_suffix": "\ny"}))["timings"]
+    assert (timings["prompt_n"], timings["predicted_n"]) == (3, 2)
+    assert timings["predicted_ms"] >= timings["prompt_ms"] * 2 / 3 > 0
+
+
+@pytest.mark.parametrize(
+    ("path", "limit"),
+    [("/v1/fim/completions", "max_tokens"), ("/v1/completions", "max_tokens"), ("/infill", "n_predict")],
+)
+async def test_no_tokens_only_read_and_a_negative_number_is_no_limit(path: str, limit: str):
+    async with served() as server:
+        for tokens in (0, -1):
+            await server.json(path, {"prompt": "x = ", "suffix": "\ny", limit: tokens})
+        read, written = server.engine.asked[0], server.engine.asked[1]
+    assert read.max_steps == 0 and written.max_steps is None and written.max_slots == MAX_SLOTS
 
 
 async def test_several_completions_are_an_array():
