@@ -1,5 +1,6 @@
 """The program `mercury-lsp`: runs the language server, or the command that it is given."""
 
+import errno
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -33,14 +34,16 @@ AT_A_TERMINAL = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; returns the exit code: 0 for success, 2 if it cannot do what was asked."""
+    """Run a command; returns the exit code: 0 for success, 1 without readers, 2 if it cannot do what was asked."""
     closed = standard_streams.complete()
     argv = sys.argv[1:] if argv is None else argv
     # Most editors say nothing or --stdio. A parser takes a megabyte for as long as the editor runs.
     arguments = None if {*argv} <= {"--stdio"} else _parser(argv).parse_args(argv)
     try:
         if arguments is not None and arguments.command is not None:
-            return int(arguments.run(arguments))
+            code = int(arguments.run(arguments))
+            sys.stdout.flush()
+            return code
         if closed & {0, 1}:
             print("mercury-lsp: standard input or output is closed, so there is no client to serve", file=sys.stderr)
             return 1
@@ -57,6 +60,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
+    except OSError as error:
+        if error.filename is not None or error.errno not in (errno.EPIPE, errno.ENOSPC):
+            raise
+        standard_streams.drop_output()
+        if error.errno == errno.EPIPE:  # as in `mercury-lsp complete ... | head`
+            return 1
+        print(f"mercury-lsp: the output cannot be written: {error.strerror}; write it to another disk", file=sys.stderr)
+        return 2
 
 
 def _parser(argv: Sequence[str]) -> "argparse.ArgumentParser":

@@ -23,7 +23,7 @@ def read(edits: bool = False) -> str | None:
     choice = path(edits)
     try:
         name = choice.read_text("utf-8").strip()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{choice} cannot be read ({error}); delete it, or run mercury-lsp models use") from error

@@ -118,11 +118,11 @@ def _folders() -> Finding:
         try:
             if home in folder.parents and not home.is_dir():
                 raise FileNotFoundError(f"{home} is no folder")
-            with TemporaryFile(dir=there):  # asks the disk; permissions alone do not tell of one that is read-only
-                pass
+            with TemporaryFile(dir=there, buffering=0) as file:  # permissions do not tell of a read-only or full disk
+                file.write(b"\0")
         except OSError as error:
             wrong.append(f"{folder} ({error.strerror or error})")
-    fix = "set HOME to your home, or XDG_DATA_HOME and XDG_STATE_HOME to folders that you may write in"
+    fix = "free some space, set HOME to your home, or XDG_DATA_HOME and XDG_STATE_HOME to folders that you may write in"
     if wrong:
         return Finding("folders", f"cannot be written: {', '.join(wrong)}", fix)
     return Finding("folders", "models and statistics can be written")

@@ -11,6 +11,8 @@ from mercury_lsp.documents.document import Document, Snapshot
 from mercury_lsp.documents.languages import language_of
 from mercury_lsp.errors import UsageError
 
+MAX_DIGITS = 18
+
 _BREAK = re.compile(r"\r\n|\r|\n")
 
 
@@ -103,7 +105,8 @@ def _path_shown(path: Path) -> str:
 
 
 def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and int(text) >= 1
+    """Whether it is one from 1, and not longer than int() takes."""
+    return text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS and int(text) >= 1
 
 
 def _count(number: int, noun: str) -> str:

@@ -98,6 +98,6 @@ def _reset(path: Path, sure: bool) -> int:
 
 
 def _days(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= store.RETENTION_DAYS:
+    if not text.isascii() or not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= store.RETENTION_DAYS:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {store.RETENTION_DAYS}")
     return int(text)

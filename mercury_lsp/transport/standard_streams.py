@@ -35,6 +35,13 @@ def forgive() -> None:
         setattr(sys, name, lossy)
 
 
+def drop_output() -> None:
+    """Drop what was printed and cannot be written, so that the end of the process does not fail with it."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)
+
+
 def end_at_once(code: int) -> NoReturn:
     """End the process. Not by sys.exit: that waits for threads, and one may still be loading a model."""
     sys.stderr.flush()

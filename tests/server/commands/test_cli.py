@@ -20,6 +20,7 @@ from mercury_kernels.installation import install_command
 from mercury_lab.training.conversion.adapter_file import write_adapter
 from safetensors.numpy import load_file, save_file
 
+from mercury_lsp import default_model
 from mercury_lsp.cli import main
 from mercury_lsp.commands import doctor, loading, relay, try_
 from mercury_lsp.commands.file_position import FilePosition
@@ -60,6 +61,7 @@ def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("{}:one:1", "with numbers from 1"),
         ("{}:0:1", "with numbers from 1"),
         ("{}:1:-1", "with numbers from 1"),
+        pytest.param("{}:" + 5000 * "9" + ":1", "with numbers from 1", id="more digits than int() takes"),
         (":1:1", "is not FILE:LINE:COL"),
         ("{}.gone:1:1", "there is no file"),
         ("{}/..:1:1", ""),
@@ -74,6 +76,19 @@ def test_an_impossible_position_is_one_line_on_stderr(sample, capsys, command: s
     assert out == ""
     assert said in err
     assert err.count("\n") == 1 and err.startswith("mercury-lsp: ")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /dev/full")
+@pytest.mark.parametrize(("reader", "code", "said"), [("gone", 1, ""), ("full", 2, "No space left on device")])
+def test_output_that_cannot_be_written_is_no_traceback(reader: str, code: int, said: str):
+    there, writing = os.pipe()
+    os.close(there)
+    with open("/dev/full" if reader == "full" else writing, "wb") as output:
+        command = [sys.executable, "-m", "mercury_lsp", "stats", "--json"]
+        ended = subprocess.run(command, stdout=output, stderr=subprocess.PIPE, text=True, check=False)
+    if reader == "full":
+        os.close(writing)
+    assert ended.returncode == code and said in ended.stderr and ended.stderr.count("\n") == bool(said)
 
 
 def test_a_folder_is_not_a_file(sample: Path, capsys):
@@ -280,6 +295,16 @@ def test_doctor_says_which_folder_takes_no_files(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: tmp_path / "file" / "mercury-lsp")
     found = {each.name: each for each in doctor.findings(Settings(), engine)}["folders"]
     assert "cannot be written" in found.value and found.value.count("mercury-lsp") == 1
+
+
+def test_with_a_file_in_the_homes_place_there_is_no_choice_of_a_model_and_doctor_says_why(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "file"))
+    assert default_model.read() is None
+    found = {each.name: each for each in doctor.findings(Settings(), engine)}["folders"]
+    assert "cannot be written" in found.value and str(tmp_path / "file") in found.value
 
 
 @pytest.mark.parametrize(

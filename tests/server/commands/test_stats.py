@@ -86,11 +86,11 @@ def test_the_object_of_nothing_is_empty(state: Path, capsys):
     assert (figures["total"], figures["by_language"], figures["by_day"]) == (None, {}, {})
 
 
-@pytest.mark.parametrize("days", ["0", "-1", "401", "many"])
+@pytest.mark.parametrize("days", ["0", "-1", "401", "many", 5000 * "9"], ids=lambda days: days[:9])
 def test_impossible_days_are_refused(state: Path, capsys, days: str):
     with pytest.raises(SystemExit) as ended:
         main(["stats", "--days", days])
-    assert ended.value.code == 2
+    assert ended.value.code == 2 and "is not a number from 1 to 400" in capsys.readouterr().err
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
