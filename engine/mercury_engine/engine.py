@@ -103,14 +103,12 @@ class Engine:
 
     @property
     def chat_format(self) -> ChatFormat | None:
-        """See `InferenceEngine.chat_format`."""
         if self._chat_template is None:
             return None
         return "tool_call" if self._chat_template.has_tool_calls else "plain"
 
     @property
     def words(self) -> ModelWords:
-        """See `InferenceEngine.words`."""
         return ModelWords(self.name, self.tokenizer, self._chat_template)
 
     @cached_property
@@ -174,7 +172,6 @@ class Engine:
             self._serving.call(self._rest)
 
     def close(self) -> None:
-        """See `InferenceEngine.close`."""
         self._is_closed = True
         if self._serving is not None:
             self._serving.close()

@@ -48,7 +48,6 @@ class OpenDocuments:
         del self._open[uri]
 
     def oddity(self, uri: str) -> str | None:
-        """See `Document.oddity`."""
         return self._find(uri).document.oddity
 
     def finish_parsing(self, uri: str) -> None:

@@ -66,7 +66,6 @@ class CpuNetwork:
 
     @property
     def adapters(self) -> Collection[str]:
-        """See `Network.adapters`."""
         return self._adapters.keys()
 
     def rest(self) -> None:
@@ -96,7 +95,6 @@ class CpuNetwork:
         return [(part, KeyValueBlock(k, v)) for part, k, v in split]
 
     def read_in_parts(self, forward: ForwardRequest) -> Generator[None, None, tuple[FloatArray, KeyValueBlock]]:
-        """See `Network.read_in_parts`."""
         angles = self.angles(forward.start + _places(forward))
         out, keys, values = yield from self._stack.run_in_parts(
             self.embedding.rows(forward.ids_T),
@@ -118,11 +116,9 @@ class CpuNetwork:
         return np.split(out, np.cumsum([each.rows for each in forwards])[:-1])
 
     def log_probabilities(self, hidden_RC: FloatArray) -> FloatArray:
-        """See `Network.log_probabilities`."""
         return log_softmax_in_place(self._stack.head(hidden_RC))
 
     def slot_log_probabilities(self, hidden_RC: FloatArray) -> FloatArray:
-        """See `Network.slot_log_probabilities`."""
         ends = hidden_RC @ self.embedding.markers[1]
         never = np.full_like(ends, -np.inf)
         return log_softmax_in_place(np.concatenate((self._stack.head(hidden_RC), never[:, None], ends[:, None]), 1))

@@ -249,11 +249,9 @@ class TorchDecoder(nn.Module):
         return torch.cat((logits, torch.full_like(end, float("-inf")), end), -1)
 
     def rotated(self, block: KeyValueBlock, start: int) -> KeyValueSegment:
-        """See `Network.rotated`."""
         return self.placed(block, torch.arange(start, start + block.tokens, device=block.keys.device))
 
     def side_by_side(self, blocks: Sequence[KeyValueBlock], start: int) -> KeyValueSegment:
-        """See `Network.side_by_side`."""
         return self.rotated(
             KeyValueBlock(*(torch.cat(each, 3) for each in zip(*((b.keys, b.values) for b in blocks), strict=True))),
             start,

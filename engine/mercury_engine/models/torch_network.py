@@ -43,7 +43,6 @@ class TorchNetwork:
             self._graphed.prepare()
 
     def rest(self) -> None:
-        """See `Network.rest`."""
         if self.decoder.device.type == "cuda":
             torch.cuda.empty_cache()
 
@@ -78,12 +77,10 @@ class TorchNetwork:
 
     @torch.no_grad()
     def log_probabilities(self, hidden_RC: Tensor) -> Tensor:
-        """See `Network.log_probabilities`."""
         return self.decoder.logits(hidden_RC).log_softmax(-1)
 
     @torch.no_grad()
     def slot_log_probabilities(self, hidden_RC: Tensor) -> Tensor:
-        """See `Network.slot_log_probabilities`."""
         return self.decoder.writer_logits(hidden_RC).log_softmax(-1)
 
     def kept(self, block: KeyValueBlock) -> KeyValueBlock:
@@ -92,12 +89,10 @@ class TorchNetwork:
 
     @torch.no_grad()
     def rotated(self, block: KeyValueBlock, start: int) -> KeyValueSegment:
-        """See `Network.rotated`."""
         return self.decoder.rotated(block, start)
 
     @torch.no_grad()
     def side_by_side(self, blocks: Sequence[KeyValueBlock], start: int) -> KeyValueSegment:
-        """See `Network.side_by_side`."""
         return self.decoder.side_by_side(blocks, start)
 
     def _tensor(self, array: IdArray) -> Tensor:

@@ -15,22 +15,18 @@ class ModelWords:
         self._name, self._tokenizer, self._template = name, tokenizer, template
 
     def tokens(self, text: str, marked: bool = True, begun: bool = False) -> list[int]:
-        """See `Words`."""
         ids = (self._tokenizer.encode_marked if marked else self._tokenizer.encode)(text)
         return [*self._tokenizer.bpe.encode("").ids, *ids] if begun else ids
 
     def text(self, tokens: Sequence[int]) -> str:
-        """See `Words`."""
         self._require(tokens)
         return self._tokenizer.bpe.decode([*tokens], skip_special_tokens=False)
 
     def piece(self, token: int) -> bytes:
-        """See `Words`."""
         self._require((token,))
         return self._tokenizer.piece(token)
 
     def prompt(self, chat: Chat) -> str:
-        """See `Words`."""
         return required(self._template, self._name).text(chat)
 
     def _require(self, tokens: Sequence[int]) -> None:

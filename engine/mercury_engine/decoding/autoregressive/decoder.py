@@ -72,23 +72,19 @@ class AutoregressiveDecoder:
 
     @property
     def edit_format(self) -> str | None:
-        """See `Decoder.edit_format`."""
         return self.regions.family
 
     @property
     def backend(self) -> str:
-        """See `Decoder.backend`."""
         return "" if self.on_gpu is None else "pages"
 
     def write(self, request: FillRequest, control: Control) -> ForwardSteps[tuple[list[Hypothesis], GapContext | None]]:
-        """See `Decoder.write`."""
         cut = self.contexts.cut(request)
         hypotheses = self.rules.begin(request, cut, writes_on(request))
         on_gpu = self.on_gpu if self.on_gpu is not None and self.on_gpu.takes(request, control, hypotheses) else None
         return hypotheses, (yield from (on_gpu or self.speculation).write(request, control, hypotheses, cut.read))
 
     def fill(self, request: FillRequest, control: Control) -> ForwardSteps[Fill]:
-        """See `Decoder.fill`."""
         hypotheses, context = yield from self.write(request, control)
         is_late = any(self.rules.is_open(request, each) for each in hypotheses)
         if context is not None and not is_late:  # a deadline is told only once: nothing would stop what follows
@@ -101,22 +97,17 @@ class AutoregressiveDecoder:
         return fill_of(request, hypotheses, context, self.rules, control.check)
 
     def score(self, request: ScoreRequest) -> ForwardSteps[Scores]:
-        """See `Decoder.score`."""
         return score_gap(self.network, self.contexts, self.rules, request)
 
     def rewrite(self, request: RewriteRequest) -> ForwardSteps[Rewrite]:
-        """See `Decoder.rewrite`."""
         return self.rewriter.rewrite(request, self.regions)
 
     def generate(self, request: GenerateRequest, prompt: list[int], control: Control) -> ForwardSteps[Generation]:
-        """See `Decoder.generate`."""
         return self.generator.generate(request, prompt, control)
 
     def prepare(self, request: GenerateRequest) -> None:
-        """See `Decoder.prepare`."""
         self.generator.prepare(request)
 
     def forget(self) -> None:
-        """See `Decoder.forget`."""
         if self.on_gpu is not None:
             self.on_gpu.forget()

@@ -52,7 +52,6 @@ class Generator:
             self._grammars.of(request.schema)
 
     def generate(self, request: GenerateRequest, prompt: list[int], control: Control) -> ForwardSteps[Generation]:
-        """See `Decoder.generate`."""
         prompt = prompt or [self._tokenizer.start_id]
         most = most_tokens(self._network.config.max_position_embeddings, request, prompt)
         grammar = None if request.schema is None else self._grammars.of(request.schema)

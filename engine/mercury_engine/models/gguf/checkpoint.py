@@ -82,7 +82,6 @@ class GgufTensors(Mapping[str, NDArray[Any] | BlockMatrix]):
         return name in self._names
 
     def release(self) -> None:
-        """See `GgufFile.release`."""
         self._file.release()
 
     def _is_interleaved(self, field: str) -> bool:
