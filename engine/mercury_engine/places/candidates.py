@@ -195,11 +195,3 @@ def _last_import(situation: Situation, number: int) -> int | None:
     """The last line of a document's head that imports something."""
     head = situation.documents[number].lines[:HEAD_LINES]
     return max((n for n, line in enumerate(head) if line.startswith(_IMPORTS)), default=None)
-
-
-def covers(candidate: Candidate, document: int, start: int, end: int, tolerance: int = TOLERANCE_LINES) -> bool:
-    """Whether the candidate is at most `tolerance` lines away from lines [start, end), or from the gap at `start`."""
-    if candidate.document != document:
-        return False
-    first, last = (start, end - 1) if start < end else (start - 1, start)
-    return first - tolerance <= candidate.line <= last + tolerance

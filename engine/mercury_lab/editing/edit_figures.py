@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TypeVar
 
-from mercury_engine.places.candidates import Candidate, Kind, covers
+from mercury_engine.places.candidates import Candidate, Kind
 from mercury_engine.text.lines import equal_ends, lines_of
 
 from mercury_lab.editing.line_edits import LineEdit
 from mercury_lab.editing.scenarios import Scenario
+from mercury_lab.training.ranking.cases import covers
 
 RESAMPLES = 1000
 """Bootstrap samples for an interval."""

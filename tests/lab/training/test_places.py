@@ -10,7 +10,6 @@ from mercury_engine.places.candidates import (
     Candidate,
     Kind,
     candidates,
-    covers,
     names_of,
     occurrences,
 )
@@ -21,7 +20,7 @@ from mercury_engine.places.situation import LineChange, Situation
 from mercury_engine.places.whole_document import WholeDocument
 from mercury_lab.training.commits.commit_edit import CommitEdit, CommitFile, Step
 from mercury_lab.training.commits.moments import Moment
-from mercury_lab.training.ranking.cases import case_of, cases
+from mercury_lab.training.ranking.cases import case_of, cases, covers
 from mercury_lab.training.ranking.figures import candidate_figures, place_figures
 from safetensors.numpy import save_file
 

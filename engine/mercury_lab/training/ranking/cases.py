@@ -8,7 +8,7 @@ from itertools import groupby, repeat
 
 import numpy as np
 import numpy.typing as npt
-from mercury_engine.places.candidates import Candidate, candidates, covers, names_of, occurrences
+from mercury_engine.places.candidates import TOLERANCE_LINES, Candidate, candidates, names_of, occurrences
 from mercury_engine.places.features import Array, features
 from mercury_engine.text.lines import lines_of
 
@@ -63,6 +63,14 @@ def case_of(moment: Moment) -> Case:
     right = np.array([[covers(c, s.document, s.start, s.end) for s in moment.open] for c in listed], np.bool_)
     right = right.reshape(len(listed), len(moment.open))
     return Case(moment, listed, rows, np.logical_or.reduce(right, 1), np.logical_or.reduce(right[:, :1], 1))
+
+
+def covers(candidate: Candidate, document: int, start: int, end: int) -> bool:
+    """Whether the candidate is at most TOLERANCE_LINES away from lines [start, end), or from the gap at `start`."""
+    if candidate.document != document:
+        return False
+    first, last = (start, end - 1) if start < end else (start - 1, start)
+    return first - TOLERANCE_LINES <= candidate.line <= last + TOLERANCE_LINES
 
 
 def _is_blank(edit: CommitEdit, number: int) -> bool:

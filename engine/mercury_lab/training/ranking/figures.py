@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from math import sqrt
 from typing import Any
 
-from mercury_engine.places.candidates import Kind, covers
+from mercury_engine.places.candidates import Kind
 from mercury_engine.places.head import LikelyPlace
 
-from mercury_lab.training.ranking.cases import Case
+from mercury_lab.training.ranking.cases import Case, covers
 
 GATES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
