@@ -1,13 +1,14 @@
 """Finds candidate places for the next edit: lines that the changes so far point to."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
+from itertools import chain
 from pathlib import PurePosixPath
 
-from mercury_engine.places.situation import LineChange, Situation
+from mercury_engine.places.situation import Situation
 
 MAX_CANDIDATES = 64
 MAX_CHANGES = 4
@@ -87,14 +88,10 @@ def names_of(situation: Situation) -> Names:
     stale = {word for change in latest for word in change.old_words - change.new_words}
     added = {word for change in latest for word in change.new_words - change.old_words}
     kept = {word for change in latest for word in change.old_words & change.new_words}
-    found = (situation.documents[change.document].scope(_anchor(change)) for change in latest)
+    found = (situation.documents[change.document].scope(change.last) for change in latest)
     scopes = {header.name for header in found if header is not None}
     chosen = (_chosen(words) for words in (stale, added - stale, kept - stale - added, scopes))
     return Names(*chosen)
-
-
-def _anchor(change: LineChange) -> int:
-    return max(change.start, change.end - 1)
 
 
 def _chosen(words: set[str]) -> frozenset[str]:
@@ -105,15 +102,15 @@ def occurrences(situation: Situation, names: Names) -> dict[tuple[int, int], dic
     """The names on each line, by document and line; names that are everywhere are left out."""
     found: defaultdict[tuple[int, int], dict[str, int]] = defaultdict(dict)
     kinds: defaultdict[str, int] = defaultdict(int)
-    by_kind = (
-        (names.stale, int(Kind.STALE)),
-        (names.added, int(Kind.ADDED)),
-        (names.scopes, int(Kind.SCOPE)),
-        (names.kept, int(Kind.ALIKE)),
+    kinds_of = (
+        (names.stale, Kind.STALE),
+        (names.added, Kind.ADDED),
+        (names.scopes, Kind.SCOPE),
+        (names.kept, Kind.ALIKE),
     )
-    for words, kind in by_kind:
+    for words, of_words in kinds_of:
         for word in words:
-            kinds[word] |= kind
+            kinds[word] |= int(of_words)
     for number, document in enumerate(situation.documents):
         for word, kind in kinds.items():
             for line in document.lines_with(word, MAX_LINES_PER_NAME):
@@ -123,11 +120,7 @@ def occurrences(situation: Situation, names: Names) -> dict[tuple[int, int], dic
 
 def lines_of_names(found: dict[tuple[int, int], dict[str, int]]) -> dict[str, int]:
     """How many lines each name is on."""
-    counts: dict[str, int] = {}
-    for words in found.values():
-        for word in words:
-            counts[word] = counts.get(word, 0) + 1
-    return counts
+    return Counter(chain.from_iterable(found.values()))
 
 
 def candidates(situation: Situation, names: Names, found: dict[tuple[int, int], dict[str, int]]) -> list[Candidate]:

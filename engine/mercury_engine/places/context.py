@@ -45,7 +45,7 @@ def context_features(situation: Situation, count: int, names: Names, found: Occu
         *(log1p(number) for number in lines),
         log1p(sum(any(pair) and pair == pairs[-1] for pair in pairs[:-1])),
         float(is_test(situation.documents[last.document].path)),
-        float(situation.cursor == (last.document, max(last.start, last.end - 1))),
+        float(situation.cursor == (last.document, last.last)),
         len(new & {word for change in before for word in change.new_words}) / max(1, len(new)),
         log1p(sum(1 for place, each in kinds.items() if each & Kind.STALE and place[0] == last.document)),
         *_look(situation.documents[last.document], last),

@@ -72,7 +72,7 @@ class Describer:
         self.last_name = self.scopes[-1].name.lower() if self.scopes[-1] else ""
         self.spans: list[list[tuple[int, int]]] = [[] for _ in situation.documents]
         for change in situation.changes:
-            self.spans[change.document].append((change.start, max(change.start, change.end - 1)))
+            self.spans[change.document].append((change.start, change.last))
         here = self.spans[self.last.document]
         self.move = here[-1][0] - here[-2][0] if len(here) > 1 else 0
         self.indent = _indent_of(self.last)
@@ -238,7 +238,7 @@ def _kind_bits(kinds: int) -> tuple[float, ...]:
 
 def _gap(change: LineChange, line: int) -> int:
     """Lines from a change to a line; negative above it."""
-    return line - change.start if line < change.start else max(0, line - max(change.start, change.end - 1))
+    return line - change.start if line < change.start else max(0, line - change.last)
 
 
 def _indent_of(change: LineChange) -> int:

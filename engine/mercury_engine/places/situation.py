@@ -26,6 +26,11 @@ class LineChange:
     def end(self) -> int:
         return self.start + len(self.inserted)
 
+    @property
+    def last(self) -> int:
+        """Its last line; the first one after a deletion."""
+        return max(self.start, self.end - 1)
+
     @cached_property
     def old_words(self) -> frozenset[str]:
         return frozenset(WORD.findall("".join(self.removed)))
