@@ -22,12 +22,12 @@ import numpy as np  # noqa: E402
 from mercury_engine.api import FillRequest  # noqa: E402
 from mercury_engine.decoding.diffusion.full_attention import FullAttentionDecoder  # noqa: E402
 from mercury_engine.decoding.options import AutoregressiveOptions, DiffusionOptions  # noqa: E402
-from mercury_engine.engine import Engine  # noqa: E402
 from mercury_engine.errors import MercuryError  # noqa: E402
 from mercury_engine.kv_cache.two_sided import TwoSides  # noqa: E402
 from mercury_engine.loading import ModelParts  # noqa: E402
 from mercury_engine.models import batching  # noqa: E402
 from mercury_engine.models.network import MaskedAttention  # noqa: E402
+from mercury_lab.engine import Engine  # noqa: E402
 from mercury_lab.evaluation import suite  # noqa: E402
 from mercury_lab.evaluation.gaps import held_out_files  # noqa: E402
 from on_all import options as options_of_all  # noqa: E402

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from mercury_engine.api import Answer, Control, Fill, FillRequest
-from mercury_engine.engine import Engine
 from mercury_engine.errors import MercuryError
 from mercury_engine.scheduler import Scheduler
 from mercury_engine.utility import Utility
+from mercury_lab.engine import Engine
 from mercury_lab.evaluation import suite
 from mercury_lab.evaluation.gaps import held_out_files
 from on_all import options as options_of_all

@@ -21,8 +21,8 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 from mercury_engine.api import FillRequest, Source  # noqa: E402
-from mercury_engine.engine import Engine  # noqa: E402
 from mercury_engine.errors import MercuryError  # noqa: E402
+from mercury_lab.engine import Engine  # noqa: E402
 from mercury_lab.evaluation import suite  # noqa: E402
 from mercury_lab.evaluation.gaps import HeldOutFile, held_out_files  # noqa: E402
 from on_all import options as options_of_all  # noqa: E402

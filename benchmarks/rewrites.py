@@ -21,9 +21,9 @@ from mercury_engine.decoding.autoregressive.decoder import AutoregressiveDecoder
 from mercury_engine.decoding.autoregressive.regions import Region, following
 from mercury_engine.decoding.autoregressive.rewriting import Rewriter
 from mercury_engine.decoding.autoregressive.written_region import WrittenRegion
-from mercury_engine.engine import Engine
 from mercury_engine.models.arrays import Array
 from mercury_engine.prompt.layout import path_block
+from mercury_lab.engine import Engine
 from mercury_lab.evaluation import suite
 from mercury_lab.training.commits.build import read_split
 from mercury_lab.training.commits.examples import edit_example

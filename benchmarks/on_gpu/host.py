@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from mercury_engine.api import Fill, FillRequest
-from mercury_engine.engine import Engine
 from mercury_engine.models.network import KeyValueBlock
 from mercury_engine.models.paged_reader import ROWS, PagedReader
 from mercury_engine.models.paged_rows import PagedRows
 from mercury_engine.models.torch_network import TorchNetwork
 from mercury_engine.utility import Utility
+from mercury_lab.engine import Engine
 from mercury_lab.evaluation.gaps import GAP_KINDS, Gap, gaps
 
 from on_gpu.real_fills import HELD_OUT

@@ -13,9 +13,9 @@ from pathlib import Path
 import torch
 from mercury_engine.api import Fill, FillRequest
 from mercury_engine.decoding.autoregressive.decoder import AutoregressiveDecoder
-from mercury_engine.engine import Engine
 from mercury_engine.models.paged_reader import PagedReader
 from mercury_engine.models.torch_network import TorchNetwork
+from mercury_lab.engine import Engine
 from mercury_lab.evaluation.gaps import GAP_KINDS, Gap, gaps
 
 from on_gpu.clock import Clock, spread

@@ -1,12 +1,9 @@
 """The engine in this process: one model on one device, and the thread on which it answers.
 
-`answer` is for event loops. `fill`, `score`, `rewrite` and `generate` are for scripts: they answer one request on the
-caller's thread. Not both at a time: the engine is not thread-safe. Only a control's cancel flag may be set from another
-thread.
+It is not thread-safe: only a control's cancel flag may be set from another thread.
 """
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -19,23 +16,16 @@ from mercury_engine.api import (
     Answer,
     ChatFormat,
     Control,
-    Fill,
     FillRequest,
     GenerateRequest,
-    Generation,
     Request,
-    Rewrite,
     RewriteRequest,
     ScoreRequest,
-    Scores,
 )
 from mercury_engine.decoders import contexts_of, decoder_of
-from mercury_engine.decoding.calibration import Calibration
-from mercury_engine.decoding.context_reader import ContextReader, GapContext
-from mercury_engine.decoding.options import DecodingOptions
+from mercury_engine.decoding.context_reader import ContextReader
 from mercury_engine.errors import Cancelled, DeviceError, RequestError
 from mercury_engine.loading import ModelParts, load_model
-from mercury_engine.models import batching
 from mercury_engine.models.backend import Backend, Device
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.memory import collect_and_return_memory, is_out_of_memory
@@ -81,11 +71,6 @@ class Engine:
         """
         return cls(load_model(path_or_name, device, threads, dtype, backend))
 
-    def varied(self, options: DecodingOptions | None = None, calibration: Calibration | None = None) -> "Engine":
-        """An engine on the same networks that decodes otherwise, with a cache of its own."""
-        options, calibration = options or self.parts.options, calibration or self.parts.calibration
-        return Engine(replace(self.parts, options=options, calibration=calibration))
-
     @property
     def backend(self) -> str:
         """The name of the implementation that runs the model, for people to read."""
@@ -120,49 +105,13 @@ class Engine:
         if self._is_closed:
             raise Cancelled(f"{self.name} is closed; load it again")
         if self._serving is None:
-            self._serving = Serving(lambda more: self._scheduler().answer_all(more))
+            # A scheduler is made for each call: kept, it and the engine would refer to each other, and the weights be
+            # freed late.
+            self._serving = Serving(lambda more: Scheduler(self.reader, self.steps).answer_all(more))
         serving = self._serving  # the engine may be closed meanwhile
         if isinstance(request, GenerateRequest):  # 2 MB of text or schema take seconds, in which others are answered
             request = await asyncio.to_thread(self._prepared, request)
         return await serving.answer(request, control or Control())
-
-    def fill(self, request: FillRequest, control: Control | None = None) -> Fill:
-        """Fill the gap; from a context larger than `prompt.budget` allows, only the nearest part is read.
-
-        Raises what `answer` raises.
-        """
-        fill = self._scheduler().answer(request, control or Control())
-        assert isinstance(fill, Fill)
-        return fill
-
-    def score(self, gap: FillRequest, texts: Sequence[str], control: Control | None = None) -> list[float]:
-        """The log-likelihood, in nats, of each text in the gap followed by the rest of its line.
-
-        All texts are read in one pass. Raises what `answer` raises.
-        """
-        scores = self._scheduler().answer(ScoreRequest(gap, tuple(texts)), control or Control())
-        assert isinstance(scores, Scores)
-        return [*scores.nats]
-
-    def rewrite(self, request: RewriteRequest, control: Control | None = None) -> Rewrite:
-        """The lines that should stand in place of a region after the user's recent edits.
-
-        Not finished, so without an answer, at the deadline, where the text runs on, or where the probability falls too
-        low. Raises what `answer` raises.
-        """
-        rewrite = self._scheduler().answer(request, control or Control())
-        assert isinstance(rewrite, Rewrite)
-        return rewrite
-
-    def generate(self, request: GenerateRequest, control: Control | None = None) -> Generation:
-        """The text that continues a prompt. Raises what `answer` raises."""
-        generation = self._scheduler().answer(request, control or Control())
-        assert isinstance(generation, Generation)
-        return generation
-
-    def surroundings(self, request: FillRequest, near: list[int]) -> GapContext:
-        """What the decoder sees around a gap after the tokens of `near`; prefills only what is new."""
-        return batching.finished(self.decoder.contexts.read(request, near), self.reader)
 
     def rest(self) -> None:
         """Return memory that fills have freed, on the engine's thread. Takes some 30 ms."""
@@ -180,10 +129,6 @@ class Engine:
     def _rest(self) -> None:
         self.reader.rest()
         collect_and_return_memory()
-
-    def _scheduler(self) -> Scheduler:
-        # Made for each call: kept, it and the engine would refer to each other and the weights be freed late.
-        return Scheduler(self.reader, self.steps)
 
     def steps(self, request: Request, control: Control) -> ForwardSteps[Answer]:
         """What answers a request, for a scheduler to run."""

@@ -95,15 +95,6 @@ class Scheduler:
         self._passed_over = 0
         """Number of passes that a prompt has let go first since its last part."""
 
-    def answer(self, request: Request, control: Control) -> Answer:
-        """Answer one request. Raises what its steps raise."""
-        running = self._begin(request, control)
-        while running.outcome is None:
-            self._advance([running])
-        if isinstance(running.outcome, Exception):
-            raise running.outcome
-        return running.outcome
-
     def answer_all(self, more: NewRequests) -> None:
         """Answer all requests from `more`, which is called before every pass, and tell each outcome.
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mercury_engine.api import MAX_SLOTS, FillRequest
 from mercury_engine.decoding.context_reader import MANY_TOKENS_READ
-from mercury_engine.engine import Engine
 from mercury_engine.errors import RequestError
 from mercury_engine.models import backend
 from mercury_engine.prompt.layout import rest_and_below
+from mercury_lab.engine import Engine
 
 from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from mercury_engine import scheduler
 from mercury_engine.api import Control, Fill, FillRequest, GenerateRequest, ScoreRequest
-from mercury_engine.engine import Engine
 from mercury_engine.errors import Cancelled, DeviceError, RequestError
 from mercury_engine.models import batching
 from mercury_engine.scheduler import MOST_SHARED_ROWS
+from mercury_lab.engine import Engine
 
 from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document

@@ -16,7 +16,7 @@ sys.modules.update(dict.fromkeys(("torch", "triton", "transformers")))
 
 FILL_AND_SCORE = """
 from mercury_engine.api import FillRequest
-from mercury_engine.engine import Engine
+from mercury_lab.engine import Engine
 engine = Engine.load(sys.argv[1], threads=1)
 request = FillRequest(near="def add(a, b):\\n    return ", suffix=("\\n",), lookup_text=("a + b\\n",), max_slots=8)
 fill = engine.fill(request)
@@ -54,7 +54,7 @@ def test_a_fill_on_a_cpu_needs_no_torch(folder):
 
 
 LOAD = """
-from mercury_engine.engine import Engine
+from mercury_lab.engine import Engine
 from mercury_engine.errors import RequestError
 try:
     Engine.load(sys.argv[1], device=sys.argv[2], backend=sys.argv[3])

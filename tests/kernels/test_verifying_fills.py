@@ -9,13 +9,13 @@ import torch
 from mercury_engine.api import MAX_SLOTS, Control, FillRequest
 from mercury_engine.cuda.pass_plan import PassPlanner
 from mercury_engine.decoding.autoregressive.ngram_lookup import NgramLookup, NgramMatch
-from mercury_engine.engine import Engine
 from mercury_engine.errors import Cancelled, ModelCorrupt
 from mercury_engine.kv_cache.cache import KEPT_BRANCHES
 from mercury_engine.models import torch_network
 from mercury_engine.models.paged_reader import LEAST_PAGES, PAGE_BUCKETS, PREFILL_ROWS, ROWS, PagedReader
 from mercury_engine.models.paged_rows import NextToken, PagedRows, TokenList
 from mercury_engine.prompt.budget import NEAR_TOKENS, REST_TOKENS, SEGMENT_TOKENS
+from mercury_lab.engine import Engine
 
 from tests.support import tiny
 from tests.support.answering import answered

@@ -10,7 +10,7 @@ from typing import Any
 import mercury_engine
 import pytest
 from mercury_engine.api import Fill, FillRequest
-from mercury_engine.engine import Engine
+from mercury_lab.engine import Engine
 from tree_sitter import TreeCursor
 
 from mercury_lsp.documents import document, syntax

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from mercury_engine.api import Answer, Control, Request, TellOutcome
-from mercury_engine.engine import Engine
 from mercury_engine.scheduler import Scheduler
+from mercury_lab.engine import Engine
 
 
 def answered(

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 from mercury_engine.api import Fill, FillRequest
-from mercury_engine.engine import Engine
 from mercury_engine.models.paged_reader import LEAST_PAGES, PagedReader
 from mercury_engine.models.torch_network import TorchNetwork
+from mercury_lab.engine import Engine
 from mercury_lab.evaluation.gaps import GAP_KINDS, gaps
 
 from tests.support import tiny

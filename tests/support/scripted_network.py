@@ -4,10 +4,10 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from mercury_engine.engine import Engine
 from mercury_engine.loading import ModelParts
 from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, KeyValueSegment
 from mercury_engine.prompt.tokenizer import Tokenizer
+from mercury_lab.engine import Engine
 
 from tests.support import tiny
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 from mercury_engine.api import Control, Fill, FillRequest, SlotView
-from mercury_engine.engine import Engine
 from mercury_engine.models import decoder_weights
 from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.models.network import ModelConfig
 from mercury_kernels.cpu import library
+from mercury_lab.engine import Engine
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from time import perf_counter
 
 from mercury_engine.api import EditHunk, RewriteRequest
-from mercury_engine.engine import Engine
 from mercury_engine.loading import load_model
 from mercury_engine.prompt.sweep_format import SWEEP
 from mercury_engine.text.lines import lines_of
@@ -20,6 +19,7 @@ from mercury_engine.text.lines import lines_of
 from mercury_lab.editing.edit_desk import Answer
 from mercury_lab.editing.line_edits import LineEdit
 from mercury_lab.editing.scenarios import Scenario
+from mercury_lab.engine import Engine
 from mercury_lab.training.window import window
 from mercury_lsp.documents.languages import language_of
 

@@ -12,11 +12,11 @@ from dataclasses import replace
 
 from mercury_engine.api import Fill, FillRequest
 from mercury_engine.decoding.options import AutoregressiveOptions
-from mercury_engine.engine import Engine
 from mercury_engine.errors import RequestError
 from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS
 from mercury_engine.text.common_prefix import common_prefix
 
+from mercury_lab.engine import Engine
 from mercury_lab.evaluation.gaps import Gap
 from mercury_lab.evaluation.judge import fitted
 from mercury_lab.training.window import window

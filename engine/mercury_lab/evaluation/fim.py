@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 from mercury_engine.api import Fill, FillRequest
-from mercury_engine.engine import Engine
 from mercury_engine.errors import ModelCorrupt
 from mercury_engine.models.arrays import Array, best, log_softmax, masked
 from mercury_engine.models.network import ForwardRequest, KeyValueSegment, join
 from mercury_engine.prompt.tokenizer import PrefixCut
 
+from mercury_lab.engine import Engine
 from mercury_lab.evaluation.gaps import Gap
 
 

@@ -25,10 +25,10 @@ from tempfile import TemporaryDirectory
 
 from mercury_engine.api import MAX_SLOTS, Fill, FillRequest
 from mercury_engine.decoding.options import DiffusionOptions
-from mercury_engine.engine import Engine
 from mercury_engine.errors import RequestError
 from rich.table import Table
 
+from mercury_lab.engine import Engine
 from mercury_lab.evaluation import suite
 from mercury_lab.evaluation.intervals import wilson
 from mercury_lab.evaluation.judge import exact

@@ -21,13 +21,13 @@ from mercury_engine.api import Fill
 from mercury_engine.decoding.diffusion.full_attention import FullAttentionDecoder
 from mercury_engine.decoding.diffusion.length import CalibratedLength, LengthBias
 from mercury_engine.decoding.options import DiffusionOptions
-from mercury_engine.engine import Engine
 from mercury_engine.errors import RequestError
 from mercury_engine.models import batching
 from mercury_engine.models.arrays import FloatArray, MaskArray, on_host
 from mercury_engine.models.network import CanvasForward
 from rich.table import Table
 
+from mercury_lab.engine import Engine
 from mercury_lab.evaluation import suite
 from mercury_lab.evaluation.gaps import Gap, gaps
 from mercury_lab.evaluation.intervals import wilson

@@ -9,7 +9,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-from mercury_engine.engine import Engine
 from mercury_engine.errors import RequestError
 from mercury_engine.models.backend import Backend
 from mercury_engine.models.gpu import nvidia_gpus
@@ -17,6 +16,8 @@ from mercury_kernels.installation import install_command
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+
+from mercury_lab.engine import Engine
 
 SuiteRecord = dict[str, Any]
 

@@ -16,8 +16,8 @@ from mercury_engine.decoding.diffusion.unmasking import choose_by_confidence, ch
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.decoding.slot_masks import SlotLimits
-from mercury_engine.engine import Engine
 from mercury_engine.errors import ModelCorrupt, ModelNotFound, RequestError
+from mercury_lab.engine import Engine
 
 from tests.support import tiny
 

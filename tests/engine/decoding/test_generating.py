@@ -8,8 +8,8 @@ from mercury_engine.api import Control, FillRequest, GenerateRequest
 from mercury_engine.decoding.autoregressive import generating
 from mercury_engine.decoding.autoregressive.generating import PREFILLED_AT_ONCE
 from mercury_engine.decoding.options import AutoregressiveOptions
-from mercury_engine.engine import Engine
 from mercury_engine.errors import Cancelled, ModelCorrupt, PromptTooLong, RequestError
+from mercury_lab.engine import Engine
 
 from tests.support import tiny
 from tests.support.scripted_network import ScriptedNetwork, writes

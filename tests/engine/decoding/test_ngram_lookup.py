@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from mercury_engine.api import Control, FillRequest
 from mercury_engine.decoding.autoregressive.ngram_lookup import LONGEST_MATCH, IndexedText, NgramLookup, NgramMatch
 from mercury_engine.decoding.options import AutoregressiveOptions
-from mercury_engine.engine import Engine
 from mercury_engine.errors import Cancelled
+from mercury_lab.engine import Engine
 
 from tests.support import tiny
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from mercury_engine.decoding.autoregressive.decoder import AutoregressiveDecoder
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.stopping import StoppingCriteria, find_end
-from mercury_engine.engine import Engine
 from mercury_engine.text.brackets import has_open_bracket
+from mercury_lab.engine import Engine
 
 from tests.support import tiny
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from mercury_engine.api import FillRequest
-from mercury_engine.engine import Engine
 from mercury_engine.errors import ModelCorrupt, RequestError
 from mercury_engine.model_folders import BUNDLED_MODEL
 from mercury_engine.models import backend, decoder_weights, weights
@@ -18,6 +17,7 @@ from mercury_engine.models.network import packed as packed_canvases
 from mercury_engine.models.quantized_weights import eight_bit
 from mercury_engine.models.torch_network import TorchNetwork
 from mercury_engine.prompt.tokenizer import Tokenizer
+from mercury_lab.engine import Engine
 from mercury_lab.training.adapters.kernel_reader import kernel_reader
 from safetensors.torch import load_file, save_file
 

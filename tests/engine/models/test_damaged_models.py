@@ -11,10 +11,10 @@ import gguf
 import pytest
 import tokenizers
 from mercury_engine.api import FillRequest
-from mercury_engine.engine import Engine
 from mercury_engine.errors import MercuryError, ModelCorrupt, ModelError
 from mercury_engine.models import limits
 from mercury_engine.prompt import tokenizer_file
+from mercury_lab.engine import Engine
 
 from tests.support import damaged_models, tiny
 

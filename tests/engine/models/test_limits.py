@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from mercury_engine.engine import Engine
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
 from mercury_engine.models import adapters, weights
+from mercury_lab.engine import Engine
 from mercury_lab.training.conversion.adapter_file import write_adapter
 from safetensors.numpy import load_file, save_file
 

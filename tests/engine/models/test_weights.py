@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 import torch
-from mercury_engine.engine import Engine
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
 from mercury_engine.models import decoder_weights, weights
 from mercury_engine.utility import Utility
+from mercury_lab.engine import Engine
 from safetensors.torch import load_file, save_file
 
 from tests.support import tiny

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from mercury_engine.api import EditHunk, RewriteRequest
-from mercury_engine.engine import Engine
 from mercury_engine.errors import ModelCorrupt
 from mercury_engine.loading import load_model
 from mercury_engine.prompt.sweep_format import FORMAT_FILE, MARKERS, SWEEP, answer, format_of, render
 from mercury_engine.prompt.tokenizer import Tokenizer
+from mercury_lab.engine import Engine
 
 from tests.support import scripted_network, tiny
 

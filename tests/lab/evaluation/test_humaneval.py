@@ -7,8 +7,8 @@ import sys
 import pytest
 import torch
 from mercury_engine.api import Fill
-from mercury_engine.engine import Engine
 from mercury_engine.errors import RequestError
+from mercury_lab.engine import Engine
 from mercury_lab.evaluation import humaneval
 from mercury_lab.evaluation.humaneval import Task
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 from mercury_engine.api import FillRequest
-from mercury_engine.engine import Engine
 from mercury_engine.errors import RequestError
 from mercury_engine.models import weights
 from mercury_engine.models.network import ForwardRequest
+from mercury_lab.engine import Engine
 from mercury_lab.training.conversion.export import export
 from mercury_lab.training.denoiser.canvases import Canvas, MaskedTokens, canvas
 from mercury_lab.training.denoiser.run import DenoiserRun

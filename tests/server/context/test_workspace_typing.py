@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from lsprotocol import types
-from mercury_engine.engine import Engine
+from mercury_lab.engine import Engine
 
 from mercury_lsp.context.open_documents import OpenDocuments
 from mercury_lsp.context.workspace import Workspace

@@ -17,9 +17,9 @@ from mercury_engine.api import (
     Scores,
     SlotView,
 )
-from mercury_engine.engine import Engine
 from mercury_engine.errors import Cancelled, RequestError
 from mercury_engine.utility import Utility
+from mercury_lab.engine import Engine
 
 from mercury_lsp.engine_host.remote import engine as remote_engine
 from mercury_lsp.engine_host.remote import wire

@@ -9,10 +9,10 @@ import pytest
 import torch
 from mercury_engine.api import Control, FillRequest, GenerateRequest, RewriteRequest, Sampling, ScoreRequest
 from mercury_engine.decoding.diffusion.block_causal import BlockCausalDecoder
-from mercury_engine.engine import Engine
 from mercury_engine.errors import ModelCorrupt, RequestError
 from mercury_engine.models import batching, weights
 from mercury_engine.models.network import ForwardRequest
+from mercury_lab.engine import Engine
 
 from tests.support import masked, tiny
 

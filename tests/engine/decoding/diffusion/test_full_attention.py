@@ -10,11 +10,11 @@ from mercury_engine.api import MASKED, Control, FillRequest, GenerateRequest, Sc
 from mercury_engine.decoding.diffusion.full_attention import FullAttentionDecoder
 from mercury_engine.decoding.diffusion.masked_end import BLOCK
 from mercury_engine.decoding.options import DiffusionOptions
-from mercury_engine.engine import Engine
 from mercury_engine.errors import PromptTooLong, RequestError
 from mercury_engine.kv_cache.two_sided import MOST_NEW, MOST_USES, TwoSides
 from mercury_engine.models import batching, weights
 from mercury_engine.models.network import ForwardRequest
+from mercury_lab.engine import Engine
 
 from tests.support import masked, tiny
 

@@ -8,9 +8,9 @@ import torch
 from mercury_engine.api import FillRequest, RewriteRequest
 from mercury_engine.decoding.diffusion.full_attention import FullAttentionDecoder
 from mercury_engine.decoding.diffusion.region import rewritten, runs
-from mercury_engine.engine import Engine
 from mercury_engine.models import batching
 from mercury_engine.text.common_prefix import common_prefix
+from mercury_lab.engine import Engine
 
 from tests.support import masked
 

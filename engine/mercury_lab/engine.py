@@ -1,0 +1,73 @@
+"""The engine for scripts, which answers one request after another on the caller's thread."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from mercury_engine import engine
+from mercury_engine.api import (
+    Answer,
+    Control,
+    Fill,
+    FillRequest,
+    GenerateRequest,
+    Generation,
+    Request,
+    Rewrite,
+    RewriteRequest,
+    ScoreRequest,
+    Scores,
+)
+from mercury_engine.decoding.calibration import Calibration
+from mercury_engine.decoding.context_reader import GapContext
+from mercury_engine.decoding.options import DecodingOptions
+from mercury_engine.models import batching
+from mercury_engine.scheduler import Scheduler
+
+T = TypeVar("T", bound=Answer)
+
+
+class Engine(engine.Engine):
+    """The product's engine, which answers on event loops too, but not at the same time.
+
+    `fill`, `score`, `rewrite` and `generate` raise what `answer` raises.
+    """
+
+    def varied(self, options: DecodingOptions | None = None, calibration: Calibration | None = None) -> "Engine":
+        """An engine on the same networks that decodes otherwise, with a cache of its own."""
+        options, calibration = options or self.parts.options, calibration or self.parts.calibration
+        return Engine(replace(self.parts, options=options, calibration=calibration))
+
+    def fill(self, request: FillRequest, control: Control | None = None) -> Fill:
+        """Fill the gap; from a context larger than `prompt.budget` allows, only the nearest part is read."""
+        return self._answered(request, control, Fill)
+
+    def score(self, gap: FillRequest, texts: Sequence[str], control: Control | None = None) -> list[float]:
+        """The log-likelihood, in nats, of each text in the gap followed by the rest of its line, read in one pass."""
+        return [*self._answered(ScoreRequest(gap, tuple(texts)), control, Scores).nats]
+
+    def rewrite(self, request: RewriteRequest, control: Control | None = None) -> Rewrite:
+        """The lines that should stand in place of a region after the user's recent edits.
+
+        Not finished, so without an answer, at the deadline, where the text runs on, or where the probability falls too
+        low.
+        """
+        return self._answered(request, control, Rewrite)
+
+    def generate(self, request: GenerateRequest, control: Control | None = None) -> Generation:
+        """The text that continues a prompt."""
+        return self._answered(request, control, Generation)
+
+    def surroundings(self, request: FillRequest, near: list[int]) -> GapContext:
+        """What the decoder sees around a gap after the tokens of `near`; prefills only what is new."""
+        return batching.finished(self.decoder.contexts.read(request, near), self.reader)
+
+    def _answered(self, request: Request, control: Control | None, kind: type[T]) -> T:
+        outcomes = list[Answer | Exception]()
+        waiting = [(request, control or Control(), outcomes.append)]
+        Scheduler(self.reader, self.steps).answer_all(lambda: [waiting.pop()] if waiting else ())
+        [outcome] = outcomes
+        if isinstance(outcome, Exception):
+            raise outcome
+        assert isinstance(outcome, kind)
+        return outcome
