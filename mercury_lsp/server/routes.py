@@ -7,32 +7,24 @@ from lsprotocol import types
 
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.server.convert import ACCEPTED_COMMAND
-from mercury_lsp.server.requests import did_change_diagnostics, did_change_highlights, explain, status
+from mercury_lsp.server.requests import did_change_diagnostics, did_change_highlights, explain, notifications, status
 from mercury_lsp.server.requests.copilot import account, get_completions, inline_edit, notices
-from mercury_lsp.server.requests.did_change import did_change
-from mercury_lsp.server.requests.did_change_configuration import did_change_configuration
-from mercury_lsp.server.requests.did_change_watched_files import did_change_watched_files
-from mercury_lsp.server.requests.did_change_workspace_folders import did_change_workspace_folders
-from mercury_lsp.server.requests.did_close import did_close
-from mercury_lsp.server.requests.did_open import did_open
-from mercury_lsp.server.requests.did_save import did_save
 from mercury_lsp.server.requests.execute_command import COMMANDS, execute_command
 from mercury_lsp.server.requests.initialize import initialize
-from mercury_lsp.server.requests.initialized import initialized
 from mercury_lsp.server.requests.inline_completion import inline_completion
 from mercury_lsp.server.server import MercuryServer
 
 LSP: dict[str, Callable[..., Any]] = {
     types.INITIALIZE: initialize,
-    types.INITIALIZED: initialized,
-    types.WORKSPACE_DID_CHANGE_CONFIGURATION: did_change_configuration,
-    types.WORKSPACE_DID_CHANGE_WATCHED_FILES: did_change_watched_files,
-    types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: did_change_workspace_folders,
+    types.INITIALIZED: notifications.initialized,
+    types.WORKSPACE_DID_CHANGE_CONFIGURATION: notifications.did_change_configuration,
+    types.WORKSPACE_DID_CHANGE_WATCHED_FILES: notifications.did_change_watched_files,
+    types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: notifications.did_change_workspace_folders,
     types.WORKSPACE_EXECUTE_COMMAND: execute_command,
-    types.TEXT_DOCUMENT_DID_OPEN: did_open,
-    types.TEXT_DOCUMENT_DID_CHANGE: did_change,
-    types.TEXT_DOCUMENT_DID_CLOSE: did_close,
-    types.TEXT_DOCUMENT_DID_SAVE: did_save,
+    types.TEXT_DOCUMENT_DID_OPEN: notifications.did_open,
+    types.TEXT_DOCUMENT_DID_CHANGE: notifications.did_change,
+    types.TEXT_DOCUMENT_DID_CLOSE: notifications.did_close,
+    types.TEXT_DOCUMENT_DID_SAVE: notifications.did_save,
     types.TEXT_DOCUMENT_INLINE_COMPLETION: inline_completion,
 }
 """`initialize` adds completion and code actions for clients that can use them."""

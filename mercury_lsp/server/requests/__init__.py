@@ -1,1 +1,1 @@
-"""One file per request or notification of the client; each only translates."""
+"""One file per request of the client, and one for its notifications; each only translates."""
