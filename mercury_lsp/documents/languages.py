@@ -1,6 +1,6 @@
 """The differences between languages: grammar, comment marks, and the grammar's node types."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from pathlib import PurePath
@@ -86,20 +86,15 @@ _JAVASCRIPT = Language(
 
 
 def _typescript(loader: str) -> Language:
-    return Language(
+    return replace(
+        _JAVASCRIPT,
         grammar="tree_sitter_typescript",
         loader=loader,
-        marks=_JAVASCRIPT.marks,
-        quotes=_JAVASCRIPT.quotes,
-        import_words=_JAVASCRIPT.import_words,
-        strings=_JAVASCRIPT.strings,
         imports=_JAVASCRIPT.imports | _node_types("import_alias"),
         definitions=_JAVASCRIPT.definitions
         | _node_types("abstract_class_declaration interface_declaration enum_declaration internal_module"),
         arguments=_JAVASCRIPT.arguments | _node_types("type_arguments"),
-        lists=_JAVASCRIPT.lists,
         bodies=_JAVASCRIPT.bodies | _node_types("interface_body enum_body"),
-        embedded=_JAVASCRIPT.embedded,
     )
 
 
@@ -222,52 +217,33 @@ _CSS = Language(
     bodies=_node_types("block stylesheet"),
 )
 
-LANGUAGES: dict[str, Language] = {
-    "python": _PYTHON,
-    "javascript": _JAVASCRIPT,
-    "javascriptreact": _JAVASCRIPT,
-    "typescript": _typescript("language_typescript"),
-    "typescriptreact": _typescript("language_tsx"),
-    "go": _GO,
-    "rust": _RUST,
-    "java": _JAVA,
-    "c": _C,
-    "cpp": _CPP,
-    "lua": _LUA,
-    "shellscript": _SHELL,
-    "sh": _SHELL,
-    "bash": _SHELL,
-    "json": _JSON,
-    "jsonc": _JSON,
-    "yaml": _YAML,
-    "toml": _TOML,
-    "html": _HTML,
-    "css": _CSS,
+_LANGUAGES = {
+    "python": (_PYTHON, "py pyi pyw"),
+    "javascript": (_JAVASCRIPT, "js mjs cjs"),
+    "javascriptreact": (_JAVASCRIPT, "jsx"),
+    "typescript": (_typescript("language_typescript"), "ts mts cts"),
+    "typescriptreact": (_typescript("language_tsx"), "tsx"),
+    "go": (_GO, "go"),
+    "rust": (_RUST, "rs"),
+    "java": (_JAVA, "java"),
+    "c": (_C, "c h"),
+    "cpp": (_CPP, "cc cpp cxx hh hpp hxx"),
+    "lua": (_LUA, "lua"),
+    "shellscript": (_SHELL, "sh bash zsh"),
+    "sh": (_SHELL, ""),
+    "bash": (_SHELL, ""),
+    "json": (_JSON, "json"),
+    "jsonc": (_JSON, "jsonc"),
+    "yaml": (_YAML, "yaml yml"),
+    "toml": (_TOML, "toml"),
+    "html": (_HTML, "html htm"),
+    "css": (_CSS, "css"),
 }
+"""By languageId, with the extensions of the language's files."""
 
-_EXTENSIONS = {
-    "python": "py pyi pyw",
-    "javascript": "js mjs cjs",
-    "javascriptreact": "jsx",
-    "typescript": "ts mts cts",
-    "typescriptreact": "tsx",
-    "go": "go",
-    "rust": "rs",
-    "java": "java",
-    "c": "c h",
-    "cpp": "cc cpp cxx hh hpp hxx",
-    "lua": "lua",
-    "shellscript": "sh bash zsh",
-    "json": "json",
-    "jsonc": "jsonc",
-    "yaml": "yaml yml",
-    "toml": "toml",
-    "html": "html htm",
-    "css": "css",
-}
-"""File name extensions by language."""
+LANGUAGES = {name: found for name, (found, _) in _LANGUAGES.items()}
 
-_ID_OF = {extension: name for name, extensions in _EXTENSIONS.items() for extension in extensions.split()}
+_ID_OF = {extension: name for name, (_, extensions) in _LANGUAGES.items() for extension in extensions.split()}
 
 
 def language(language_id: str) -> Language:
@@ -282,7 +258,7 @@ def language_of(path: str) -> str:
 
 def extensions(language_id: str) -> list[str]:
     """The extensions of a language's files, without the dot."""
-    return _EXTENSIONS.get(language_id, "").split()
+    return _LANGUAGES[language_id][1].split()
 
 
 @cache
