@@ -7,24 +7,14 @@ from mercury_lsp.server.server import MercuryServer
 USER = "local"
 
 
-def check_status(server: MercuryServer, params: Any) -> dict[str, str]:
-    """checkStatus: signed in."""
+def signed_in(server: MercuryServer, params: Any) -> dict[str, str]:
+    """checkStatus, signInConfirm, and signOut, which changes nothing."""
     return {"status": "OK", "user": USER}
 
 
 def sign_in(server: MercuryServer, params: Any) -> dict[str, str]:
     """signIn and signInInitiate: signed in already."""
     return {"status": "AlreadySignedIn", "user": USER}
-
-
-def sign_in_confirm(server: MercuryServer, params: Any) -> dict[str, str]:
-    """signInConfirm: signed in."""
-    return {"status": "OK", "user": USER}
-
-
-def sign_out(server: MercuryServer, params: Any) -> dict[str, str]:
-    """signOut changes nothing."""
-    return {"status": "OK", "user": USER}
 
 
 def set_editor_info(server: MercuryServer, params: Any) -> str:
