@@ -75,7 +75,7 @@ def routes(service: Service) -> list[Route]:
 async def streamed(request: Request, service: Service, asked: EngineRequest, steps: bool) -> Response:
     """The engine's answer as lines of JSON, after its steps if they are wanted. Raises ApiError."""
     lines = _lines(service, asked, steps)
-    first = await replies.while_connected(request, _first(lines))
+    first = await replies.while_connected(request, anext(lines))
 
     async def body() -> AsyncIterator[bytes]:
         async with aclosing(lines):
@@ -84,10 +84,6 @@ async def streamed(request: Request, service: Service, asked: EngineRequest, ste
                 yield line
 
     return StreamingResponse(body(), media_type="application/x-ndjson")
-
-
-async def _first(lines: AsyncGenerator[bytes]) -> bytes:
-    return await anext(lines)
 
 
 async def _lines(service: Service, request: EngineRequest, steps: bool) -> AsyncGenerator[bytes]:

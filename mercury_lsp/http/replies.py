@@ -41,7 +41,7 @@ async def streamed(
     An error before the first piece is raised.
     """
     pieces = writing.drafts() if drafts else writing.pieces()
-    first = await while_connected(request, _next(pieces))
+    first = await while_connected(request, anext(pieces, None))
 
     async def events() -> AsyncIterator[bytes]:
         async with aclosing(pieces):
@@ -58,10 +58,6 @@ async def streamed(
 
     kind = "text/event-stream" if frame is as_event else "application/x-ndjson"
     return StreamingResponse(events(), media_type=kind, headers={"Cache-Control": "no-cache"})
-
-
-async def _next(pieces: AsyncIterator[str]) -> str | None:
-    return await anext(pieces, None)
 
 
 def as_event(body: Body) -> bytes:
