@@ -1,8 +1,9 @@
 """`/v1/models` and its lists for each kind of completion."""
 
+from dataclasses import fields
 from typing import Any
 
-from mercury_engine.api import ChatFormat
+from mercury_engine.api import ChatFormat, Sampling
 from mercury_engine.prompt.budget import NEAR_TOKENS, SEGMENT_TOKENS
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -15,16 +16,7 @@ from mercury_lsp.http.service import Service
 KINDS = ("fim", "edit", "chat")
 """Kinds of completions with a list of their own."""
 
-SAMPLED = (
-    "temperature",
-    "top_p",
-    "top_k",
-    "min_p",
-    "repetition_penalty",
-    "presence_penalty",
-    "frequency_penalty",
-    "seed",
-)
+SAMPLED = tuple(each.name for each in fields(Sampling))
 """Parameters of chats."""
 
 
