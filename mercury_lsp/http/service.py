@@ -367,10 +367,9 @@ class _Draft:
         added = postprocess(fill.text, self.context.after(self._text), self._snapshot)
         is_cut = len(added) < len(fill.text.rstrip())
         self._text += added
-        ends = [at for at in map(self._text.find, filter(None, self._gap.stop)) if at >= 0]
-        if ends:
-            self._text, self._reason = self._text[: min(ends)], "stop"
-        elif is_cut or (fill.is_finished and (self._has_suffix or not self.context.multiline)):
+        if self._is_stopped():
+            return
+        if is_cut or (fill.is_finished and (self._has_suffix or not self.context.multiline)):
             self._reason = "stop"
         elif self._gap.candidates > 1:
             self._reason = "length"
@@ -385,9 +384,14 @@ class _Draft:
             self._text, self._reason = self._text.rstrip(), "stop"
             return
         self._text += "\n"
+        self._is_stopped()
+
+    def _is_stopped(self) -> bool:
+        """Whether the text has a stop text; it then ends before that."""
         ends = [at for at in map(self._text.find, filter(None, self._gap.stop)) if at >= 0]
         if ends:
             self._text, self._reason = self._text[: min(ends)], "stop"
+        return bool(ends)
 
     def completion(self) -> Completion:
         """The completion as it is now."""
