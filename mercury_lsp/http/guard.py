@@ -7,7 +7,7 @@ would pass.
 
 import asyncio
 import hmac
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -49,28 +49,22 @@ class Guard:
 
     def _refusal(self, path: str, headers: Headers) -> ApiError | None:
         host, origin = headers.get("host", ""), headers.get("origin")
-        if origin is not None and _place(origin) != host:
+        if origin is not None and _split(origin).netloc != host:
             return ApiError(403, f"pages from {origin[:200]} may not use this server")
         if self._token is None:
-            is_local = _name(host) in LOCAL_HOSTS
+            is_local = _split(f"//{host}").hostname in LOCAL_HOSTS
             return None if is_local else ApiError(403, f"this server is not called {host[:200]!r}; use 127.0.0.1")
         if path in OPEN_ROUTES or hmac.compare_digest(_token(headers), self._token):
             return None
         return ApiError(401, "a wrong token; send MERCURY_TOKEN as Authorization: Bearer", code="invalid_api_key")
 
 
-def _name(host: str) -> str:
+def _split(url: str) -> SplitResult:
+    """The parts of a URL; all empty where it is none."""
     try:
-        return urlsplit(f"//{host}").hostname or ""
+        return urlsplit(url)
     except ValueError:
-        return ""
-
-
-def _place(origin: str) -> str:
-    try:
-        return urlsplit(origin).netloc
-    except ValueError:
-        return ""
+        return urlsplit("")
 
 
 def _token(headers: Headers) -> bytes:
