@@ -13,7 +13,7 @@ from starlette.routing import Route
 from mercury_lsp.http import chat_edits, fields, replies
 from mercury_lsp.http.edits import Message
 from mercury_lsp.http.errors import bad_request
-from mercury_lsp.http.fim import StreamOptions
+from mercury_lsp.http.fim import StreamableRequest
 from mercury_lsp.http.generations import Generated, Generations
 from mercury_lsp.http.service import Completion, Service
 from mercury_lsp.http.tool_calls import ToolUse
@@ -39,7 +39,7 @@ LIMITS = {
 
 
 @dataclass(frozen=True, slots=True)
-class ChatRequest:
+class ChatRequest(StreamableRequest):
     """The fields that are read."""
 
     messages: tuple[dict[str, Any], ...] = ()
@@ -65,8 +65,6 @@ class ChatRequest:
     reasoning_effort: str | None = None
     diffusing: bool = False
     """A stream's chunks each hold the whole text as it is after a step."""
-    stream: bool = False
-    stream_options: StreamOptions | None = None
 
     def request(self, use: ToolUse) -> GenerateRequest:
         """What the engine is asked. Raises ApiError."""
@@ -213,7 +211,7 @@ async def _streamed(
         if choice["logprobs"] is not None:
             final["choices"][0]["logprobs"] = choice["logprobs"]
         ends.append(final)
-        if asked.stream_options is not None and asked.stream_options.include_usage:
+        if asked.includes_usage:
             ends.append(head | {"choices": [], "usage": replies.usage(completion)})
         return ends
 

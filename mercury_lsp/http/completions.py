@@ -13,7 +13,7 @@ from mercury_lsp.http.fim import (
     BLANK_SUFFIX,
     MAX_CANDIDATES,
     ONE_PARAGRAPH,
-    StreamOptions,
+    StreamableRequest,
     answered,
     bounded,
     text_reply,
@@ -31,7 +31,7 @@ NEXT_EDIT = "next_edit_suggestion"
 
 
 @dataclass(frozen=True, slots=True)
-class CompletionRequest:
+class CompletionRequest(StreamableRequest):
     """The fields that are read; a list of prompts may have one."""
 
     prompt: tuple[str, ...] = ()
@@ -39,13 +39,6 @@ class CompletionRequest:
     max_tokens: int = DEFAULT_TOKENS
     stop: tuple[str, ...] = ()
     n: int = 1
-    stream: bool = False
-    stream_options: StreamOptions | None = None
-
-    @property
-    def includes_usage(self) -> bool:
-        """Whether a stream ends with the usage."""
-        return self.stream_options is not None and self.stream_options.include_usage
 
     def gap(self) -> Gap:
         """The gap to fill. Raises ApiError."""

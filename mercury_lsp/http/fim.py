@@ -31,7 +31,20 @@ class StreamOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class FimRequest:
+class StreamableRequest:
+    """Fields of requests that may be answered by a stream."""
+
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+
+    @property
+    def includes_usage(self) -> bool:
+        """Whether a stream ends with the usage."""
+        return self.stream_options is not None and self.stream_options.include_usage
+
+
+@dataclass(frozen=True, slots=True)
+class FimRequest(StreamableRequest):
     """The fields that are read; the text is always the likeliest, so those of sampling are not."""
 
     prompt: str = ""
@@ -40,13 +53,6 @@ class FimRequest:
     max_completion_tokens: int | None = None
     stop: tuple[str, ...] = ONE_PARAGRAPH
     n: int = 1
-    stream: bool = False
-    stream_options: StreamOptions | None = None
-
-    @property
-    def includes_usage(self) -> bool:
-        """Whether a stream ends with the usage."""
-        return self.stream_options is not None and self.stream_options.include_usage
 
     def gap(self) -> Gap:
         """The gap to fill."""
