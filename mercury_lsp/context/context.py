@@ -28,7 +28,6 @@ class CompletionContext:
     """The text around one offset in one version of a document."""
 
     uri: str
-    version: int
     language_id: str
     offset: int
     """Code points before the cursor."""
@@ -100,7 +99,6 @@ class ContextBuilder:
         cursor_class = classify(snapshot, offset)
         return CompletionContext(
             uri=snapshot.uri,
-            version=snapshot.version,
             language_id=snapshot.language_id,
             offset=offset,
             position=source.position_at(offset),

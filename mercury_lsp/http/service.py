@@ -63,7 +63,6 @@ class Completion:
     read_seconds: float = 0.0
     """Of the first fill's time, the share of the tokens that it read among those that it read and wrote."""
     seconds: float = 0.0
-    confidence: float = 0.0
     others: tuple[str, ...] = ()
     """Further candidates."""
 
@@ -408,7 +407,6 @@ class _Draft:
             self._tokens,
             self._first_seconds * read_share,
             perf_counter() - self._started,
-            first.confidence,
             tuple(postprocess(each.text, self.context, self._snapshot) for each in first.others),
         )
 
