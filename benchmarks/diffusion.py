@@ -25,9 +25,8 @@ from mercury_engine.decoding.options import AutoregressiveOptions, DiffusionOpti
 from mercury_engine.errors import MercuryError  # noqa: E402
 from mercury_engine.kv_cache.two_sided import TwoSides  # noqa: E402
 from mercury_engine.loading import ModelParts  # noqa: E402
-from mercury_engine.models import batching  # noqa: E402
 from mercury_engine.models.network import MaskedAttention  # noqa: E402
-from mercury_lab.engine import Engine  # noqa: E402
+from mercury_lab.engine import Engine, finished  # noqa: E402
 from mercury_lab.evaluation import suite  # noqa: E402
 from mercury_lab.evaluation.gaps import held_out_files  # noqa: E402
 from on_all import options as options_of_all  # noqa: E402
@@ -87,7 +86,7 @@ def timed(act: Callable[[], Any], rounds: int) -> float:
 
 def step(engine: Engine, decoder: FullAttentionDecoder, sides: TwoSides, slots: list[int]) -> Any:
     """Log-probabilities of the slots over stale keys."""
-    return batching.finished(decoder.cache.reread(sides, slots, decoder.cache.overlap(sides)), engine.reader)
+    return finished(decoder.cache.reread(sides, slots, decoder.cache.overlap(sides)), engine.reader)
 
 
 def gap(engine: Engine, text: str, tokens: int) -> TwoSides:
@@ -103,9 +102,7 @@ def passes(engine: Engine, decoder: FullAttentionDecoder, text: str, rounds: int
         for slots in SLOTS:
             sides, masks = gap(engine, text, context), [mask] * slots
             typed = TwoSides((*sides.before, sides.after[0]), sides.after)
-            whole = timed(
-                lambda s=sides, m=masks: batching.finished(decoder.cache.read(s, m), engine.reader), rounds // 2
-            )
+            whole = timed(lambda s=sides, m=masks: finished(decoder.cache.read(s, m), engine.reader), rounds // 2)
             stale = timed(lambda s=typed, m=masks: step(engine, decoder, s, m), rounds)
             rows.append({"context": context, "slots": slots, "whole_ms": whole, "step_ms": stale})
     return rows
@@ -119,9 +116,9 @@ def agreement(engine: Engine, decoder: FullAttentionDecoder, texts: list[str], r
         for text in texts[:rounds]:
             sides = gap(engine, text, CONTEXTS[0])
             earlier = TwoSides(sides.before[:-typed], sides.after)
-            batching.finished(decoder.cache.read(earlier, [mask] * SLOTS[0]), engine.reader)
+            finished(decoder.cache.read(earlier, [mask] * SLOTS[0]), engine.reader)
             stale = step(engine, decoder, sides, [mask] * SLOTS[0])
-            exact = batching.finished(decoder.cache.read(sides, [mask] * SLOTS[0]), engine.reader)
+            exact = finished(decoder.cache.read(sides, [mask] * SLOTS[0]), engine.reader)
             same.append(float(np.mean(stale.argmax(-1) == exact.argmax(-1))))
         found[str(typed)] = float(np.mean(same))
     return found

@@ -18,8 +18,7 @@ from typing import Any
 
 from mercury_engine.api import FillRequest
 from mercury_engine.decoding.autoregressive.verifier import Verifier
-from mercury_engine.models.batching import finished
-from mercury_lab.engine import Engine
+from mercury_lab.engine import Engine, finished
 from mercury_lab.evaluation import suite
 from mercury_lab.evaluation.gaps import Gap, HeldOutFile, gap_at, held_out_files, sample_places
 from on_all import options as options_of_all

@@ -20,8 +20,7 @@ from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.options import AutoregressiveOptions
 from mercury_engine.decoding.stopping import StopTokens
-from mercury_engine.models.batching import finished
-from mercury_lab.engine import Engine
+from mercury_lab.engine import Engine, finished
 
 CONTEXT_TOKENS = 4096
 

@@ -22,9 +22,23 @@ from mercury_engine.decoding.calibration import Calibration
 from mercury_engine.decoding.context_reader import GapContext
 from mercury_engine.decoding.options import DecodingOptions
 from mercury_engine.models import batching
+from mercury_engine.models.batching import ForwardSteps
+from mercury_engine.models.network import Network
 from mercury_engine.scheduler import Scheduler
 
-T = TypeVar("T", bound=Answer)
+T = TypeVar("T")
+A = TypeVar("A", bound=Answer)
+
+
+def finished(steps: ForwardSteps[T], network: Network) -> T:
+    """The result of the steps, with their passes run one by one."""
+    try:
+        forward = next(steps)
+        while True:
+            forward = steps.send(None if forward is None else batching.run(network, [forward])[0])
+    except StopIteration as end:
+        value: T = end.value
+        return value
 
 
 class Engine(engine.Engine):
@@ -60,9 +74,9 @@ class Engine(engine.Engine):
 
     def surroundings(self, request: FillRequest, near: list[int]) -> GapContext:
         """What the decoder sees around a gap after the tokens of `near`; prefills only what is new."""
-        return batching.finished(self.decoder.contexts.read(request, near), self.reader)
+        return finished(self.decoder.contexts.read(request, near), self.reader)
 
-    def _answered(self, request: Request, control: Control | None, kind: type[T]) -> T:
+    def _answered(self, request: Request, control: Control | None, kind: type[A]) -> A:
         outcomes = list[Answer | Exception]()
         waiting = [(request, control or Control(), outcomes.append)]
         Scheduler(self.reader, self.steps).answer_all(lambda: [waiting.pop()] if waiting else ())

@@ -10,10 +10,9 @@ from mercury_engine.api import FillRequest
 from mercury_engine.decoding.autoregressive.verifier import Verifier
 from mercury_engine.decoding.slot_masks import SlotLimits
 from mercury_engine.errors import ModelCorrupt
-from mercury_engine.models.batching import finished
 from mercury_engine.models.network import KeyValueBlock
 from mercury_engine.prompt.layout import rest_and_below
-from mercury_lab.engine import Engine
+from mercury_lab.engine import Engine, finished
 
 from tests.support import tiny
 

@@ -55,17 +55,6 @@ def run_in_parts(network: Network, forward: Forward) -> Generator[None, None, An
     return run(network, [forward])[0]
 
 
-def finished(steps: ForwardSteps[T], network: Network) -> T:
-    """The result of the steps, with their passes run one by one."""
-    try:
-        forward = next(steps)
-        while True:
-            forward = steps.send(None if forward is None else run(network, [forward])[0])
-    except StopIteration as end:
-        value: T = end.value
-        return value
-
-
 def _read(network: Network, forwards: Sequence[ForwardRequest]) -> list[ForwardResult]:
     read = network.read_together(forwards)
     hidden = [part[list(forward.wanted)] for (part, _), forward in zip(read, forwards, strict=True)]

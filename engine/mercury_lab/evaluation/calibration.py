@@ -20,11 +20,10 @@ from mercury_engine.api import Control, FillRequest
 from mercury_engine.decoding.calibration import Calibration
 from mercury_engine.decoding.results import Cut, cut_after
 from mercury_engine.errors import RequestError
-from mercury_engine.models.batching import finished
 from mercury_engine.utility import Utility
 from rich.table import Table
 
-from mercury_lab.engine import Engine
+from mercury_lab.engine import Engine, finished
 from mercury_lab.evaluation import confidence, suite
 from mercury_lab.evaluation.confidence import ScoredFill
 from mercury_lab.evaluation.gaps import Gap, HeldOutFile, gap_at, held_out_files, sample_places

@@ -19,11 +19,11 @@ from mercury_engine.decoding.autoregressive.verifier import Verifier
 from mercury_engine.decoding.context_reader import ContextCache, ContextReader, GapContext
 from mercury_engine.errors import RequestError
 from mercury_engine.kv_cache.cache import BlockCache
-from mercury_engine.models.batching import ForwardSteps, finished
+from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.prompt.gap_format import split_line
 from rich.table import Table
 
-from mercury_lab.engine import Engine
+from mercury_lab.engine import Engine, finished
 from mercury_lab.evaluation import suite
 from mercury_lab.evaluation.gaps import GAP_KINDS, Gap, gaps
 from mercury_lab.evaluation.intervals import wilson

@@ -27,7 +27,7 @@ from mercury_engine.models.arrays import FloatArray, MaskArray, on_host
 from mercury_engine.models.network import CanvasForward
 from rich.table import Table
 
-from mercury_lab.engine import Engine
+from mercury_lab.engine import Engine, finished
 from mercury_lab.evaluation import suite
 from mercury_lab.evaluation.gaps import Gap, gaps
 from mercury_lab.evaluation.intervals import wilson
@@ -110,7 +110,7 @@ def _masks(engine: Engine, gap: Gap) -> Callable[[int], FloatArray]:
         sides, kept = decoder.sides(gap.request), decoder.cache
 
         def full(slots: int) -> FloatArray:
-            return batching.finished(kept.reread(sides, [mask] * slots, kept.overlap(sides)), engine.reader)
+            return finished(kept.reread(sides, [mask] * slots, kept.overlap(sides)), engine.reader)
 
         return lambda slots: _without(full(slots), hidden_V)
     denoiser = engine.parts.denoiser

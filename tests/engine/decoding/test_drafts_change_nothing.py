@@ -10,8 +10,7 @@ import compile_kernels
 import pytest
 from mercury_engine.api import Control, FillRequest, GenerateRequest, Sampling
 from mercury_engine.decoding.autoregressive import verifier
-from mercury_engine.models.batching import finished
-from mercury_lab.engine import Engine
+from mercury_lab.engine import Engine, finished
 from mercury_lab.evaluation.gaps import HeldOutFile, held_out_files
 
 from mercury_lsp.context.context import ContextBuilder

@@ -6,6 +6,7 @@ from mercury_engine.decoding.autoregressive.scoring import REST_CHARS, rest_of_l
 from mercury_engine.decoding.autoregressive.verifier import Verifier
 from mercury_engine.errors import Cancelled, DeviceError, ModelCorrupt
 from mercury_engine.models import batching
+from mercury_lab.engine import finished
 
 from tests.support import tiny
 
@@ -25,7 +26,7 @@ def token_by_token(engine, request: FillRequest, text: str) -> float:
     for token in engine.tokenizer.encode(cut.spell + text + rest_of_line(request.follows)):
         place = engine.surroundings(request, near)
         stack = Verifier(engine.reader, place.cached.before, place.last, place.ends)
-        [[logp_V]] = batching.finished(stack.verify([[]], [[]]), engine.reader)
+        [[logp_V]] = finished(stack.verify([[]], [[]]), engine.reader)
         nats += float(logp_V[token])
         near = [*near, token]
     return nats

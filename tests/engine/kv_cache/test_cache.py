@@ -10,9 +10,8 @@ from lsprotocol import types
 from mercury_engine.api import FillRequest
 from mercury_engine.kv_cache.cache import BlockCache, CachedContext
 from mercury_engine.models import batching
-from mercury_engine.models.batching import finished
 from mercury_engine.models.torch_network import TorchNetwork
-from mercury_lab.engine import Engine
+from mercury_lab.engine import Engine, finished
 
 from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document

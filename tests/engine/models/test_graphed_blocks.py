@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 from mercury_engine.kv_cache.cache import PACKED_TOKENS, BlockCache
-from mercury_engine.models import batching
 from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.models.graphed_reader import BLOCK_ROW_BUCKETS, SHAPES, GraphedReader
 from mercury_engine.models.network import ForwardRequest, Packing
 from mercury_engine.models.torch_network import TorchNetwork
+from mercury_lab.engine import finished
 
 from tests.support import tiny
 
@@ -28,7 +28,7 @@ def gpu(made):
 
 def read(network, far):
     cache = BlockCache(network, 0)
-    batching.finished(cache.context(far, (), []), network)
+    finished(cache.context(far, (), []), network)
     return cache
 
 
@@ -54,11 +54,11 @@ def test_a_context_takes_a_launch_for_every_512_tokens_and_no_plain_pass(gpu, mo
         return inside(self, ids, *given, **more)
 
     monkeypatch.setattr(TorchDecoder, "read", read_by_graph)
-    batching.finished(cache.context(FAR, (), []), gpu)
+    finished(cache.context(FAR, (), []), gpu)
     assert sum(map(len, FAR)) == 581
     assert runs == [512, 512]
     runs.clear()
-    batching.finished(cache.context([*FAR, tuple(range(60, 90))], (), []), gpu)
+    finished(cache.context([*FAR, tuple(range(60, 90))], (), []), gpu)
     assert runs == [128]
     assert BLOCK_ROW_BUCKETS[-1] == PACKED_TOKENS
 

@@ -11,10 +11,9 @@ from mercury_engine.api import FillRequest
 from mercury_engine.errors import ModelCorrupt, ModelNotFound, RequestError
 from mercury_engine.models import adapters, weights
 from mercury_engine.models.arrays import bfloat16
-from mercury_engine.models.batching import finished
 from mercury_engine.models.network import ForwardRequest
 from mercury_engine.prompt.tokenizer import Tokenizer
-from mercury_lab.engine import Engine
+from mercury_lab.engine import Engine, finished
 from mercury_lab.training.adapters.examples import (
     COPY_WEIGHT,
     FORESEEN_SHARE,

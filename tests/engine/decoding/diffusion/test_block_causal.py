@@ -12,7 +12,7 @@ from mercury_engine.decoding.diffusion.block_causal import BlockCausalDecoder
 from mercury_engine.errors import ModelCorrupt, RequestError
 from mercury_engine.models import batching, weights
 from mercury_engine.models.network import ForwardRequest
-from mercury_lab.engine import Engine
+from mercury_lab.engine import Engine, finished
 
 from tests.support import masked, tiny
 
@@ -66,7 +66,7 @@ def test_slots_over_cached_blocks_get_the_logits_of_one_pass_over_everything(eng
     for text in (ids[: length // 2], ids):  # the second finds the first one's whole blocks
         place = len(text) % block
         slots = [mask] * (block - place)
-        found = batching.finished(decoder.blocks.expected(text, slots), engine.reader)
+        found = finished(decoder.blocks.expected(text, slots), engine.reader)
         whole = masked.reference(model, [*text, *slots], block).log_softmax(-1)
         shift = decoder.blocks.attention.shifted
         first = len(text) - shift if place or not shift else len(text) - 1
@@ -76,7 +76,7 @@ def test_slots_over_cached_blocks_get_the_logits_of_one_pass_over_everything(eng
 def test_a_blocks_first_token_comes_from_the_row_before_it_where_rows_predict_the_next(engine, checkpoint):
     _, model, block = checkpoint
     decoder, ids = decoder_of(engine), ids_of(2 * block)
-    found = batching.finished(decoder.blocks.expected(ids, []), engine.reader)
+    found = finished(decoder.blocks.expected(ids, []), engine.reader)
     if decoder.blocks.attention.shifted:
         expected = masked.reference(model, ids, block).log_softmax(-1)[-1:]
         assert found == pytest.approx(expected.numpy(), abs=1e-4)
@@ -94,12 +94,10 @@ def test_the_c_kernels_see_blocks_too(tmp_path):
     assert float((np.exp(expected) * (expected - found.logp_WV)).sum(-1).mean()) < 0.1  # what eight bits cost
     decoder = decoder_of(engine)
     mask = [engine.reader.config.mask_id] * 3
-    batching.finished(decoder.blocks.read(ids_of(61)), engine.reader)
-    cached = batching.finished(decoder.blocks.expected(ids_of(61), mask), engine.reader)
+    finished(decoder.blocks.read(ids_of(61)), engine.reader)
+    cached = finished(decoder.blocks.expected(ids_of(61), mask), engine.reader)
     decoder.forget()
-    assert cached == pytest.approx(
-        batching.finished(decoder.blocks.expected(ids_of(61), mask), engine.reader), abs=1e-3
-    )
+    assert cached == pytest.approx(finished(decoder.blocks.expected(ids_of(61), mask), engine.reader), abs=1e-3)
 
 
 def test_a_step_and_a_typed_key_compute_their_block_only(engine, checkpoint, monkeypatch):
@@ -107,7 +105,7 @@ def test_a_step_and_a_typed_key_compute_their_block_only(engine, checkpoint, mon
     ids, mask = ids_of(4 * block + 1), [engine.reader.config.mask_id] * (block - 1)
     rows = rows_read(engine, monkeypatch)
     for text, slots in ((ids, mask), (ids, mask), ([*ids, 7], mask[1:]), (ids[: 3 * block + 1], mask)):
-        batching.finished(decoder.blocks.expected(text, slots), engine.reader)
+        finished(decoder.blocks.expected(text, slots), engine.reader)
     assert rows == [5 * block, block, block, block]
 
 
@@ -131,7 +129,7 @@ def test_texts_are_scored_block_by_block(engine, checkpoint):
     _, model, block = checkpoint
     decoder = decoder_of(engine)
     before = decoder.rules.tokenizer.encode(REQUEST.near)
-    nats = batching.finished(decoder.score(ScoreRequest(REQUEST, ("a", ""))), engine.reader).nats
+    nats = finished(decoder.score(ScoreRequest(REQUEST, ("a", ""))), engine.reader).nats
     [token] = decoder.rules.tokenizer.encode("a")
     place = len(before) % block
     assert place, "the text must end inside a block"
@@ -287,11 +285,11 @@ def test_a_text_is_continued_as_without_a_cache(family, threshold, tmp_path, mon
     monkeypatch.setattr(decoder.rules.stopping, "ends_text", np.array([], np.int64))
     prompt = ids_of(6)
     request = GenerateRequest(max_tokens=9)
-    found = batching.finished(decoder.generate(request, prompt, Control()), engine.reader)
+    found = finished(decoder.generate(request, prompt, Control()), engine.reader)
     expected = continued(model, prompt, 4, engine.reader.config.mask_id, threshold, 9)
     assert found.text == engine.tokenizer.decode(expected[6:])
     assert (found.prompt_tokens, found.cached_tokens, found.tokens, found.finish_reason) == (6, 0, 9, "length")
-    again = batching.finished(decoder.generate(request, [*prompt, *expected[6:8]], Control()), engine.reader)
+    again = finished(decoder.generate(request, [*prompt, *expected[6:8]], Control()), engine.reader)
     assert again.cached_tokens == 8
 
 

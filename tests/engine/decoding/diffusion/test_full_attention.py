@@ -14,7 +14,7 @@ from mercury_engine.errors import PromptTooLong, RequestError
 from mercury_engine.kv_cache.two_sided import MOST_NEW, MOST_USES, TwoSides
 from mercury_engine.models import batching, weights
 from mercury_engine.models.network import ForwardRequest
-from mercury_lab.engine import Engine
+from mercury_lab.engine import Engine, finished
 
 from tests.support import masked, tiny
 
@@ -65,7 +65,7 @@ def test_the_c_kernels_see_both_sides_too(tmp_path):
 def test_slots_get_the_logits_of_the_row_that_predicts_them(engine, checkpoint):
     decoder, sides = decoder_of(engine), TwoSides((5, 6, 7, 8), (9, 10, 11))
     mask = engine.reader.config.mask_id
-    found = batching.finished(decoder.cache.read(sides, [mask, mask]), engine.reader)
+    found = finished(decoder.cache.read(sides, [mask, mask]), engine.reader)
     whole = masked.reference(checkpoint[1], sides.around([mask, mask])).log_softmax(-1)
     first = 3 if engine.reader.config.masked_attention.shifted else 4
     assert found == pytest.approx(whole[first : first + 2].numpy(), abs=1e-4)
@@ -76,8 +76,8 @@ def test_a_step_over_cached_sides_computes_what_is_new_beside_the_gap(engine):
     decoder = decoder_of(engine)
     mask, sides = engine.reader.config.mask_id, TwoSides(tuple(range(5, 45)), tuple(range(50, 70)))
     decoder.forget()
-    exact = batching.finished(decoder.cache.read(sides, [mask] * 4), engine.reader)
-    again = batching.finished(decoder.cache.reread(sides, [mask] * 4, decoder.cache.overlap(sides)), engine.reader)
+    exact = finished(decoder.cache.read(sides, [mask] * 4), engine.reader)
+    again = finished(decoder.cache.reread(sides, [mask] * 4, decoder.cache.overlap(sides)), engine.reader)
     assert again == pytest.approx(exact, abs=1e-3)
 
 
@@ -90,7 +90,7 @@ def test_typing_reads_the_new_tokens_and_a_jump_the_whole_text(engine, monkeypat
     mask, before, after = engine.reader.config.mask_id, tuple(range(5, 45)), tuple(range(50, 70))
     decoder.forget()
     for sides in (TwoSides(before, after), TwoSides((*before, 99), after), TwoSides(before[: -MOST_NEW - 9], after)):
-        batching.finished(decoder.cache.reread(sides, [mask] * 4, decoder.cache.overlap(sides)), engine.reader)
+        finished(decoder.cache.reread(sides, [mask] * 4, decoder.cache.overlap(sides)), engine.reader)
     typed_again = 1 + 1 + 4  # the key, the token before it that predicts the first slot, the slots
     assert rows[0] == 64
     assert rows[1] in (5, typed_again)
@@ -155,12 +155,12 @@ def test_after_128_passes_over_it_a_text_is_read_again(engine):
     mask, read = engine.reader.config.mask_id, list[int]()
     for _ in range(2 * MOST_USES + 2):
         read.append(decoder.cache.new(sides))
-        batching.finished(decoder.cache.reread(sides, [mask], decoder.cache.overlap(sides)), engine.reader)
+        finished(decoder.cache.reread(sides, [mask], decoder.cache.overlap(sides)), engine.reader)
     assert [number for number, tokens in enumerate(read) if tokens == sides.tokens] == [0, MOST_USES + 1]
 
 
 def test_texts_are_scored_by_their_tokens_probabilities(engine):
-    nats = batching.finished(decoder_of(engine).score(ScoreRequest(REQUEST, ("a + b", ""))), engine.reader).nats
+    nats = finished(decoder_of(engine).score(ScoreRequest(REQUEST, ("a + b", ""))), engine.reader).nats
     assert nats[0] < 0 == nats[1]
 
 
@@ -272,7 +272,7 @@ def test_a_text_is_continued_as_without_a_cache(family, tmp_path, monkeypatch):
     decoder = decoder_of(engine)
     monkeypatch.setattr(decoder.rules.stopping, "ends_text", np.array([], np.int64))
     prompt = np.random.default_rng(6).integers(1, 400, 6).tolist()
-    found = batching.finished(decoder.generate(GenerateRequest(max_tokens=40), prompt, Control()), engine.reader)
+    found = finished(decoder.generate(GenerateRequest(max_tokens=40), prompt, Control()), engine.reader)
     attention = engine.reader.config.masked_attention
     expected = continued(model, prompt, attention.mask_id, int(attention.shifted), 40)
     assert found.text == engine.tokenizer.decode(expected[6:])
@@ -297,7 +297,7 @@ def test_a_generated_text_reads_again_at_most_once_a_block(engine, monkeypatch):
     monkeypatch.setattr(decoder_of(engine).rules.stopping, "ends_text", np.array([], np.int64))
     prompt = engine.tokenizer.encode(tiny.SAMPLE)[:300]
     decoder = decoder_of(engine)
-    batching.finished(decoder.generate(GenerateRequest(max_tokens=64), prompt, Control()), engine.reader)
+    finished(decoder.generate(GenerateRequest(max_tokens=64), prompt, Control()), engine.reader)
     assert sum(each > 300 for each in rows) <= 2 * 64 // MOST_NEW
     assert max(each for each in rows if each <= 300) <= BLOCK + MOST_NEW + 1
 

@@ -8,9 +8,8 @@ import torch
 from mercury_engine.api import FillRequest, RewriteRequest
 from mercury_engine.decoding.diffusion.full_attention import FullAttentionDecoder
 from mercury_engine.decoding.diffusion.region import rewritten, runs
-from mercury_engine.models import batching
 from mercury_engine.text.common_prefix import common_prefix
-from mercury_lab.engine import Engine
+from mercury_lab.engine import Engine, finished
 
 from tests.support import masked
 
@@ -58,7 +57,7 @@ def rewrite(engine: Engine, present: str, right: str, **changes):
     table = Table(engine, "")
     table.ids = [*encode(ABOVE), *encode(right), *encode(BELOW)]
     model = replace(decoder.model, cache=table)
-    return batching.finished(rewritten(model, request, sides), engine.reader), table
+    return finished(rewritten(model, request, sides), engine.reader), table
 
 
 REQUEST = FillRequest(ABOVE, suffix=(BELOW,))
