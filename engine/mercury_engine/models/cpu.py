@@ -6,11 +6,11 @@ and writer share all matrices; what either adds to them is a separate low-rank p
 Dimensions as in `network.py`; one request at a time (B = 1).
 """
 
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Sequence
 from pathlib import Path
 
 import numpy as np
-from mercury_kernels.cpu.layers import Layers, Part
+from mercury_kernels.cpu.layers import FIRST_ADAPTER, WRITER_ROWS, Layers, Part
 
 from mercury_engine.models import adapters, quantized_weights, weights
 from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray, bfloat16, log_softmax_in_place
@@ -53,15 +53,17 @@ class CpuNetwork:
         if self._writes or not self.config.adapter_rank:
             return
         adapter = weights.read_tensors(self._folder, weights.ADAPTER_FILES)
-        quantized_weights.put_writer(self._stack, self.config, adapter, self._folder)
-        self.embedding.markers = self._adapter_rows(adapter, "markers", 2)
+        quantized_weights.put_products(self._stack, self.config, adapter, self._folder, WRITER_ROWS)
+        markers = weights.adapter_tensor(adapter, "markers", (2, self.config.hidden_size), self._folder)
+        self.embedding.markers = markers.astype(bfloat16).astype(np.float32)
         self._writes = True
 
     def _put_adapters(self, folder: Path) -> dict[str, int]:
         """Load the folder's adapters; their numbers by name. Raises ModelCorrupt."""
         found = adapters.read(folder, self.config)
         for number, adapter in enumerate(found):
-            quantized_weights.put_adapter(self._stack, self.config, adapter.tensors, adapter.path, number)
+            piece = FIRST_ADAPTER + number
+            quantized_weights.put_products(self._stack, self.config, adapter.tensors, adapter.path, piece)
         return {adapter.name: number for number, adapter in enumerate(found)}
 
     @property
@@ -70,10 +72,6 @@ class CpuNetwork:
 
     def rest(self) -> None:
         """Nothing to do: there is no device."""
-
-    def _adapter_rows(self, adapter: Mapping[str, StoredArray], name: str, rows: int) -> FloatArray:
-        found = weights.adapter_tensor(adapter, name, (rows, self.config.hidden_size), self._folder)
-        return found.astype(bfloat16).astype(np.float32)
 
     def read_together(self, forwards: Sequence[ForwardRequest]) -> list[tuple[FloatArray, KeyValueBlock]]:
         """See `Network.read_together`: one pass for all forwards with the same adapter, with each a part of it."""

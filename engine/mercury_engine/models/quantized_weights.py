@@ -9,14 +9,7 @@ from pathlib import Path
 
 import numpy as np
 from mercury_kernels.cpu.blocks import GROUP, BlockMatrix
-from mercury_kernels.cpu.layers import (
-    ALL_ROWS,
-    FIRST_ADAPTER,
-    WHOLE_MODEL,
-    WRITER_ROWS,
-    Layers,
-    QuantizedMatrix,
-)
+from mercury_kernels.cpu.layers import ALL_ROWS, WHOLE_MODEL, Layers, QuantizedMatrix
 
 from mercury_engine.errors import ModelCorrupt
 from mercury_engine.models import weights
@@ -54,20 +47,11 @@ def _head_codes(config: ModelConfig, state: State, folder: Path) -> list[Quantiz
     return stored(state, names, shape, folder) or [_made(state, names, shape, folder)]
 
 
-def put_writer(layers: Layers, config: ModelConfig, adapter: Change, path: Path) -> None:
-    """Put the writer's low-rank additions to every matrix into the layers; `path` names their file in errors.
+def put_products(layers: Layers, config: ModelConfig, change: Change, path: Path, piece: int) -> None:
+    """Put low-rank products for every matrix into the layers; `path` names their file in errors. Raises ModelCorrupt.
 
-    Raises ModelCorrupt.
+    `piece`: see `Layers.put_low_rank`.
     """
-    _put_products(layers, config, adapter, path, WRITER_ROWS)
-
-
-def put_adapter(layers: Layers, config: ModelConfig, adapter: Change, path: Path, number: int) -> None:
-    """Put an adapter's low-rank products into the layers, for passes that name its number. Raises ModelCorrupt."""
-    _put_products(layers, config, adapter, path, FIRST_ADAPTER + number)
-
-
-def _put_products(layers: Layers, config: ModelConfig, change: Change, path: Path, piece: int) -> None:
     for number in range(config.num_hidden_layers):
         for which, shape in layers.shapes.items():
             down, up = weights.low_rank(change, f"layers.{number}.{which}", shape, path)
