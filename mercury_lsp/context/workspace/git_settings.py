@@ -55,17 +55,13 @@ def _user_files() -> tuple[Path, ...]:
     """The configuration of system and user, as the environment may move it."""
     system = Path(os.environ.get("GIT_CONFIG_SYSTEM") or "/etc/gitconfig")
     one = os.environ.get("GIT_CONFIG_GLOBAL")
-    users = (Path(one),) if one is not None else (_user_folder() / "config", _home() / ".gitconfig")
+    users = (Path(one),) if one is not None else (_user_folder() / "config", _expanded("~/.gitconfig"))
     return users if os.environ.get("GIT_CONFIG_NOSYSTEM") in ("1", "true", "yes", "on") else (system, *users)
 
 
 def _user_folder() -> Path:
     base = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(base) if base else _home() / ".config") / "git"
-
-
-def _home() -> Path:
-    return Path(os.path.expanduser("~"))
+    return (Path(base) if base else _expanded("~/.config")) / "git"
 
 
 def _expanded(value: str) -> Path:
