@@ -42,12 +42,9 @@ REACH_CHUNKS = 16
 
 
 @lru_cache(CACHED_TEXTS)
-def without_secrets(text: str, language_id: str, above: str = "", below: str = "") -> str:
-    """The text without the lines that look like secrets; the same object if there are none.
-
-    The texts `above` and `below` are not shown, but decide, too.
-    """
-    redacted = _redacted(text, language_id, above, below)
+def without_secrets(text: str, language_id: str) -> str:
+    """The text without the lines that look like secrets; the same object if there are none."""
+    redacted = secret_lines(text, language_id)
     return "".join(_kept(text, redacted)) if redacted else text
 
 
