@@ -5,7 +5,7 @@ import json
 import sys
 
 from mercury_lsp.commands.file_position import FilePosition
-from mercury_lsp.commands.loading import load, settings_for
+from mercury_lsp.commands.loading import add_model_argument, load, settings_for
 from mercury_lsp.commands.shown import Shown
 
 
@@ -13,11 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("position", metavar="FILE:LINE:COL", help="line and column count from 1")
     parser.add_argument("--json", action="store_true", help="print an object with text, reason, confidence, steps ...")
-    parser.add_argument(
-        "--model",
-        metavar="MODEL",
-        help="a folder, GGUF file, model name or bundled (default: what editors use, a remote engine too)",
-    )
+    add_model_argument(parser, "what editors use, a remote engine too")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -21,8 +21,8 @@ from rich.console import Console
 from rich.text import Text
 
 from mercury_lsp import default_model
+from mercury_lsp.commands.loading import add_model_argument, settings_for
 from mercury_lsp.commands.loading import load as load_at_terminal
-from mercury_lsp.commands.loading import settings_for
 from mercury_lsp.daemon import control, lock
 from mercury_lsp.daemon.address import Address, all_addresses
 from mercury_lsp.engine_host.blocking import filled
@@ -49,11 +49,7 @@ class Finding:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument(
-        "--model",
-        metavar="MODEL",
-        help="a folder, GGUF file, model name or bundled (default: the one that editors use)",
-    )
+    add_model_argument(parser)
 
 
 def run(arguments: argparse.Namespace, load: LoadEngine = load_at_terminal) -> int:

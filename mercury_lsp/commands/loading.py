@@ -1,5 +1,6 @@
 """Loads the engine for a command whose user waits at a terminal."""
 
+import argparse
 import sys
 
 from mercury_engine.api import InferenceEngine
@@ -7,6 +8,12 @@ from mercury_engine.api import InferenceEngine
 from mercury_lsp import default_model
 from mercury_lsp.engine_host.worker import load_engine
 from mercury_lsp.settings import Settings, named_engines
+
+
+def add_model_argument(parser: argparse.ArgumentParser, default: str = "the one that editors use") -> None:
+    """Declare `--model`; `default` describes what is asked without it."""
+    help_text = f"a folder, GGUF file, model name or bundled (default: {default})"
+    parser.add_argument("--model", metavar="MODEL", help=help_text)
 
 
 def settings_for(model: str | None) -> Settings:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 import mercury_lsp
 from mercury_lsp.commands.file_position import context_at, decoded, read_bytes
-from mercury_lsp.commands.loading import load, settings_for
+from mercury_lsp.commands.loading import add_model_argument, load, settings_for
 from mercury_lsp.commands.shown import Shown
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.documents.document import Snapshot
@@ -41,11 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "folder", nargs="?", type=Path, help=f"files that contain {CURSOR_MARK} (default: the bundled examples)"
     )
-    parser.add_argument(
-        "--model",
-        metavar="MODEL",
-        help="a folder, GGUF file, model name or bundled (default: the one that editors use)",
-    )
+    add_model_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

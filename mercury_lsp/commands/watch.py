@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.text import Text
 
 from mercury_lsp.commands.file_position import FilePosition
-from mercury_lsp.commands.loading import load, settings_for
+from mercury_lsp.commands.loading import add_model_argument, load, settings_for
 from mercury_lsp.commands.shown import Shown
 from mercury_lsp.context.context import CompletionContext
 
@@ -21,11 +21,7 @@ _CONFIDENCE_COLOURS = ("red", "dark_orange", "yellow", "chartreuse3", "bright_gr
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("position", metavar="FILE:LINE:COL", help="line and column count from 1")
-    parser.add_argument(
-        "--model",
-        metavar="MODEL",
-        help="a folder, GGUF file, model name or bundled (default: what editors use, a remote engine too)",
-    )
+    add_model_argument(parser, "what editors use, a remote engine too")
     parser.add_argument(
         "--delay", type=_seconds, default=0.4, metavar="SECONDS", help="pause between steps (default: 0.4)"
     )
