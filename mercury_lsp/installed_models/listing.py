@@ -77,12 +77,6 @@ def largest_within(rows: Iterable[Model], milliseconds: float) -> Model | None:
     return max(quick, key=lambda row: row.weight_bytes, default=None)
 
 
-def estimated(measured: Measurement, measured_bytes: int, model_bytes: int) -> Speed:
-    """The speed of a model, if time goes with the bytes that a pass reads."""
-    ratio = model_bytes / measured_bytes
-    return Speed(measured.pass_ms * ratio, measured.answer_ms * ratio, estimated=True)
-
-
 def folder_of(store: Store, name: str) -> Path:
     """An installed model's folder, the bundled one's too. Raises ModelNotFound."""
     return BUNDLED_MODEL if name == BUNDLED else store.path(name)
@@ -126,8 +120,14 @@ def _sees_after(folder: Path) -> bool:
 
 
 def _speed(found: Measurement | None, reference: Reference | None, weights: int) -> Speed | None:
-    """As measured; estimated where nothing was."""
-    return _scaled(reference, weights) if found is None else Speed(found.pass_ms, found.answer_ms, False, found.day)
+    """As measured; else estimated from the reference, as if time went with the bytes that a pass reads."""
+    if found is not None:
+        return Speed(found.pass_ms, found.answer_ms, False, found.day)
+    if reference is None or not weights:
+        return None
+    measured, measured_bytes = reference
+    ratio = weights / measured_bytes
+    return Speed(measured.pass_ms * ratio, measured.answer_ms * ratio, estimated=True)
 
 
 def _available(model: KnownModel, reference: Reference | None) -> Model:
@@ -141,7 +141,7 @@ def _available(model: KnownModel, reference: Reference | None) -> Model:
         weight_bytes=model.weight_bytes,
         licence=model.licence,
         memory_mb=model.memory_mb,
-        speed=_scaled(reference, model.weight_bytes),
+        speed=_speed(None, reference, model.weight_bytes),
         source=model.origin.hub.repository,
     )
 
@@ -150,7 +150,3 @@ def _reference(store: Store) -> Reference | None:
     """The bundled model's measurement, if there is one."""
     record, weights = store.record(BUNDLED), weight_bytes(BUNDLED_MODEL)
     return (record.measured, weights) if record is not None and record.measured is not None and weights else None
-
-
-def _scaled(reference: Reference | None, weights: int) -> Speed | None:
-    return estimated(*reference, weights) if reference and weights else None
