@@ -10,7 +10,6 @@ from mercury_lsp.commands.shown import Shown
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("position", metavar="FILE:LINE:COL", help="line and column count from 1")
     parser.add_argument("--json", action="store_true", help="print an object with text, reason, confidence, steps ...")
     add_model_argument(parser, "what editors use, a remote engine too")

@@ -48,7 +48,6 @@ class Finding:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     add_model_argument(parser)
 
 

@@ -30,7 +30,6 @@ LEGEND = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.set_defaults(json=False, measure=False)
     verbs = parser.add_subparsers(dest="verb", metavar="list|add|remove|use", help="without one: list")
     listed = verbs.add_parser("list", help="show the known and the installed models")

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     add_address_arguments(parser)
     parser.add_argument(
         "--idle-exit",

@@ -25,7 +25,6 @@ LEGEND = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("--days", type=_days, default=30, metavar="N", help="the last N days (default: 30)")
     parser.add_argument("--json", action="store_true", help="print a JSON object instead of tables")
     parser.add_argument("--reset", action="store_true", help="delete all counts")

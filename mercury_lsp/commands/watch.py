@@ -19,7 +19,6 @@ _CONFIDENCE_COLOURS = ("red", "dark_orange", "yellow", "chartreuse3", "bright_gr
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("position", metavar="FILE:LINE:COL", help="line and column count from 1")
     add_model_argument(parser, "what editors use, a remote engine too")
     parser.add_argument(

@@ -58,8 +58,6 @@ def _sizes(request: FillRequest | ScoreRequest | RewriteRequest) -> tuple[Sequen
 
 
 def routes(service: Service) -> list[Route]:
-    """The routes of this dialect."""
-
     async def about(request: Request) -> Response:
         engine = await service.engine()
         edit_format = engine.edit_format or (service.settings.edit_model if service.edits.can_rewrite else None)

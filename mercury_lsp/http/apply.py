@@ -35,8 +35,6 @@ _LEFT_OUT = re.compile(r"\W*(?:\.\.\.|…)\s*(?:(?:existing|rest|unchanged|remai
 
 
 def routes(service: Service) -> list[Route]:
-    """The routes of this dialect."""
-
     turn = asyncio.Lock()  # lines that are all alike take seconds
 
     async def apply(request: Request) -> Response:

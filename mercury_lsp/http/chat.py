@@ -128,7 +128,6 @@ class ChatRequest(StreamableRequest):
 
 
 def routes(service: Service) -> list[Route]:
-    """The routes of this dialect."""
     generations = Generations(service)
 
     async def chat(request: Request) -> Response:

@@ -114,8 +114,6 @@ class TabbyRequest:
 
 
 def routes(service: Service) -> list[Route]:
-    """The routes of these dialects."""
-
     async def complete(request: Request) -> Response:
         body = await fields.read_object(request)
         if body.get("segments") is not None:

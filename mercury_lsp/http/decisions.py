@@ -46,8 +46,6 @@ MAX_QUESTION_CHARS = 6_000
 
 
 def routes(service: Service) -> list[Route]:
-    """The routes of this dialect."""
-
     async def decide(request: Request) -> Response:
         asked = await fields.read(request, DecisionRequest)
         if not 1 <= len(asked.questions) <= MAX_QUESTIONS:

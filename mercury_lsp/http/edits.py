@@ -50,8 +50,6 @@ class EditRequest:
 
 
 def routes(service: Service) -> list[Route]:
-    """The routes of this dialect."""
-
     async def edit(request: Request) -> Response:
         asked = await fields.read(request, EditRequest)
         document = edited_document(asked.text)

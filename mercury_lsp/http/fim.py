@@ -76,8 +76,6 @@ def bounded(tokens: int) -> int:
 
 
 def routes(service: Service) -> list[Route]:
-    """The routes of this dialect."""
-
     async def complete(request: Request) -> Response:
         asked = await fields.read(request, FimRequest)
         return await answered(request, service, asked.gap(), asked.stream, asked.includes_usage)

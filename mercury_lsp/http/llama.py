@@ -71,8 +71,6 @@ class LlamaRequest:
 
 
 def routes(service: Service) -> list[Route]:
-    """The routes of this dialect."""
-
     async def infill(request: Request) -> Response:
         asked = await fields.read(request, InfillRequest)
         gap = asked.gap()

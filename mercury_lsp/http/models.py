@@ -21,7 +21,6 @@ SAMPLED = tuple(each.name for each in fields(Sampling))
 
 
 def routes(service: Service) -> list[Route]:
-    """The routes of this dialect."""
     started = replies.now()
 
     async def every(request: Request) -> Response:

@@ -45,7 +45,6 @@ class OllamaRequest:
 
 
 def routes(service: Service) -> list[Route]:
-    """The routes of this dialect."""
     started = datetime.now(UTC).isoformat()
 
     async def generate(request: Request) -> Response:

@@ -70,7 +70,6 @@ class DetokenizeRequest:
 
 
 def routes(service: Service) -> list[Route]:
-    """The routes of this dialect."""
     turn = asyncio.Lock()  # one long text at a time, so that the engine keeps its processors
 
     async def answered(name: str, answer: Callable[[Words], Any]) -> Response:
