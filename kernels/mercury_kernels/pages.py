@@ -37,7 +37,6 @@ class PagePool:
 
     @property
     def free(self) -> int:
-        """Number of free pages."""
         return len(self._free)
 
     def needed(self, tokens: int) -> int:
@@ -53,7 +52,6 @@ class PagePool:
         return taken
 
     def give(self, pages: list[int]) -> None:
-        """Give pages back."""
         self._free += pages
 
     def put(self, pages: list[int], start: int, keys: Tensor, values: Tensor) -> None:
@@ -64,7 +62,6 @@ class PagePool:
             target[:, page, :, place] = source.permute(2, 0, 1, 3).to(target.dtype)
 
     def copy(self, source: list[int], target: list[int]) -> None:
-        """Copy whole pages."""
         numbers = [torch.tensor(pages, device=self.keys.device) for pages in (source, target)]
         for each in (self.keys, self.values):
             each[:, numbers[1]] = each[:, numbers[0]]

@@ -97,7 +97,6 @@ class SharedAnswer:
             resolve(future, outcome)
 
     def wait(self) -> "asyncio.Future[list[Suggestion]]":
-        """A new future for the answer."""
         future: asyncio.Future[list[Suggestion]] = asyncio.get_running_loop().create_future()
         self._futures.append(future)
         if self._outcome is not None:
@@ -142,7 +141,6 @@ class Coalescer:
             self._drop(waiting)
 
     def cancel_where(self, is_obsolete: Callable[[SuggestionRequest], bool]) -> None:
-        """Cancel the requests that match."""
         self._end(is_obsolete, lambda: Cancelled("a newer request for this document took its place"))
 
     def silence_where(self, is_forbidden: Callable[[SuggestionRequest], bool]) -> None:

@@ -55,7 +55,6 @@ class TypingThrough:
         return None if anchor is None or anchor.is_accepted else anchor
 
     def record(self, edit: Edit) -> None:
-        """Follow one edit."""
         if self._shown_anchor is not None and not self._shown_anchor.follow(edit):
             self._shown_anchor = None
         if self._anchor is not None and not self._anchor.follow(edit):

@@ -82,7 +82,6 @@ def replace(address: Address) -> None:
 
 
 def _kill(address: Address) -> None:
-    """Kill a daemon that does not answer."""
     try:
         if (process := lock.owner(lock_path(address))) is not None:
             os.kill(process, getattr(signal, "SIGKILL", signal.SIGTERM))

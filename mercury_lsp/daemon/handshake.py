@@ -79,7 +79,6 @@ def read_line(connection: socket.socket) -> bytes:
 
 
 def encode(line: dict[str, Any]) -> bytes:
-    """A message as one line."""
     return json.dumps(line).encode() + b"\n"
 
 

@@ -270,7 +270,6 @@ def encode(text: str) -> bytes:
 
 @lru_cache(maxsize=256)
 def _spans(pattern: re.Pattern[str], chunk: str) -> tuple[tuple[int, int], ...]:
-    """Spans of a pattern's matches in a chunk."""
     return tuple(map(re.Match.span, pattern.finditer(chunk)))
 
 

@@ -268,7 +268,6 @@ def parser(language_id: str) -> tree_sitter.Parser:
 
 
 def new_parser(language_id: str) -> tree_sitter.Parser:
-    """A new parser of a language with a grammar."""
     chosen = LANGUAGES[language_id]
     grammar = getattr(import_module(chosen.grammar), chosen.loader)()
     return tree_sitter.Parser(tree_sitter.Language(grammar))

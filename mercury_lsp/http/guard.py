@@ -32,7 +32,6 @@ class Guard:
         self._app, self._token = app, token.encode() if token else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """As ASGI has it."""
         refusal = self._refusal(scope["path"], Headers(scope=scope))
         body = b""
         if refusal is None:

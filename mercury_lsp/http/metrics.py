@@ -41,8 +41,6 @@ class Metrics:
         self._written.inc(completion.completion_tokens)
 
     def route(self) -> Route:
-        """The route that shows them."""
-
         async def show(request: Request) -> Response:
             return Response(generate_latest(self._registry), media_type=CONTENT_TYPE_LATEST)
 

@@ -61,12 +61,10 @@ async def streamed(
 
 
 def as_event(body: Body) -> bytes:
-    """A server-sent event."""
     return b"data: " + json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode() + b"\n\n"
 
 
 def as_line(body: Body) -> bytes:
-    """A line of JSON."""
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
@@ -94,7 +92,6 @@ def new_id(prefix: str) -> str:
 
 
 def now() -> int:
-    """Seconds since 1970."""
     return int(time.time())
 
 

@@ -158,6 +158,5 @@ def _hunks(diff: str, path: str) -> Iterator[EditHunk]:
 
 
 def clean_hunk(hunk: EditHunk) -> EditHunk:
-    """The hunk without secrets."""
     removed, inserted = change_without_secrets(hunk.removed, hunk.inserted, language_of(hunk.path or ""), "", "")
     return EditHunk(0, removed, inserted, hunk.path, hunk.line)

@@ -84,7 +84,6 @@ class Writing:
         self._task: asyncio.Task[Completion] | None = None
 
     def run(self, task: "asyncio.Task[Completion]") -> None:
-        """Follow the task that writes it."""
         self._task = task
         task.add_done_callback(lambda _: self._tell())
 
@@ -147,7 +146,6 @@ class Writing:
 
     @property
     def completion(self) -> Completion:
-        """The finished completion."""
         assert self._task is not None
         return self._task.result()
 
@@ -393,7 +391,6 @@ class _Draft:
         return bool(ends)
 
     def completion(self) -> Completion:
-        """The completion as it is now."""
         first = self._first
         if first is None:
             return Completion("", "length")

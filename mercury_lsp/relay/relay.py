@@ -78,7 +78,6 @@ class Relay:
                 self._link.close()
 
     def _take(self, message: Any) -> None:
-        """Handle a message of the client."""
         if isinstance(message, framing.Unreadable):
             error = {"code": framing.PARSE_ERROR, "message": message.reason}
             self._say({"jsonrpc": "2.0", "id": None, "error": error})
@@ -132,7 +131,6 @@ class Relay:
             link = found
 
     def _pass(self, message: Any) -> None:
-        """Handle a message of the daemon."""
         with self._lock:
             is_client_spoke = self._session.hear_daemon(message)
         if is_client_spoke:

@@ -50,13 +50,11 @@ def accepted_command(suggestion: Suggestion) -> dict[str, Any]:
 
 
 def to_position(position: Position) -> dict[str, int]:
-    """A position as LSP writes it."""
     line, character = position
     return {"line": line, "character": character}
 
 
 def to_range(start: Position, end: Position) -> dict[str, Any]:
-    """A range as LSP writes it."""
     return {"start": to_position(start), "end": to_position(end)}
 
 

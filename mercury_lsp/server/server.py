@@ -95,7 +95,6 @@ class MercuryServer(LanguageServer):
 
     @property
     def exit_code(self) -> int:
-        """What the process is to end with."""
         return self.protocol.exit_code
 
     def shutdown(self) -> None:

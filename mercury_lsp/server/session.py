@@ -43,7 +43,6 @@ class Session:
 
     @property
     def settings(self) -> Settings:
-        """The settings in use."""
         return self.completer.settings
 
     def configure(self, settings: Settings) -> None:

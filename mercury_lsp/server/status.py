@@ -48,7 +48,6 @@ class StatusBoard:
 
     @property
     def current(self) -> Status:
-        """The current status."""
         if self._condition.kind == "Normal" and not self._enabled:
             return Status("Inactive", message="switched off by mercury.enabled")
         if self._work and self._condition.kind == "Normal" and not self._condition.busy:

@@ -85,7 +85,6 @@ class Observer:
             self._resolve(state, "rejected")
 
     def reported_shown(self, suggestion_id: str) -> None:
-        """The client reports that it shows a suggestion."""
         self._client_reports_shown = True
         for _, impression in self._found(suggestion_id):
             impression.is_confirmed = True

@@ -103,7 +103,6 @@ def messages(read: Callable[[], bytes]) -> Iterator[Any]:
 
 
 def framed(message: Any) -> bytes:
-    """A message as bytes, with its header."""
     body = json.dumps(message, separators=(",", ":")).encode()
     return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
 

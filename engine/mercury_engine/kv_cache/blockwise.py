@@ -32,7 +32,6 @@ class _Read:
     segments: tuple[KeyValueSegment, ...] = ()
 
     def first(self, tokens: int) -> "_Read":
-        """Its first tokens."""
         kept, left = list[KeyValueSegment](), tokens
         for segment in self.segments:
             if (part := first_tokens(segment, min(left, segment.keys.shape[3]))) is not None:

@@ -91,7 +91,6 @@ class Overlap:
 
     @classmethod
     def of(cls, earlier: _TextPass, sides: TwoSides) -> "Overlap":
-        """The overlap of a text with that of a pass."""
         before = min(common_prefix(earlier.sides.before, sides.before), len(sides.before) - 1)
         after = common_prefix(reversed(earlier.sides.after), reversed(sides.after))
         return cls(earlier, before, after, MOST_NEW + 1 if before < 0 else sides.tokens - before - after)

@@ -42,7 +42,6 @@ class Adapter:
 
 
 def file_name(name: AdapterName) -> str:
-    """The name of an adapter's file."""
     return f"{name}.adapter.safetensors"
 
 

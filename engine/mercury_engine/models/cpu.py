@@ -184,7 +184,6 @@ def _canvases(forward: CanvasForward) -> list[Part]:
 
 
 def _lengths(forward: ForwardRequest | CanvasForward) -> list[int]:
-    """Rows of each run or canvas of a forward."""
     if forward.packing is None:
         return [forward.rows]
     lengths: list[int] = np.unique(forward.packing.canvas[0], return_counts=True)[1].tolist()

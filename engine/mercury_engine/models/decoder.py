@@ -169,7 +169,6 @@ class TorchDecoder(nn.Module):
         return torch.where((ids >= size)[..., None], marker, known)
 
     def angles(self, positions: Tensor) -> Angles:
-        """Rotary angles of positions [...,R]."""
         return rotary_angles(positions, self.config.head_dim, self.config.rope_theta, self.config.rope_factors)
 
     def read(

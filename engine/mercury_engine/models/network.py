@@ -87,7 +87,6 @@ class ModelConfig:
 
     @property
     def score_factor(self) -> float:
-        """Factor of attention scores."""
         return self.head_dim**-0.5 if self.attention_multiplier is None else self.attention_multiplier
 
     @property

@@ -119,7 +119,6 @@ def occurrences(situation: Situation, names: Names) -> dict[tuple[int, int], dic
 
 
 def lines_of_names(found: dict[tuple[int, int], dict[str, int]]) -> dict[str, int]:
-    """How many lines each name is on."""
     return Counter(chain.from_iterable(found.values()))
 
 

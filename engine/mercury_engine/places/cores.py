@@ -28,7 +28,6 @@ _NO_CORE = Core("", "")
 
 @lru_cache(CACHED_CHANGES)
 def core_of(change: LineChange) -> Core:
-    """The core of a change."""
     old, new = "".join(change.removed), "".join(change.inserted)
     if not old or not new:
         return _NO_CORE

@@ -67,7 +67,6 @@ class WholeDocument:
         return [header.line for header in self.headers]
 
     def line_at(self, offset: int) -> int:
-        """The line that contains an offset."""
         return min(max(0, bisect_right(self.starts, offset) - 1), max(0, len(self.lines) - 1))
 
     def indent(self, line: int) -> int:

@@ -50,11 +50,9 @@ class FileSnippets:
         return self._cached.put(path, (version, self._cut(path, text, rules)))[1]
 
     def forget(self, path: str) -> None:
-        """Drop what is cached of a file."""
         self._cached.pop(path)
 
     def clear(self) -> None:
-        """Drop what is cached of all files."""
         self._cached.clear()
 
     def _cut(self, path: str, text: str, rules: IgnoreRules | None) -> tuple[Snippet, ...]:

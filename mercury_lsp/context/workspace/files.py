@@ -40,7 +40,6 @@ class FileIndex:
         self._count += 1
 
     def discard(self, path: str) -> None:
-        """Remove a file."""
         if path not in self:
             return
         left = tuple(each for each in _as_tuple(self._by_end[_end(path)]) if each != path)
@@ -55,7 +54,6 @@ class FileIndex:
         self._count -= 1
 
     def discard_below(self, folder: str) -> None:
-        """Remove all files below a folder."""
         for path in [path for path in self._paths() if path.startswith(folder + "/")]:
             self.discard(path)
 

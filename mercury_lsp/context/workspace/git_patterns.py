@@ -87,7 +87,6 @@ class IgnorePatterns:
 
 @lru_cache(maxsize=256)
 def parse_ignore_file(content: bytes, ignores_case: bool) -> IgnorePatterns:
-    """The patterns of an ignore file."""
     lines = (line.split(b"\0")[0] for line in content.removeprefix(BYTE_ORDER_MARK).split(b"\n"))
     return IgnorePatterns(tuple(_parsed(line, ignores_case) for line in lines if line and line[:1] != b"#"))
 

@@ -35,7 +35,6 @@ class Watcher:
         Thread(target=self._run, args=arguments, name="mercury-watch", daemon=True).start()
 
     def close(self) -> None:
-        """Stop; returns at once."""
         self._stop.set()
 
     def _run(self, folders: Sequence[str], stop: Event) -> None:

@@ -103,7 +103,6 @@ class Connection:
                     yield parsed(text)
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._client.aclose()
 
 

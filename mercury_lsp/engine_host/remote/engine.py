@@ -129,7 +129,6 @@ class RemoteEngine:
             local.rest()
 
     def close(self) -> None:
-        """Close the connections and the local engine."""
         if self._connection is not None and self._connection.loop.is_running():
             asyncio.run_coroutine_threadsafe(self._connection.close(), self._connection.loop)
         if (local := self._loaded) is not None:

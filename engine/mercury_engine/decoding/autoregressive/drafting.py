@@ -17,7 +17,6 @@ class Draft:
     source: Source = "repeat"
 
     def agrees(self, place: int, token: int) -> bool:
-        """Whether its token at this place is this one."""
         return place < len(self.ids) and self.ids[place] == token
 
 

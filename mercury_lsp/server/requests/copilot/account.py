@@ -23,7 +23,6 @@ def set_editor_info(server: MercuryServer, params: Any) -> str:
 
 
 def get_version(server: MercuryServer, params: Any) -> dict[str, str]:
-    """getVersion: the server's."""
     return {"version": server.version}
 
 

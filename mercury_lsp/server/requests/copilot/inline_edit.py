@@ -59,7 +59,6 @@ async def inline_edit(server: MercuryServer, params: InlineEditParams) -> dict[s
 
 
 def _edited(suggestion: Suggestion, asked: VersionedDocument) -> VersionedDocument:
-    """The document that a suggestion edits."""
     other = suggestion.elsewhere
     return asked if other is None else VersionedDocument(other.uri, other.version)
 
