@@ -115,7 +115,7 @@ class ContextBuilder:
 
     def _preface(self, snapshot: Snapshot, offset: int, index: int, start: int, path: str | None) -> list[str]:
         """The blocks before the window: the file's path, and the headers that the window cuts off."""
-        blocks = [language(snapshot.language_id).comment_line(path_line(path))] if path else []
+        blocks = [language(snapshot.language_id).marks.line(path_line(path))] if path else []
         if start and (text := self._headers_at(snapshot, offset, index, start)):
             blocks.append(text)
         return [with_line_feeds(without_secrets(block, snapshot.language_id)) for block in blocks]

@@ -48,10 +48,6 @@ class Language:
     embedded: NodeTypes = frozenset()
     """Code inside strings."""
 
-    def comment_line(self, text: str) -> str:
-        """The text as a comment line, with its line break."""
-        return self.marks.line(text)
-
 
 PLAIN_TEXT = Language()
 

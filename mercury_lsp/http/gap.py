@@ -112,6 +112,6 @@ def _parts(others: Sequence[OtherText]) -> tuple[tuple[str, ...], tuple[str, ...
         if room < 0:
             searched[:0] = ["", *clean]
         else:
-            title = language(language_id).comment_line(other.path[:MAX_PATH_CHARS]) if other.path else ""
+            title = language(language_id).marks.line(other.path[:MAX_PATH_CHARS]) if other.path else ""
             read[:0] = [title, *clean]
     return tuple(filter(None, read)), tuple(searched)

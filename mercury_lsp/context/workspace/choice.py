@@ -42,7 +42,7 @@ class Snippet:
     @classmethod
     def of(cls, kind: SnippetKind, path: str, language_id: str, lines: str) -> "Snippet":
         """Lines of the file at `path`, in the layout the reader saw in training."""
-        return cls(kind, language(language_id).comment_line(path_line(path)) + with_line_feeds(lines), words_of(lines))
+        return cls(kind, language(language_id).marks.line(path_line(path)) + with_line_feeds(lines), words_of(lines))
 
 
 def snippets_of(kind: SnippetKind, path: str, language_id: str, text: str) -> list[Snippet]:
