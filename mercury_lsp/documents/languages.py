@@ -1,14 +1,16 @@
 """The differences between languages: grammar, comment marks, and the grammar's node types."""
 
 from dataclasses import dataclass, replace
-from functools import cache
 from importlib import import_module
 from pathlib import PurePath
+from threading import local
 
 import tree_sitter
 from mercury_engine.prompt.comment_marks import CommentMarks, comment_marks
 
 NodeTypes = frozenset[str]
+
+_thread = local()
 
 
 def _node_types(names: str) -> NodeTypes:
@@ -257,10 +259,12 @@ def extensions(language_id: str) -> list[str]:
     return _LANGUAGES[language_id][1].split()
 
 
-@cache
 def parser(language_id: str) -> tree_sitter.Parser:
-    """The shared parser of a language with a grammar, loaded on first use; for the main thread only."""
-    return new_parser(language_id)
+    """This thread's parser of a language with a grammar, loaded on first use; it must not be shared with others."""
+    parsers: dict[str, tree_sitter.Parser] = _thread.__dict__.setdefault("parsers", {})
+    if language_id not in parsers:
+        parsers[language_id] = new_parser(language_id)
+    return parsers[language_id]
 
 
 def new_parser(language_id: str) -> tree_sitter.Parser:

@@ -1,12 +1,10 @@
 """Checks whether a fill parses in its place, by an incremental parse of the document with the fill inserted."""
 
-import threading
-
-from tree_sitter import Node, Parser, Tree, TreeCursor
+from tree_sitter import Node, Tree, TreeCursor
 
 from mercury_lsp.documents.chunked_text import encode
 from mercury_lsp.documents.document import Snapshot
-from mercury_lsp.documents.languages import new_parser
+from mercury_lsp.documents.languages import parser
 from mercury_lsp.documents.parsing import edited_tree, parse
 
 CHECK_SECONDS = 0.01
@@ -16,8 +14,6 @@ CHECK_REACH_BYTES = 4_000
 """Text after a fill that is parsed anew if the fill changes what it means. An open bracket does that to all of it:
 20 ms for 12,000 lines on a busy core, now 3. In 160 made-up fills, 47 of them wrong, the first error stayed the same.
 """
-
-_thread = threading.local()
 
 
 def first_error(snapshot: Snapshot, offset: int, text: str) -> int | None:
@@ -61,7 +57,7 @@ def _parsed(snapshot: Snapshot, tree: Tree, start: int, end: int, text: str, rea
     old = snapshot.source
     tree, new = edited_tree(tree, old, start, end, text), old.replace(start, end, text)
     last = None if reach is None else new.byte_of(start + len(text)) + reach
-    return parse(_parser(snapshot.language_id), new, tree, CHECK_SECONDS, last)
+    return parse(parser(snapshot.language_id), new, tree, CHECK_SECONDS, last)
 
 
 def _first_within(tree: Tree, start: int, end: int) -> int | None:
@@ -99,11 +95,3 @@ def _is_wrong(node: Node) -> bool:
 def _characters(text: str, size: int) -> int:
     """Number of whole characters in the first `size` bytes of a text."""
     return len(text.encode("utf-8", "surrogatepass")[:size].decode("utf-8", "ignore"))
-
-
-def _parser(language_id: str) -> Parser:
-    """This thread's parser; a parser must not be shared between threads."""
-    parsers: dict[str, Parser] = _thread.__dict__.setdefault("parsers", {})
-    if language_id not in parsers:
-        parsers[language_id] = new_parser(language_id)
-    return parsers[language_id]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tree_sitter import Node, Parser
 
 from mercury_lsp.documents.chunked_text import ChunkedText
-from mercury_lsp.documents.languages import NodeTypes, new_parser
+from mercury_lsp.documents.languages import NodeTypes, parser
 from mercury_lsp.documents.parsing import begin_or_resume
 
 MAX_DECLARATION_CHARS = 160
@@ -94,20 +94,17 @@ _DECLARING = {
 
 
 class Declarer:
-    """Parses files for their declarations; for one thread, with its own parsers."""
+    """Parses files for their declarations; for one thread."""
 
     def __init__(self, rest_if_due: RestIfDue):
         self._rest_if_due = rest_if_due
-        self._parsers: dict[str, Parser] = {}
 
     def declarations(self, language_id: str, text: str) -> str:
         """The declarations of a text, one per line; empty for languages without rules."""
         if language_id not in _DECLARING:
             return ""
-        if language_id not in self._parsers:
-            self._parsers[language_id] = new_parser(language_id)
         source = text.encode("utf-8", "surrogatepass")
-        root = self._parse(self._parsers[language_id], text)
+        root = self._parse(parser(language_id), text)
         lines, room = [], MAX_DECLARATIONS_CHARS
         for line in self._within(root, source, _DECLARING[language_id], 0):
             self._rest_if_due()
