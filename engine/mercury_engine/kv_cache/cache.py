@@ -2,6 +2,11 @@
 
 Far and suffix blocks are read alone, so a text has the same keys and values wherever it stands. The near prefix is
 a stack after the far blocks: typing pushes tokens, deleting pops them.
+
+Every block is read after a start token, whose keys and values are then dropped: it takes the attention that a causal
+model parks on its first position. One start token, read alone, is kept at the far end of the prefix. (Measured on
+held-out Python with ten far blocks, in nats per token: one causal run 1.49; blocks read alone 1.78; with their start
+tokens dropped and one kept 1.64.)
 """
 
 from bisect import bisect_right
@@ -11,7 +16,6 @@ from itertools import accumulate
 
 import numpy as np
 
-from mercury_engine.kv_cache.prefill import read_start, side_by_side, without_start
 from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.gpu import free_bytes
@@ -86,7 +90,8 @@ class BlockCache:
     def __init__(self, network: Network, start_id: int, budget: int | None = None, stacks: int = 8) -> None:
         self.network, self.start_id = network, start_id
         self.tokens_read = 0
-        self.start = network.kept(read_start(network, start_id))
+        [(_, start)] = network.read_together([ForwardRequest(np.array([start_id]))])
+        self.start = network.kept(start)
         """The start token, which stands at the far end of every context."""
         on_cpu = network.device == "cpu"
         self._tokens_per_pass = 0 if on_cpu else PACKED_TOKENS
@@ -171,7 +176,8 @@ class BlockCache:
         """Adjacent blocks, ending at position -1 (leading) or starting at 0."""
         leading, key = which
         blocks = ([self.start] if leading else []) + [read[k] for k in key]
-        return self._sides.put(which, side_by_side(self.network, blocks, leading))
+        first = -sum(block.tokens for block in blocks) if leading else 0
+        return self._sides.put(which, self.network.side_by_side(blocks, first))
 
     def read(self, keys: Sequence[TokenIds]) -> ForwardSteps[tuple[dict[TokenIds, KeyValueBlock], int]]:
         """The blocks of these texts, the first to be read first, and how many of their tokens were read now."""
@@ -249,6 +255,11 @@ class BlockCache:
         self.tokens_read += len(ids)
         pushed = self.network.rotated(result.block, start)
         return pushed if side is None else join([side, pushed])
+
+
+def without_start(block: KeyValueBlock) -> KeyValueBlock:
+    """The block without its first token."""
+    return KeyValueBlock(block.keys[:, :, :, 1:], block.values[:, :, :, 1:])
 
 
 def first_tokens(side: KeyValueSegment, tokens: int) -> KeyValueSegment | None:

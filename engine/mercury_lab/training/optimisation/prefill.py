@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import torch
-from mercury_engine.kv_cache.prefill import without_start
+from mercury_engine.kv_cache.cache import without_start
 from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.models.network import KeyValueBlock, KeyValueSegment
 from torch import Tensor

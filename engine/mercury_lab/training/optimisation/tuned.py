@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from mercury_engine.kv_cache.cache import TokenIds
-from mercury_engine.kv_cache.prefill import without_start
+from mercury_engine.kv_cache.cache import TokenIds, without_start
 from mercury_engine.models import decoder_weights, weights
 from mercury_engine.models.decoder import PositionFrames, TorchDecoder
 from mercury_engine.models.network import KeyValueBlock, KeyValueSegment
