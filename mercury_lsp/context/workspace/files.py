@@ -2,6 +2,7 @@
 
 import posixpath
 from collections.abc import Iterator
+from itertools import chain
 
 from mercury_lsp.context.workspace.imports import ImportedFile
 
@@ -11,14 +12,12 @@ MAX_INDEXED_FILES = 200_000
 SOURCE_FOLDERS = ("", "src/", "lib/", "include/")
 """Subfolders of the importing file's ancestors where a one-part path is searched."""
 
-OnePathOrMore = str | tuple[str, ...]
-
 
 class FileIndex:
     """Paths with forward slashes, indexed by their last two parts; for one thread."""
 
     def __init__(self) -> None:
-        self._by_end: dict[str, OnePathOrMore] = {}
+        self._by_end: dict[str, tuple[str, ...]] = {}
         self._folders: dict[str, int] = {}
         """Folders with files, and their number of files."""
         self._count = 0
@@ -27,14 +26,13 @@ class FileIndex:
         return self._count
 
     def __contains__(self, path: str) -> bool:
-        return path in _as_tuple(self._by_end.get(_end(path)))
+        return path in self._by_end.get(_end(path), ())
 
     def add(self, path: str) -> None:
         """Add a file, unless it is known or the index is full."""
         if path in self or self._count >= MAX_INDEXED_FILES:
             return
-        known = self._by_end.get(_end(path))
-        self._by_end[_end(path)] = path if known is None else (*_as_tuple(known), path)
+        self._by_end[_end(path)] = (*self._by_end.get(_end(path), ()), path)
         folder = posixpath.dirname(path)
         self._folders[folder] = self._folders.get(folder, 0) + 1
         self._count += 1
@@ -42,10 +40,8 @@ class FileIndex:
     def discard(self, path: str) -> None:
         if path not in self:
             return
-        left = tuple(each for each in _as_tuple(self._by_end[_end(path)]) if each != path)
-        if left:
-            self._by_end[_end(path)] = left[0] if len(left) == 1 else left
-        else:
+        self._by_end[_end(path)] = tuple(each for each in self._by_end[_end(path)] if each != path)
+        if not self._by_end[_end(path)]:
             del self._by_end[_end(path)]
         folder = posixpath.dirname(path)
         self._folders[folder] -= 1
@@ -73,9 +69,7 @@ class FileIndex:
             return candidate if candidate in self else None
         if "/" not in candidate:
             return next((path for path in _beside(candidate, importer) if path in self), None)
-        fitting = [
-            path for path in _as_tuple(self._by_end.get(_end("/" + candidate))) if path.endswith("/" + candidate)
-        ]
+        fitting = [path for path in self._by_end.get(_end("/" + candidate), ()) if path.endswith("/" + candidate)]
         return max(fitting, key=lambda path: _shared(path, importer), default=None)
 
     def _package(self, end: str, importer: str) -> list[str]:
@@ -91,8 +85,7 @@ class FileIndex:
         )
 
     def _paths(self) -> Iterator[str]:
-        for paths in self._by_end.values():
-            yield from _as_tuple(paths)
+        return chain.from_iterable(self._by_end.values())
 
 
 def _beside(name: str, importer: str) -> Iterator[str]:
@@ -106,10 +99,6 @@ def _beside(name: str, importer: str) -> Iterator[str]:
 
 def _end(path: str) -> str:
     return "/".join(path.rsplit("/", 2)[-2:])
-
-
-def _as_tuple(paths: OnePathOrMore | None) -> tuple[str, ...]:
-    return () if paths is None else (paths,) if isinstance(paths, str) else paths
 
 
 def _shared(path: str, other: str) -> tuple[int, int]:
