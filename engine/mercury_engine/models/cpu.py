@@ -22,6 +22,7 @@ from mercury_engine.models.network import (
     KeyValueSegment,
     ModelConfig,
 )
+from mercury_engine.models.safetensors_files import StoredTensors
 from mercury_engine.models.weights import StoredArray
 
 LARGE_PAIRS = 8
@@ -52,7 +53,7 @@ class CpuNetwork:
         """Load what the writer adds. Raises ModelNotFound and ModelCorrupt."""
         if self._writes or not self.config.adapter_rank:
             return
-        adapter = weights.read_tensors(self._folder, weights.ADAPTER_FILES)
+        adapter = StoredTensors(self._folder, weights.ADAPTER_FILES)
         quantized_weights.put_products(self._stack, self.config, adapter, self._folder, WRITER_ROWS)
         markers = weights.adapter_tensor(adapter, "markers", (2, self.config.hidden_size), self._folder)
         self.embedding.markers = markers.astype(bfloat16).astype(np.float32)

@@ -12,6 +12,7 @@ from mercury_engine.models import weights
 from mercury_engine.models.arrays import bfloat16
 from mercury_engine.models.decoder import Layer, TorchDecoder
 from mercury_engine.models.network import ModelConfig
+from mercury_engine.models.safetensors_files import StoredTensors
 from mercury_engine.models.weights import (
     FUSED_MATRICES,
     HEAD_NORMS,
@@ -32,7 +33,7 @@ def load(folder: Path, dtype: torch.dtype, device: torch.device) -> TorchDecoder
     network = _unfilled(config, dtype)
     fill_reader(network, folder)
     if weights.has_adapter(folder, config):
-        fill_adapter(network, weights.read_tensors(folder, weights.ADAPTER_FILES), folder)
+        fill_adapter(network, StoredTensors(folder, weights.ADAPTER_FILES), folder)
     return network.to(device)
 
 

@@ -23,7 +23,7 @@ from mercury_engine.models.gguf.checkpoint import GgufTensors, config_of
 from mercury_engine.models.gguf.file import gguf_of, opened
 from mercury_engine.models.network import CONTEXT_LENGTH, Kind, ModelConfig
 from mercury_engine.models.rotary import factors_of
-from mercury_engine.models.safetensors_files import WEIGHT_FILES, StoredTensors, weight_files
+from mercury_engine.models.safetensors_files import StoredTensors, weight_files
 
 READER_FILE = "reader.safetensors"
 """Optional file: what training changed in the reader, a low-rank product for every matrix."""
@@ -163,21 +163,16 @@ def matrix_names(state: State, number: int, matrix: str) -> list[str]:
     return [f"{stem}{name}.weight" for name in (GRANITE_4_MATRICES if is_granite_4 else FUSED_MATRICES)[matrix]]
 
 
-def read_tensors(folder: Path, pattern: str = WEIGHT_FILES) -> StoredTensors:
-    """All tensors of the folder's safetensors files. Raises ModelNotFound and ModelCorrupt."""
-    return StoredTensors(folder, pattern)
-
-
 def read_model(folder: Path) -> State:
     """The tensors of the model itself. Raises ModelError."""
     gguf = gguf_of(folder)
-    return read_tensors(base_of(folder)) if gguf is None else GgufTensors(opened(gguf))
+    return StoredTensors(base_of(folder)) if gguf is None else GgufTensors(opened(gguf))
 
 
 def reader_change(folder: Path) -> Mapping[str, StoredArray]:
     """The tensors of `reader.safetensors`; empty without the file. Raises ModelCorrupt."""
     base = base_of(folder)
-    return read_tensors(base, READER_FILE) if (base / READER_FILE).is_file() else {}
+    return StoredTensors(base, READER_FILE) if (base / READER_FILE).is_file() else {}
 
 
 def weight_bytes(folder: Path) -> int:

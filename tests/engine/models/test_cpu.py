@@ -8,13 +8,14 @@ import torch
 from mercury_engine.api import FillRequest
 from mercury_engine.errors import ModelCorrupt, RequestError
 from mercury_engine.model_folders import BUNDLED_MODEL
-from mercury_engine.models import backend, decoder_weights, weights
+from mercury_engine.models import backend, cpu, decoder_weights, weights
 from mercury_engine.models.arrays import Array, on_host
 from mercury_engine.models.backend import Networks
 from mercury_engine.models.cpu import CpuNetwork, layers_for
 from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, Network
 from mercury_engine.models.network import packed as packed_canvases
 from mercury_engine.models.quantized_weights import eight_bit
+from mercury_engine.models.safetensors_files import StoredTensors
 from mercury_engine.models.torch_network import TorchNetwork
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_lab.engine import Engine
@@ -140,8 +141,7 @@ def test_canvases_of_several_requests_share_a_pass_and_do_not_see_each_other(nat
 
 def test_the_writers_weights_are_loaded_on_first_use(folder, monkeypatch):
     network, reads = loaded(folder), []
-    read_tensors = weights.read_tensors
-    monkeypatch.setattr(weights, "read_tensors", lambda *given: reads.append(given) or read_tensors(*given))
+    monkeypatch.setattr(cpu, "StoredTensors", lambda *given: reads.append(given) or StoredTensors(*given))
     before, _ = read(network)
     assert not reads
     for _ in range(2):

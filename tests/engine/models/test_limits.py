@@ -61,7 +61,7 @@ WRONG = [
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: repr(wrong)[:40])
 def test_a_configuration_that_no_model_has_is_refused_before_weights_are_opened(folder, monkeypatch, wrong):
     write(folder / "config.json", **wrong)
-    monkeypatch.setattr(weights, "read_tensors", lambda *_: pytest.fail("the weights were opened"))
+    monkeypatch.setattr(weights, "StoredTensors", lambda *_: pytest.fail("the weights were opened"))
     with pytest.raises(ModelCorrupt, match=r"config\.json") as refused:
         Engine.load(folder, device="cpu")
     assert str(refused.value).isprintable()
