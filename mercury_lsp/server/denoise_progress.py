@@ -15,7 +15,6 @@ from mercury_engine.api import PART_OF_A_CHARACTER, OnStep, SlotView
 from pygls.lsp.server import LanguageServer
 
 from mercury_lsp.server.convert import to_range
-from mercury_lsp.server.progress import send_parts
 
 PART_INTERVAL_SECONDS = 0.016
 """Shortest time between two partial results; screens show no more."""
@@ -57,7 +56,7 @@ class DenoiseProgress:
         if self._over or self._token is None or (self._task is not None and self._task.cancelling()):
             return
         self._next = self._loop.time() + PART_INTERVAL_SECONDS
-        send_parts(self._server, self._token, [[self._item()]])
+        self._server.protocol.notify(types.PROGRESS, types.ProgressParams(self._token, [self._item()]))
 
     def _item(self) -> dict[str, Any]:
         committed = takewhile(lambda slot: slot.state == "committed", self._newest)

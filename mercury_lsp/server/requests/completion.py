@@ -11,7 +11,7 @@ from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.utf16 import utf16_length
 from mercury_lsp.server.capabilities import EditorCapabilities
 from mercury_lsp.server.convert import accepted_command, to_range
-from mercury_lsp.server.progress import ClientProgress
+from mercury_lsp.server.progress import client_progress
 from mercury_lsp.server.server import MercuryServer
 
 COMPLETION_OPTIONS = types.CompletionOptions(trigger_characters=[*".([{,=:<>+-*/&|!%@ "], work_done_progress=True)
@@ -30,7 +30,7 @@ _INDENTATION = re.compile(r"[ \t]*")
 async def completion(server: MercuryServer, params: types.CompletionParams) -> dict[str, Any]:
     """A list of one item or none. It is never complete: once more is typed the model may know better."""
     uri, editor = params.text_document.uri, server.editor.capabilities
-    with ClientProgress(server, params.work_done_token, "Completing", cancellable=True):
+    with client_progress(server, params.work_done_token, "Completing", cancellable=True):
         # Clients do not say whether the user asked, so the silence gate always applies.
         found, snapshot = await server.suggester.suggest(uri, params.position, "popup", automatic=True)
     if editor.adds_indentation:

@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 from lsprotocol import types
 
-from mercury_lsp.server.progress import ClientProgress, new_token
+from mercury_lsp.server.progress import client_progress, new_token
 from mercury_lsp.server.requests.applying import CHANGED_REASON, apply, refused
 from mercury_lsp.server.server import MercuryServer
 
@@ -26,7 +26,7 @@ async def fill_here(server: MercuryServer, token: types.ProgressToken | None, *a
     """Insert a fill at a position of one version of a document, and put the cursor after it."""
     argument = server.protocol.structure(arguments[0] if len(arguments) == 1 else None, FillHere)
     uri, version, documents = argument.text_document.uri, argument.text_document.version, server.session.documents
-    with ClientProgress(server, token or await new_token(server), FILL_TITLE, cancellable=True):
+    with client_progress(server, token or await new_token(server), FILL_TITLE, cancellable=True):
         found, snapshot = await server.suggester.suggest(uri, argument.position, "action", automatic=False)
     if documents.snapshot(uri).version != version or not documents.is_current(snapshot):
         return refused(server, CHANGED_REASON)

@@ -7,7 +7,7 @@ from lsprotocol import types
 
 from mercury_lsp.server.convert import extending_selected, from_line_start, to_lsp
 from mercury_lsp.server.denoise_progress import DenoiseProgress
-from mercury_lsp.server.progress import ClientProgress
+from mercury_lsp.server.progress import client_progress
 from mercury_lsp.server.server import MercuryServer
 
 
@@ -26,7 +26,7 @@ async def inline_completion(server: MercuryServer, params: InlineCompletionParam
     streams = editor.takes_denoising and not automatic and selected is None
     token = params.partial_result_token if streams else None
     with (
-        ClientProgress(server, params.work_done_token, "Completing", cancellable=True),
+        client_progress(server, params.work_done_token, "Completing", cancellable=True),
         DenoiseProgress(server, token, params.position) as denoising,
     ):
         at, on_step = params.position, denoising.on_step

@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 from lsprotocol import types
 
-from mercury_lsp.server.progress import ClientProgress, new_token
+from mercury_lsp.server.progress import client_progress, new_token
 from mercury_lsp.server.requests.applying import CHANGED_REASON, apply, go_to, refused
 from mercury_lsp.server.server import MercuryServer
 
@@ -27,7 +27,7 @@ async def next_edit(server: MercuryServer, token: types.ProgressToken | None, *a
     uri, version, documents = argument.text_document.uri, argument.text_document.version, server.session.documents
     if version not in (None, documents.snapshot(uri).version):
         return refused(server, CHANGED_REASON)
-    with ClientProgress(server, token or await new_token(server), NEXT_EDIT_TITLE, cancellable=True):
+    with client_progress(server, token or await new_token(server), NEXT_EDIT_TITLE, cancellable=True):
         found, snapshot = await server.suggester.next_edit(uri, "action")
     if version not in (None, documents.snapshot(uri).version) or not documents.is_current(snapshot):
         return refused(server, CHANGED_REASON)
