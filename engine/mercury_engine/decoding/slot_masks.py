@@ -10,6 +10,7 @@ import numpy as np
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.stopping import StoppingCriteria
 from mercury_engine.decoding.vocabulary import Vocabulary
+from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.models.arrays import Array, MaskArray, masked
 from mercury_engine.prompt.tokenizer import Tokenizer
 
@@ -36,15 +37,11 @@ class SlotMasks:
     def __init__(self, tokenizer: Tokenizer, vocabulary: Vocabulary, stopping: StoppingCriteria) -> None:
         self._tokenizer, self._vocabulary, self._stopping = tokenizer, vocabulary, stopping
         self._breaks = set(stopping.breaks.tolist())
-        self._masks: dict[SlotLimits, MaskArray] = {}
+        self._masks = LeastRecentlyUsed[SlotLimits, MaskArray](REMEMBERED_MASKS)
 
     def hidden_tokens(self, limits: SlotLimits) -> MaskArray:
         """bool [V]: tokens that a slot within these limits may not get."""
-        if limits not in self._masks:
-            if len(self._masks) >= REMEMBERED_MASKS:
-                self._masks.clear()
-            self._masks[limits] = self._made(limits)
-        return self._masks[limits]
+        return self._masks.get_or_make(limits, lambda: self._made(limits))
 
     def apply(self, limits: SlotLimits, logp_V: Array) -> Array:
         """The log-probabilities [V] with hidden tokens at -inf, not normalised again."""
