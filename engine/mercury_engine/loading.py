@@ -65,25 +65,19 @@ def load_model(
     if denoiser is not None:
         denoiser.prepare()
     settings = weights.read_settings(folder)
+    kind: type[DecodingOptions] = AutoregressiveOptions if config.kind == "causal" else DiffusionOptions
     return ModelParts(
         folder,
         reader,
         denoiser,
         tokenizer,
-        _options(config, settings, folder),
+        _fitted(kind, settings.decoding, folder),
         _fitted(Calibration, {"knots": settings.calibration}, folder),
         _fitted(Utility, settings.utility, folder),
         _markers(folder, settings, tokenizer, config),
         format_of(folder, (config.name, folder.name)),
         paged,
     )
-
-
-def _options(config: ModelConfig, settings: weights.ModelSettings, folder: Path) -> DecodingOptions:
-    """The options of the decoder that runs a model of this kind. Raises ModelCorrupt."""
-    if config.kind == "causal":
-        return _fitted(AutoregressiveOptions, settings.decoding, folder)
-    return _fitted(DiffusionOptions, settings.decoding, folder)
 
 
 def find_model(path_or_name: str | Path | None) -> Path:
