@@ -20,6 +20,4 @@ def serve(load: LoadEngine = load_engine) -> NoReturn:
     os.dup2(2, 1)
     server = create_server(Engines(load))
     server.start_io(stdout=protocol_out)
-    sys.stderr.flush()
-    # Not sys.exit: that waits for threads, and one may still be loading a model.
-    os._exit(server.exit_code)
+    standard_streams.end_at_once(server.exit_code)
