@@ -6,7 +6,7 @@ regions nor sees lookup text, drafts and the utility of a text.
 
 import asyncio
 from collections.abc import Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from math import exp
 from time import perf_counter
@@ -168,17 +168,11 @@ async def detected(connection: Connection, route: str | None, model: str) -> tup
 
 async def _first_model(connection: Connection) -> str:
     """The first model that the server lists; empty if it lists none."""
-    match await _listed(connection):
-        case {"data": [{"id": str(name)}, *_]}:
-            return name
+    with suppress(NoSuchRoute, RequestError):
+        match await connection.json("GET", "/v1/models"):
+            case {"data": [{"id": str(name)}, *_]}:
+                return name
     return ""
-
-
-async def _listed(connection: Connection) -> Any:
-    try:
-        return await connection.json("GET", "/v1/models")
-    except (NoSuchRoute, RequestError):
-        return None
 
 
 def _piece(body: Any) -> tuple[str, list[float], bool]:
