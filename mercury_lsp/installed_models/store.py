@@ -150,10 +150,8 @@ class Store:
             path.parent.mkdir(parents=True, exist_ok=True)
             written = path.with_name(f"{path.name}.new")
             written.unlink(missing_ok=True)
-            with os.fdopen(
-                os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
-            ) as file:
-                file.write(f"{name}\n")
+            written.touch(0o600, exist_ok=False)
+            written.write_text(f"{name}\n", "utf-8")
             sync(written)
             written.replace(path)
 
