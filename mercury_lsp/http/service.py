@@ -23,6 +23,7 @@ from mercury_engine.api import (
     RewriteRequest,
 )
 from mercury_engine.errors import Cancelled, ModelError
+from mercury_engine.text.common_prefix import begun
 
 from mercury_lsp.completion.postprocessing import postprocess
 from mercury_lsp.engine_host.edit_engine import EditEngine
@@ -340,7 +341,7 @@ class _Draft:
     @property
     def settled(self) -> str:
         """The text without an end that may become a part of a stop text."""
-        held = 0 if self._reason else max((_overlap(self._text, stop) for stop in self._gap.stop), default=0)
+        held = 0 if self._reason else max((begun(self._text, stop) for stop in self._gap.stop), default=0)
         settled = self._text[: len(self._text) - held]
         return settled if self._reason else settled.rstrip()
 
@@ -406,8 +407,3 @@ class _Draft:
             perf_counter() - self._started,
             tuple(postprocess(each.text, self.context, self._snapshot) for each in first.others),
         )
-
-
-def _overlap(text: str, stop: str) -> int:
-    """The length of the longest end of the text that begins the stop text."""
-    return next((size for size in range(min(len(text), len(stop) - 1), 0, -1) if stop.startswith(text[-size:])), 0)

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from mercury_engine.text.common_prefix import begun
+
 from mercury_lsp.http.errors import bad_request
 
 BEGIN, END = "<tool_call>", "</tool_call>"
@@ -89,7 +91,7 @@ class ToolUse:
         if not self.tools:
             return text
         text = text.partition(BEGIN)[0].rstrip()
-        return text.removesuffix(_begun(text)).rstrip()
+        return text[: len(text) - begun(text, BEGIN)].rstrip()
 
     def _parameters(self, name: str) -> Any:
         tool = next(tool for tool in self.tools if tool["function"]["name"] == name)
@@ -120,8 +122,3 @@ class ToolUse:
 
 def _head(name: str) -> str:
     return f'{{"name": {json.dumps(name, ensure_ascii=False)}, "arguments": '
-
-
-def _begun(text: str) -> str:
-    """The longest end of the text that begins a call's mark."""
-    return next((BEGIN[:size] for size in range(len(BEGIN) - 1, 0, -1) if text.endswith(BEGIN[:size])), "")

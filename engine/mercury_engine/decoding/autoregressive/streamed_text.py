@@ -5,6 +5,7 @@ from itertools import groupby
 
 from mercury_engine.api import MASKED, PART_OF_A_CHARACTER, Control
 from mercury_engine.prompt.tokenizer import Tokenizer
+from mercury_engine.text.common_prefix import begun
 
 TOKENS_OF_A_CHARACTER = 4
 """Most tokens that a character's bytes are divided among."""
@@ -28,7 +29,7 @@ class StreamedText:
         """Add a token; returns whether the text has reached a stop text, which is cut off."""
         self._undecoded.append(token)
         self._decode()
-        self._tell(0 if self._is_stopped else self._held_back())
+        self._tell(0 if self._is_stopped else max((begun(self.text, each) for each in self._stop), default=0))
         return self._is_stopped
 
     def show(self, slots: Sequence[int | None] = ()) -> None:
@@ -51,12 +52,6 @@ class StreamedText:
         found = [at for each in self._stop if (at := self.text.find(each, searched)) >= 0]
         if found:
             self.text, self._is_stopped = self.text[: min(found)], True
-
-    def _held_back(self) -> int:
-        """Length of the longest end of the text with which a stop text begins."""
-        longest = min(self._longest_stop - 1, len(self.text))
-        sizes = range(longest, 0, -1)
-        return next((size for size in sizes if any(each.startswith(self.text[-size:]) for each in self._stop)), 0)
 
     def _tell(self, held_back: int) -> None:
         end = len(self.text) - held_back
