@@ -23,24 +23,16 @@ def take(path: Path, is_private: bool = True) -> int | None:
         private_files.check_folder(path.parent)
     descriptor = private_files.opened(path, os.O_RDWR)
     try:
-        is_locked = _try_lock(descriptor)
-        if is_locked:
-            os.ftruncate(descriptor, 0)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    if not is_locked:
-        os.close(descriptor)
-        return None
-    return descriptor
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
         _lock(descriptor)
     except OSError:
-        return False
-    return True
+        os.close(descriptor)
+        return None
+    try:
+        os.ftruncate(descriptor, 0)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def sign(descriptor: int, note: str = "") -> None:
