@@ -28,7 +28,7 @@ from mercury_lsp.engine_host.worker import load_engine
 from mercury_lsp.errors import UsageError
 from mercury_lsp.http.application import application
 from mercury_lsp.http.guard import MAX_BODY_BYTES
-from mercury_lsp.http.listener import MIN_TOKEN_CHARS, TOKEN_VARIABLE
+from mercury_lsp.http.listener import named_token
 from mercury_lsp.http.service import Service
 from mercury_lsp.settings import Settings
 
@@ -145,9 +145,6 @@ def app(arguments: Mapping[str, str]) -> Application:
     if unknown := sorted(arguments.keys() - DEFAULTS.keys()):
         raise UsageError(f"unknown: {', '.join(unknown)}; there are {', '.join(DEFAULTS)}")
     given = DEFAULTS | dict(arguments)
-    token = os.environ.get(TOKEN_VARIABLE) or None
-    if token is not None and len(token) < MIN_TOKEN_CHARS:
-        raise UsageError(f"{TOKEN_VARIABLE} is shorter than {MIN_TOKEN_CHARS} characters; make a longer one")
     cpus = float(given["cpus"])
     replicas = serve.deployment(
         Replica,
@@ -171,4 +168,4 @@ def app(arguments: Mapping[str, str]) -> Application:
         ray_actor_options={"num_cpus": 0.1},
         graceful_shutdown_timeout_s=DRAIN_SECONDS,
     )
-    return fronts.bind(replicas.bind(given["model"], token, max(1, int(cpus))))
+    return fronts.bind(replicas.bind(given["model"], named_token(), max(1, int(cpus))))

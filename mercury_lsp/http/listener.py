@@ -91,9 +91,15 @@ class HttpAddress:
 
 def token_for(address: HttpAddress) -> str | None:
     """The token that clients must send; None if they need none. Raises UsageError."""
-    token = os.environ.get(TOKEN_VARIABLE) or None
+    token = named_token()
     if token is None and not address.is_local:
         raise UsageError(f"others can reach {address.host}; set {TOKEN_VARIABLE} to a token that clients must send")
+    return token
+
+
+def named_token() -> str | None:
+    """The token in the environment. Raises UsageError for a short one."""
+    token = os.environ.get(TOKEN_VARIABLE) or None
     if token is not None and len(token) < MIN_TOKEN_CHARS:
         raise UsageError(f"{TOKEN_VARIABLE} is shorter than {MIN_TOKEN_CHARS} characters; make a longer one")
     return token
