@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 
 from mercury_engine.text.lines import lines_of
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from mercury_lsp.http import fields, replies
@@ -48,14 +48,13 @@ def routes(service: Service) -> list[Route]:
             text = await asyncio.to_thread(merged, original, snippet)
         if text is None:
             raise ApiError(422, "the snippet's lines are not in the original; send more of the lines around a change")
-        head = {"id": replies.new_id("apply"), "created": replies.now(), "model": await service.model()}
+        head = await replies.head(service, "apply")
         message, usage = {"role": "assistant", "content": text}, replies.usage_of(0, 0, 0)
         if not asked.stream:
             choice = {"index": 0, "message": message, "finish_reason": "stop"}
             return JSONResponse(head | {"object": "chat.completion", "choices": [choice], "usage": usage})
         choice = {"index": 0, "delta": message, "finish_reason": "stop"}
-        event = replies.as_event(head | {"object": "chat.completion.chunk", "choices": [choice]})
-        return StreamingResponse(iter((event, replies.DONE)), media_type="text/event-stream")
+        return replies.known_events(head | {"object": "chat.completion.chunk", "choices": [choice]})
 
     return [Route("/v1/apply/completions", apply, methods=["POST"])]
 

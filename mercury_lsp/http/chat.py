@@ -7,7 +7,7 @@ from typing import Any
 
 from mercury_engine.api import MASKED, Chat, GenerateRequest, Sampling, TokenLogProbability
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from mercury_lsp.http import chat_edits, fields, replies
@@ -142,7 +142,7 @@ async def answered(request: Request, service: Service, generations: Generations,
     use = ToolUse.of(asked.tools, asked.tool_choice)
     wanted = asked.request(use)
     chat_format = (await service.engine()).chat_format
-    head = {"id": replies.new_id("chatcmpl"), "created": replies.now(), "model": await service.model()}
+    head = await replies.head(service, "chatcmpl")
     last = Message(content=asked.messages[-1].get("content") or "").text
     if chat_edits.asks_for_edit(last) and (service.edits.can_rewrite or chat_format is None):
         text, usage = await replies.while_connected(request, chat_edits.edited(service, last))
@@ -168,8 +168,7 @@ def _known(text: str, usage: replies.Body, stream: bool, head: dict[str, Any]) -
     choice = {"index": 0, "delta" if stream else "message": message, "finish_reason": "stop", "logprobs": None}
     if not stream:
         return JSONResponse(head | {"object": "chat.completion", "choices": [choice], "usage": usage})
-    event = replies.as_event(head | {"object": "chat.completion.chunk", "choices": [choice]})
-    return StreamingResponse(iter((event, replies.DONE)), media_type="text/event-stream")
+    return replies.known_events(head | {"object": "chat.completion.chunk", "choices": [choice]})
 
 
 def _another(wanted: GenerateRequest, number: int) -> int | None:

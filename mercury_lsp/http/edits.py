@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from mercury_lsp.http import fields, replies
@@ -62,8 +62,7 @@ def routes(service: Service) -> list[Route]:
 
 async def edited(service: Service, text: str, usage: replies.Body, stream: bool) -> Response:
     """The reply with the lines as they should be; the client that streams expects them in a fence."""
-    head = {"id": replies.new_id("edit"), "object": "edit.completion", "created": replies.now()}
-    head |= {"model": await service.model()}
+    head = await replies.head(service, "edit") | {"object": "edit.completion"}
     message = {"role": "assistant", "content": text}
     if not stream:
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
@@ -72,8 +71,7 @@ async def edited(service: Service, text: str, usage: replies.Body, stream: bool)
         {"index": 0, "delta": message, "finish_reason": None},
         {"index": 0, "delta": {}, "finish_reason": "stop"},
     )
-    events = (replies.as_event(head | {"choices": [choice]}) for choice in choices)
-    return StreamingResponse(iter((*events, replies.DONE)), media_type="text/event-stream")
+    return replies.known_events(*(head | {"choices": [choice]} for choice in choices))
 
 
 def edited_document(prompt: str) -> EditedDocument:

@@ -1,11 +1,10 @@
 """`/v1/fim/completions` of Mercury's and Mistral's APIs."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from mercury_lsp.http import fields, replies
@@ -85,8 +84,7 @@ def routes(service: Service) -> list[Route]:
 
 async def answered(request: Request, service: Service, gap: Gap, stream: bool, include_usage: bool) -> Response:
     """A gap's completion as OpenAI's, Mercury's and Mistral's clients read it: in three places."""
-    model = await service.model()
-    head = {"id": replies.new_id("cmpl"), "object": "text_completion", "created": replies.now(), "model": model}
+    head = await replies.head(service, "cmpl") | {"object": "text_completion"}
     writing = service.write(gap)
     if not stream:
         return await replies.whole(request, writing, lambda completion: head | _whole(completion))
@@ -95,17 +93,17 @@ async def answered(request: Request, service: Service, gap: Gap, stream: bool, i
         ends: list[replies.Body] = [head | {"choices": [_choice("", completion.finish_reason, "delta")]}]
         return ends + [head | {"choices": [], "usage": replies.usage(completion)}] * include_usage
 
-    piece: Callable[[str], replies.Body] = lambda text: head | {"choices": [_choice(text, None, "delta")]}  # noqa: E731
+    def piece(text: str) -> replies.Body:
+        return head | {"choices": [_choice(text, None, "delta")]}
+
     return await replies.streamed(request, writing, piece, last, replies.as_event, replies.DONE)
 
 
 async def text_reply(service: Service, text: str, usage: dict[str, Any], stream: bool) -> Response:
     """The same reply with a text that is known already."""
-    head = {"id": replies.new_id("cmpl"), "object": "text_completion", "created": replies.now()}
-    body = head | {"model": await service.model(), "choices": [_choice(text, "stop", "delta" if stream else "message")]}
-    if not stream:
-        return JSONResponse(body | {"usage": usage})
-    return StreamingResponse(iter((replies.as_event(body), replies.DONE)), media_type="text/event-stream")
+    head = await replies.head(service, "cmpl") | {"object": "text_completion"}
+    body = head | {"choices": [_choice(text, "stop", "delta" if stream else "message")]}
+    return replies.known_events(body) if stream else JSONResponse(body | {"usage": usage})
 
 
 def _whole(completion: Completion) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """`/v1/models` and its lists for each kind of completion."""
 
+import time
 from dataclasses import fields
 from typing import Any
 
@@ -9,7 +10,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from mercury_lsp.http import replies
 from mercury_lsp.http.fim import MAX_TOKENS
 from mercury_lsp.http.service import Service
 
@@ -21,7 +21,7 @@ SAMPLED = tuple(each.name for each in fields(Sampling))
 
 
 def routes(service: Service) -> list[Route]:
-    started = replies.now()
+    started = int(time.time())
 
     async def every(request: Request) -> Response:
         return JSONResponse({"object": "list", "data": [await found()]})

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from mercury_lsp.http.errors import ApiError, as_api_error
-from mercury_lsp.http.service import Completion, Writing
+from mercury_lsp.http.service import Completion, Service, Writing
 
 T = TypeVar("T")
 
@@ -86,13 +86,19 @@ async def _disconnected(request: Request) -> None:
         pass
 
 
+def known_events(*bodies: Body) -> Response:
+    """The stream of events that are known already."""
+    return StreamingResponse(iter((*map(as_event, bodies), DONE)), media_type="text/event-stream")
+
+
+async def head(service: Service, prefix: str) -> dict[str, Any]:
+    """What replies of OpenAI's kind begin with."""
+    return {"id": new_id(prefix), "created": int(time.time()), "model": await service.model()}
+
+
 def new_id(prefix: str) -> str:
     """A name for a reply."""
     return f"{prefix}-{uuid4().hex}"
-
-
-def now() -> int:
-    return int(time.time())
 
 
 def usage(completion: Completion) -> dict[str, Any]:
