@@ -127,8 +127,6 @@ class EditHunk:
     inserted: str
     path: str | None = None
     """The file, unless it is the document itself."""
-    line: int = 0
-    """The first of the inserted lines in the file as it is now, from 0, for formats that number them."""
 
 
 MAX_REGION_LINES = 24
@@ -162,8 +160,6 @@ class RewriteRequest:
     """The document's path, for formats that show it."""
     language: str = "plaintext"
     """The document's LSP languageId."""
-    cursor: int | None = None
-    """The cursor's offset in `text`, if it is there, for formats that show it."""
     give_up_below: float = 0.0
     """Leave the lines as they are where a hunk's probability falls below this."""
     enough: float | None = None

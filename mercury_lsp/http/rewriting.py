@@ -39,7 +39,6 @@ NO_EDITS = (
 )
 
 _FILE = re.compile(r"^(?:\+\+\+ (?:b/)?|File: )(.*?)(?:\t.*)?$")
-_HEAD = re.compile(r"^@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +136,7 @@ def read_diff(diff: str, path: str) -> tuple[EditHunk, ...]:
 
 def _hunks(diff: str, path: str) -> Iterator[EditHunk]:
     other: str | None = None
-    number, removed, inserted = 0, list[str](), list[str]()
+    removed, inserted = list[str](), list[str]()
     for line in (*diff.splitlines(), "@@"):
         mark, rest = line[:1], line[1:] + "\n"
         if named := _FILE.match(line):
@@ -150,13 +149,10 @@ def _hunks(diff: str, path: str) -> Iterator[EditHunk]:
             inserted.append(rest)
         else:
             if removed or inserted:
-                yield EditHunk(0, "".join(removed), "".join(inserted), other, number)
-                number += len(inserted)
+                yield EditHunk(0, "".join(removed), "".join(inserted), other)
             removed, inserted = [], []
-            head = _HEAD.match(line)
-            number = int(head[1]) - 1 if head else number + 1
 
 
 def clean_hunk(hunk: EditHunk) -> EditHunk:
     removed, inserted = change_without_secrets(hunk.removed, hunk.inserted, language_of(hunk.path or ""), "", "")
-    return EditHunk(0, removed, inserted, hunk.path, hunk.line)
+    return EditHunk(0, removed, inserted, hunk.path)

@@ -45,9 +45,7 @@ PLAIN_DATA = [
     GAP,
     FillRequest(""),
     ScoreRequest(GAP, ("a", "b")),
-    RewriteRequest(
-        "x = 1\n", history=(EditHunk(3, "a\n", "b\n", "other.py"), EditHunk(0, "", "")), cursor=2, enough=0.5
-    ),
+    RewriteRequest("x = 1\n", history=(EditHunk(3, "a\n", "b\n", "other.py"), EditHunk(0, "", "")), enough=0.5),
     FILL,
     Fill("b", 0.25, 1, 0.5, others=(FILL, Fill("", 0.0, 0, 0.0))),
     Scores((-1.5, 0.0), 0.125),

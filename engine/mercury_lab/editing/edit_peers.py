@@ -99,9 +99,8 @@ def request(scenario: Scenario, now: Mapping[str, str], region: LineEdit) -> Rew
     lines = lines_of(text)
     start, end = (sum(map(len, lines[:number])) for number in (region.start, region.end))
     far, near, suffix = window(text, start, end)
-    cursor = scenario.cursor[1] - start if scenario.cursor[0] == path and start <= scenario.cursor[1] <= end else None
     history = tuple(hunks(scenario, path))[-HUNKS:]
-    return RewriteRequest(region.text, near, tuple(far), tuple(suffix), history, path, language_of(path), cursor=cursor)
+    return RewriteRequest(region.text, near, tuple(far), tuple(suffix), history, path, language_of(path))
 
 
 def hunks(scenario: Scenario, path: str) -> Sequence[EditHunk]:

@@ -233,7 +233,7 @@ def shown(hunks: Sequence[Hunk], uri: str) -> list[EditHunk]:
         sides = change_without_secrets(hunk.before, hunk.after, hunk.language_id, *hunk.around)
         before, after = map(with_line_feeds, sides)
         if before != after:
-            found.append(EditHunk(0, before, after, None if hunk.uri == uri else hunk.path, hunk.line))
+            found.append(EditHunk(0, before, after, None if hunk.uri == uri else hunk.path))
     return found
 
 

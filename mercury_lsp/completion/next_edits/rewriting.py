@@ -96,7 +96,6 @@ def rewrite_request(region: Place, history: Sequence[EditHunk], enough: float | 
         history=tuple(history),
         path=region.path,
         language=language_id,
-        cursor=len("".join(lines_of(plain)[: region.line - region.start_line + 1]).removesuffix("\n")),
         give_up_below=enough or 0.0,
         enough=enough,
     )

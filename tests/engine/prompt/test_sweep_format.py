@@ -18,7 +18,7 @@ FIXTURES = Path(__file__).parents[2] / "data" / "edit_formats"
 
 HISTORY = (
     EditHunk(0, "text = load(name)\n", 'text = load(name, "utf-8")\n', "tools/show.py"),
-    EditHunk(0, "    view = View()\n", "    view = View(app)\n", line=1),
+    EditHunk(0, "    view = View()\n", "    view = View(app)\n"),
 )
 REQUEST = RewriteRequest(
     text="    view = View(app)\n    other = View()\n",
@@ -27,7 +27,6 @@ REQUEST = RewriteRequest(
     history=HISTORY,
     path="site/views.py",
     language="python",
-    cursor=20,
 )
 NEW = "    view = View(app)\n    other = View(app)\n"
 
@@ -63,7 +62,7 @@ def test_a_models_own_file_goes_before_its_name(tmp_path):
 
 
 PUBLISHED = (
-    EditHunk(0, 'def greet():\n    print("Hello!")\n', 'def greet(name):\n    print(f"Hello, {name}!")\n', line=2),
+    EditHunk(0, 'def greet():\n    print("Hello!")\n', 'def greet(name):\n    print(f"Hello, {name}!")\n'),
     EditHunk(0, "", "from utils import get_time_of_day\n\n"),
 )
 """The edits of the sample that is published with Sweep's models; its other file is left out."""
@@ -72,7 +71,7 @@ SAMPLE = 'from utils import get_time_of_day\n\ndef greet(name):\n    print(f"Hel
 
 
 def test_the_published_sample_gets_the_published_prompt():
-    request = RewriteRequest(SAMPLE, history=PUBLISHED, path="greet.py", language="python", cursor=34)
+    request = RewriteRequest(SAMPLE, history=PUBLISHED, path="greet.py", language="python")
     assert shown(request) == (FIXTURES / "sweep-published.txt").read_text("utf-8")
 
 
