@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from mercury_engine.prompt.chat_template import TOOL_CALL, TOOL_CALL_END
 from mercury_engine.text.common_prefix import begun
 
 from mercury_lsp.http.errors import bad_request
 
-BEGIN, END = "<tool_call>", "</tool_call>"
-
-_CALL = re.compile(rf"{BEGIN}(.*?)(?:{END}|$)", re.S)
+_CALL = re.compile(rf"{TOOL_CALL}(.*?)(?:{TOOL_CALL_END}|$)", re.S)
 
 ANY_OBJECT = {"type": "object"}
 
@@ -61,7 +60,7 @@ class ToolUse:
         """How the reply begins if a call is forced."""
         if not self.forced:
             return ""
-        return f"{BEGIN}\n" + (_head(self.forced[0]) if len(self.forced) == 1 else "")
+        return f"{TOOL_CALL}\n" + (_head(self.forced[0]) if len(self.forced) == 1 else "")
 
     @property
     def schema(self) -> str | None:
@@ -90,8 +89,8 @@ class ToolUse:
             return ""
         if not self.tools:
             return text
-        text = text.partition(BEGIN)[0].rstrip()
-        return text[: len(text) - begun(text, BEGIN)].rstrip()
+        text = text.partition(TOOL_CALL)[0].rstrip()
+        return text[: len(text) - begun(text, TOOL_CALL)].rstrip()
 
     def _parameters(self, name: str) -> Any:
         tool = next(tool for tool in self.tools if tool["function"]["name"] == name)

@@ -37,7 +37,7 @@ def check_values(folder: Path) -> list[Path]:
     if (gguf := gguf_of(folder)) is not None:
         file = opened(gguf)
         for name in file.tensor_names:
-            stored = file.vector(name) if file.dimensions(name) == 1 else file.matrix(name).floats()
+            stored = file.matrix(name).floats()
             weights.checked(stored, stored.shape, name, gguf)
         return [gguf]
     files = sorted({*weight_files(folder), *(path for path in folder.glob("*.safetensors") if path.is_file())})

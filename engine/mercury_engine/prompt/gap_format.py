@@ -11,7 +11,7 @@ A tokenizer that holds a family's markers shows that the model knows its format.
 - seed-coder: technical report, arXiv 2506.03524; start and end from its tokenizer's configuration
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 TokenIds = tuple[int, ...]
@@ -104,10 +104,6 @@ class GapMarkers:
         if self.suffix_first:
             return (), (*self.suffix, *rest, *self.prefix, *head, *self.middle)
         return (*self.prefix, *head), (*self.suffix, *rest, *self.middle)
-
-    def whole(self, before: Sequence[int], after: Sequence[int]) -> list[int]:
-        """A gap as the model was pretrained on it, in one causal run."""
-        return [self.start, *self.stack(tuple(before), tuple(after), ())]
 
 
 def find_markers(token_id: Callable[[str], int | None]) -> GapMarkers | None:

@@ -48,7 +48,7 @@ class FillInTheMiddle:
         """
         cut = self.tokenizer.cut("".join((*request.far, request.near)))
         after = self.tokenizer.encode("".join(request.suffix))
-        return self._markers.whole([*cut.read, *cut.known], after), cut
+        return [self._markers.start, *self._markers.stack((*cut.read, *cut.known), tuple(after), ())], cut
 
     def __call__(self, gap: Gap) -> Fill:
         """Decode until a special token, or for a single-line gap until the end of the line."""
