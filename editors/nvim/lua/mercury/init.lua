@@ -19,76 +19,57 @@ local function watch(ghost_text)
   local group = vim.api.nvim_create_augroup("mercury", {})
   require("mercury.colours").define(group)
   require("mercury.sign").watch(group)
+  ---@param events string|string[]
+  ---@param callback fun(args: vim.api.keyset.create_autocmd.callback_args)
+  local function on(events, callback)
+    vim.api.nvim_create_autocmd(events, { group = group, callback = callback })
+  end
   local changes = { "TextChanged", "TextChangedI", "TextChangedP", "InsertLeave" }
   local moves = { "CursorMoved", "CursorMovedI", "WinScrolled", "BufEnter" }
-  vim.api.nvim_create_autocmd(vim.list_extend(changes, moves), {
-    group = group,
-    callback = function(args)
-      local bufnr = vim.api.nvim_get_current_buf()
-      if ghost_text.enabled and args.buf == bufnr and mercury_client.get(bufnr) then
-        require("mercury.next_edits").changed(bufnr)
-      end
-    end,
-  })
+  on(vim.list_extend(changes, moves), function(args)
+    local bufnr = vim.api.nvim_get_current_buf()
+    if ghost_text.enabled and args.buf == bufnr and mercury_client.get(bufnr) then
+      require("mercury.next_edits").changed(bufnr)
+    end
+  end)
   local function is_enabled()
     return ghost_text.enabled
   end
   require("mercury.diagnostics").watch(group, is_enabled)
   require("mercury.highlights").watch(group, is_enabled)
-  vim.api.nvim_create_autocmd("InsertEnter", {
-    group = group,
-    callback = function(args)
-      mercury_client.tell_problem(args.buf)
-      mercury_client.tell_no_filetype(args.buf)
-      vim.schedule(require("mercury.next_edits").draw) -- <Tab> may indent now
-    end,
-  })
-  vim.api.nvim_create_autocmd("BufEnter", {
-    group = group,
-    callback = function(args)
-      mercury_client.enter(args.buf)
-    end,
-  })
-  vim.api.nvim_create_autocmd({ "BufFilePre", "BufWipeout" }, {
-    group = group,
-    callback = function(args)
-      mercury_client.leave_name(args.buf, args.event)
-    end,
-  })
-  vim.api.nvim_create_autocmd({ "BufFilePost", "BufNew" }, {
-    group = group,
-    callback = function(args)
-      mercury_client.reopen(args.buf)
-    end,
-  })
-  vim.api.nvim_create_autocmd("FileType", {
-    group = group,
-    callback = function(args)
-      mercury_client.take_language(args.buf)
-    end,
-  })
-  vim.api.nvim_create_autocmd("LspAttach", {
-    group = group,
-    callback = function(args)
-      local client = vim.lsp.get_client_by_id(args.data.client_id)
-      if client and client.name == mercury_client.name then
-        mercury_client.attached(client, args.buf)
-        ghost_text.attach(args.buf, client.id)
-        require("mercury.diagnostics").attached(args.buf)
-        vim.cmd.redrawstatus()
-      end
-    end,
-  })
-  vim.api.nvim_create_autocmd("LspDetach", {
-    group = group,
-    callback = function(args)
-      local client = vim.lsp.get_client_by_id(args.data.client_id)
-      if client and client.name == mercury_client.name then
-        ghost_text.detach(args.buf)
-        require("mercury.next_edits").detached(args.buf, client:is_stopped())
-      end
-    end,
-  })
+  on("InsertEnter", function(args)
+    mercury_client.tell_problem(args.buf)
+    mercury_client.tell_no_filetype(args.buf)
+    vim.schedule(require("mercury.next_edits").draw) -- <Tab> may indent now
+  end)
+  on("BufEnter", function(args)
+    mercury_client.enter(args.buf)
+  end)
+  on({ "BufFilePre", "BufWipeout" }, function(args)
+    mercury_client.leave_name(args.buf, args.event)
+  end)
+  on({ "BufFilePost", "BufNew" }, function(args)
+    mercury_client.reopen(args.buf)
+  end)
+  on("FileType", function(args)
+    mercury_client.take_language(args.buf)
+  end)
+  on("LspAttach", function(args)
+    local client = vim.lsp.get_client_by_id(args.data.client_id)
+    if client and client.name == mercury_client.name then
+      mercury_client.attached(client, args.buf)
+      ghost_text.attach(args.buf, client.id)
+      require("mercury.diagnostics").attached(args.buf)
+      vim.cmd.redrawstatus()
+    end
+  end)
+  on("LspDetach", function(args)
+    local client = vim.lsp.get_client_by_id(args.data.client_id)
+    if client and client.name == mercury_client.name then
+      ghost_text.detach(args.buf)
+      require("mercury.next_edits").detached(args.buf, client:is_stopped())
+    end
+  end)
 end
 
 --- What the keys do; ghost text comes before a next edit with the same key.
