@@ -63,11 +63,10 @@ class Connection:
         )
         self.loop = asyncio.get_running_loop()
 
-    async def json(self, method: str, path: str, body: Any = None) -> Any:
-        """A whole reply. Raises RemoteError, and RequestError for a request that the server refuses."""
-        content = None if body is None else _encoded(body)
+    async def json(self, path: str) -> Any:
+        """What is at a path. Raises RemoteError, and RequestError for a request that the server refuses."""
         async with asyncio.timeout(ANSWER_SECONDS):
-            lines = [line async for line in self.lines(method, path, content)]
+            lines = [line async for line in self.lines("GET", path, None)]
         return parsed("\n".join(lines))
 
     async def lines(self, method: str, path: str, content: bytes | None) -> AsyncGenerator[str]:

@@ -46,7 +46,7 @@ class MercuryDialect:
     async def about(self, connection: Connection) -> wire.About:
         """The engine's description. Raises NoSuchRoute from another server, and RemoteError."""
         try:
-            found = wire.about(await connection.json("GET", wire.PATH))
+            found = wire.about(await connection.json(wire.PATH))
         except ValueError as error:
             raise NoSuchRoute(f"it is no Mercury server: {error}") from None
         if found.protocol != wire.PROTOCOL:
@@ -169,7 +169,7 @@ async def detected(connection: Connection, route: str | None, model: str) -> tup
 async def _first_model(connection: Connection) -> str:
     """The first model that the server lists; empty if it lists none."""
     with suppress(NoSuchRoute, RequestError):
-        match await connection.json("GET", "/v1/models"):
+        match await connection.json("/v1/models"):
             case {"data": [{"id": str(name)}, *_]}:
                 return name
     return ""
