@@ -17,6 +17,9 @@ from mercury_engine.models.network import MaskedAttention
 MOST_BLOCK = 1024
 """Largest block that a configuration may ask for, in tokens; published ones have 4 to 64."""
 
+EXPAND = "<|expand|>"
+"""The text of the token that turns a slot into two, if the vocabulary has it."""
+
 
 @dataclass(frozen=True, slots=True)
 class MaskedFamily:
@@ -28,8 +31,6 @@ class MaskedFamily:
     masks: tuple[str, ...]
     """Texts of the mask token, where the configuration has no `mask_token_id`; without any it needs one."""
     shifted: bool
-    expand: str = "<|expand|>"
-    """The text of the token that turns a slot into two, if the vocabulary has it."""
     architecture: str | None = None
     """What `architectures` names, where `model_type` is that of a plain decoder."""
     named: str | None = None
@@ -121,7 +122,7 @@ def read(raw: Mapping[str, Any], folder: Path) -> tuple[str, MaskedAttention] | 
             f"{folder}: the mask token of {family.name} is {mask!r}; its config.json or tokenizer_config.json is not "
             "complete, fetch the model again"
         )
-    expand = raw.get("expand_token_id", named.get(family.expand))
+    expand = raw.get("expand_token_id", named.get(EXPAND))
     delete = raw.get("eos_token_id") if expand is not None else None
     block = None if family.block is None else raw.get(family.block_field, family.block)
     if block is not None and (type(block) is not int or not 1 <= block <= MOST_BLOCK):
@@ -140,7 +141,7 @@ def _is_of(family: MaskedFamily, raw: Mapping[str, Any], folder: Path) -> bool:
 
 def _added_tokens(folder: Path, family: MaskedFamily, kind: str) -> dict[str, int]:
     """The tokens that the family added to its base's vocabulary, by text; a plain base has none of them."""
-    wanted = {*family.masks, family.expand}
+    wanted = {*family.masks, EXPAND}
     path = folder / "tokenizer_config.json"
     added = json_files.read(path).get("added_tokens_decoder", {}) if path.is_file() else {}
     named = {entry["content"]: int(number) for number, entry in added.items() if entry.get("content") in wanted}

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mercury_engine.errors import ModelCorrupt, ModelError
 from mercury_engine.models.gguf.file import GgufFile
+from mercury_engine.models.masked_families import EXPAND
 from mercury_engine.models.network import CONTEXT_LENGTH, MaskedAttention, ModelConfig
 
 MASKED = {"dream": "Dream", "llada": "LLaDA"}
@@ -23,8 +24,6 @@ ARCHITECTURES = ("llama", "qwen2", "qwen3", *MASKED)
 
 INTERLEAVED = ("llama", "llada")
 """Those whose queries and keys have the rotary halves of a head interleaved."""
-
-_EXPAND = "<|expand|>"
 
 EMBEDDING, HEAD, ROPE_FACTORS = "token_embd.weight", "output.weight", "rope_freqs.weight"
 
@@ -134,7 +133,7 @@ def _masked_attention(file: GgufFile, vocabulary: int) -> MaskedAttention | None
         raise ModelCorrupt(f"{file.path}: tokenizer.ggml.mask_token_id is {mask!r}; fetch or convert it again")
     shifted = bool(file.value("diffusion.shift_logits", architecture == "dream"))
     tokens = file.value("tokenizer.ggml.tokens", [])
-    expand = tokens.index(_EXPAND) if _EXPAND in tokens else None
+    expand = tokens.index(EXPAND) if EXPAND in tokens else None
     delete = None if expand is None else file.value("tokenizer.ggml.eos_token_id")
     return MaskedAttention(MASKED[architecture], mask, shifted, expand, delete)
 
