@@ -7,7 +7,7 @@ from lsprotocol import types
 
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.server.convert import ACCEPTED_COMMAND
-from mercury_lsp.server.requests import did_change_diagnostics, did_change_highlights, explain, notifications, status
+from mercury_lsp.server.requests import explain, forwarded, notifications, status
 from mercury_lsp.server.requests.copilot import account, get_completions, inline_edit, notices
 from mercury_lsp.server.requests.execute_command import COMMANDS, execute_command
 from mercury_lsp.server.requests.initialize import initialize
@@ -31,8 +31,8 @@ LSP: dict[str, Callable[..., Any]] = {
 
 BEYOND_LSP: dict[str, Callable[..., Any]] = {
     status.STATUS_METHOD: status.status,
-    did_change_diagnostics.DID_CHANGE_DIAGNOSTICS_METHOD: did_change_diagnostics.did_change_diagnostics,
-    did_change_highlights.DID_CHANGE_HIGHLIGHTS_METHOD: did_change_highlights.did_change_highlights,
+    "mercury/didChangeDiagnostics": forwarded.did_change_diagnostics,
+    "mercury/didChangeHighlights": forwarded.did_change_highlights,
     "textDocument/copilotInlineEdit": inline_edit.inline_edit,
     "textDocument/didFocus": notices.did_focus,
     "textDocument/didShowCompletion": notices.did_show,
