@@ -21,8 +21,8 @@ from on_all import options as options_of_all  # noqa: E402
 from on_keys import editor, figures  # noqa: E402
 from rich.table import Table  # noqa: E402
 
+from mercury_lsp.context.workspace.background import Pace  # noqa: E402
 from mercury_lsp.context.workspace.library import Library  # noqa: E402
-from mercury_lsp.context.workspace.pace import Pace  # noqa: E402
 
 FILES_IN_FOLDER = 20
 MODULE = (

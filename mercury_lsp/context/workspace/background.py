@@ -1,15 +1,31 @@
-"""The background thread that finds and reads other files."""
+"""The background thread that finds and reads other files, and its pace."""
 
 import logging
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from threading import Thread
+from time import perf_counter, sleep
 
-from mercury_lsp.context.workspace.pace import Pace
+WORK_SECONDS = 0.001
+REST_SECONDS = 0.004
+"""Python makes a computing thread give way only after 5 ms, so background work rests on its own."""
 
 logger = logging.getLogger(__name__)
 
 BackgroundJob = Callable[[], None]
+
+
+class Pace:
+    """Rests for `REST_SECONDS` after every `WORK_SECONDS`, and so leaves the interpreter to the event loop's thread."""
+
+    def __init__(self) -> None:
+        self._work_until = 0.0
+
+    def rest_if_due(self) -> None:
+        """Rest if the working time is over; call it at least every half millisecond of work."""
+        if perf_counter() >= self._work_until:
+            sleep(REST_SECONDS)
+            self._work_until = perf_counter() + WORK_SECONDS
 
 
 class Background:

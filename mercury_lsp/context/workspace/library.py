@@ -8,13 +8,13 @@ from pathlib import Path
 
 from mercury_engine.lru import LeastRecentlyUsed
 
+from mercury_lsp.context.workspace.background import Pace
 from mercury_lsp.context.workspace.choice import Snippet, SnippetKind, most_similar, words_of
 from mercury_lsp.context.workspace.discovery import DiscoveredPath, discover
 from mercury_lsp.context.workspace.file_snippets import FileSnippets
 from mercury_lsp.context.workspace.files import FileIndex
 from mercury_lsp.context.workspace.ignored import IGNORE_FILES, IgnoreRules
 from mercury_lsp.context.workspace.imports import IMPORTS_REACH_CHARS, READ_LANGUAGES, imports
-from mercury_lsp.context.workspace.pace import Pace
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language_of
 

@@ -8,11 +8,10 @@ from typing import Any
 
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.context.open_documents import OpenDocuments
-from mercury_lsp.context.workspace.background import Background
+from mercury_lsp.context.workspace.background import Background, Pace
 from mercury_lsp.context.workspace.choice import Snippet, SnippetKind, choose, words_of
 from mercury_lsp.context.workspace.ignored import IGNORE_FILES, IgnoreRules
 from mercury_lsp.context.workspace.library import PREPARED_REACH_CHARS, DocumentView, Library, PreparedSnippets
-from mercury_lsp.context.workspace.pace import Pace
 from mercury_lsp.context.workspace.secret_files import is_secret
 from mercury_lsp.context.workspace.watching import Watcher
 from mercury_lsp.documents.document import Edit, Snapshot

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from mercury_lsp.context.workspace import is_secret
+from mercury_lsp.context.workspace.background import Pace
 from mercury_lsp.context.workspace.choice import Snippet, SnippetKind, choose, most_similar, words_of
 from mercury_lsp.context.workspace.declarations import Declarer
 from mercury_lsp.context.workspace.file_snippets import MAX_FILE_BYTES
 from mercury_lsp.context.workspace.files import FileIndex
 from mercury_lsp.context.workspace.imports import imports
 from mercury_lsp.context.workspace.library import DocumentView, Library, PreparedSnippets
-from mercury_lsp.context.workspace.pace import Pace
 from mercury_lsp.documents.document import Document
 
 
