@@ -51,7 +51,6 @@ class RunningRequest:
             self._continue(lambda: next(self._steps))
 
     def take(self, result: object) -> None:
-        """Continue with the result of the pass."""
         if not self._is_cancelled():
             self._continue(lambda: self._steps.send(result))
 

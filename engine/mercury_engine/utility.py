@@ -36,7 +36,6 @@ class Utility:
         return probability * _gain(typed_characters(text), is_finished) - (1 - probability) * self.wrong_cost
 
     def is_enough(self, probability: float, text: str, is_finished: bool) -> bool:
-        """Whether a text that is right with this probability is shown."""
         return probability >= self.min_probability and self.of(probability, text, is_finished) >= self.least
 
     def least_probability(self, length: int) -> float:

@@ -129,7 +129,6 @@ class Completer:
             typing.record(edit)
 
     def accepted(self, suggestion_id: str) -> None:
-        """The user accepted a whole suggestion."""
         for typing in self._typing.values():
             typing.accepted(suggestion_id)
 

@@ -91,7 +91,6 @@ def decode(line: bytes) -> dict[str, Any]:
 
 
 def new_nonce() -> str:
-    """A text that nobody can guess."""
     return os.urandom(16).hex()
 
 

@@ -80,7 +80,6 @@ class Snapshot:
         return self.source.position_at(offset)
 
     def slice(self, start: int, end: int) -> str:
-        """The text in [start, end)."""
         return self.source.slice(start, end)
 
     def line_at(self, offset: int) -> tuple[str, int]:
@@ -212,7 +211,6 @@ class Document:
         return self._source.byte_length >= MIN_SLICED_BYTES and not self._is_unparsed()
 
     def _is_unparsed(self) -> bool:
-        """Whether the document is treated as plain text."""
         return self._is_plain or is_too_long(self._source)
 
     def _parse_within_budget(self) -> None:

@@ -49,12 +49,10 @@ def without_secrets(text: str, language_id: str) -> str:
 
 
 def shows_secret(text: str, language_id: str, above: str = "", below: str = "") -> bool:
-    """Whether a line of the text looks like a secret."""
     return bool(_redacted(text, language_id, above, below))
 
 
 def redacted_lines(text: str, language_id: str) -> list[str]:
-    """The lines of a text that look like secrets."""
     redacted = secret_lines(text, language_id)
     return [line for number, line in enumerate(LINE.findall(text)) if number in redacted] if redacted else []
 

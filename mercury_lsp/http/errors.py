@@ -32,7 +32,6 @@ def queue_full() -> ApiError:
 
 
 def reply_to(error: ApiError) -> Response:
-    """The reply that reports an error."""
     kind = "server_error" if error.status >= 500 else "invalid_request_error"
     message = str(error).encode("utf-8", "replace").decode("utf-8")
     body = {"error": {"message": message, "type": kind, "param": error.param, "code": error.code}}
@@ -41,7 +40,6 @@ def reply_to(error: ApiError) -> Response:
 
 
 async def on_error(request: Request, error: Exception) -> Response:
-    """The reply to a request whose handler raised."""
     return reply_to(as_api_error(error))
 
 

@@ -23,7 +23,6 @@ DONE = b"data: [DONE]\n\n"
 
 
 async def whole(request: Request, writing: Writing, body: Callable[[Completion], Any]) -> Response:
-    """The reply with a whole completion."""
     return JSONResponse(body(await while_connected(request, writing.whole())))
 
 
@@ -87,7 +86,6 @@ async def _disconnected(request: Request) -> None:
 
 
 def known_events(*bodies: Body) -> Response:
-    """The stream of events that are known already."""
     return StreamingResponse(iter((*map(as_event, bodies), DONE)), media_type="text/event-stream")
 
 
@@ -97,7 +95,6 @@ async def head(service: Service, prefix: str) -> dict[str, Any]:
 
 
 def new_id(prefix: str) -> str:
-    """A name for a reply."""
     return f"{prefix}-{uuid4().hex}"
 
 

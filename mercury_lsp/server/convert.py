@@ -45,7 +45,6 @@ def from_line_start(suggestions: Iterable[Suggestion], snapshot: Snapshot) -> li
 
 
 def accepted_command(suggestion: Suggestion) -> dict[str, Any]:
-    """The command that the client runs when the suggestion is accepted."""
     return {"title": "Accepted", "command": ACCEPTED_COMMAND, "arguments": [suggestion.id]}
 
 

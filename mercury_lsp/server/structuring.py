@@ -43,7 +43,6 @@ def _token(value: Any, kind: Any) -> Any:
 
 
 def is_id(value: Any) -> bool:
-    """Whether a request may have this id."""
     return type(value) in (int, str)
 
 

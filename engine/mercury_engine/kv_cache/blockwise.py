@@ -70,7 +70,6 @@ class BlockwiseCache:
         return on_host(result.logp_WV)
 
     def clear(self) -> None:
-        """Forget all texts."""
         self._texts.clear()
 
     def _known(self, ids: Sequence[int]) -> tuple[_Read, int]:

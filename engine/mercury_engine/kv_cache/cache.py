@@ -102,7 +102,6 @@ class BlockCache:
 
     @property
     def bytes(self) -> int:
-        """Size of the blocks."""
         return self._blocks.total
 
     def context(
@@ -258,7 +257,6 @@ class BlockCache:
 
 
 def without_start(block: KeyValueBlock) -> KeyValueBlock:
-    """The block without its first token."""
     return KeyValueBlock(block.keys[:, :, :, 1:], block.values[:, :, :, 1:])
 
 

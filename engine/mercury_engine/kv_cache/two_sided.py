@@ -40,7 +40,6 @@ class TwoSides:
 
     @property
     def tokens(self) -> int:
-        """Number of tokens on both sides."""
         return len(self.before) + len(self.after)
 
     def around(self, slots: Sequence[int]) -> list[int]:
@@ -150,7 +149,6 @@ class TwoSidedCache:
         return on_host(result.logp_WV)
 
     def clear(self) -> None:
-        """Forget all passes."""
         self._passes.clear()
 
     def _stale(self, found: Overlap) -> StaleSides:

@@ -84,7 +84,6 @@ class TorchNetwork:
         return self.decoder.writer_logits(hidden_RC).log_softmax(-1)
 
     def kept(self, block: KeyValueBlock) -> KeyValueBlock:
-        """A copy of the block."""
         return KeyValueBlock(block.keys.clone(), block.values.clone())
 
     @torch.no_grad()

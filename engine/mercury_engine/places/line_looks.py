@@ -69,5 +69,4 @@ def with_text(lines: Iterable[str]) -> list[Line]:
 
 @lru_cache(CACHED_LINES)
 def parts_of(name: str) -> frozenset[str]:
-    """The parts of a name in lower case."""
     return frozenset(part.lower() for part in _PART.findall(name))

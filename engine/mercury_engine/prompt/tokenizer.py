@@ -124,7 +124,6 @@ class Tokenizer:
         return self._lookup_blocks.get_or_make(text, lambda: np.array(self.encode(text), np.int32))
 
     def has_lookup_block(self, text: str) -> bool:
-        """Whether `lookup_block` remembers the block."""
         return text in self._lookup_blocks
 
     def decode(self, ids: list[int]) -> str:

@@ -55,5 +55,4 @@ def kinds() -> dict[str, InstructionSet]:
 
 
 def path(kind: str) -> Path:
-    """The file of a build."""
     return FOLDER / f"mercury_{kind}{'.dll' if sys.platform == 'win32' else '.so'}"

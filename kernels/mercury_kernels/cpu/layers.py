@@ -394,5 +394,4 @@ def _floats(values: NDArray[Any]) -> Floats:
 
 
 def _address(array: NDArray[Any]) -> int:
-    """Where the array's data lie."""
     return int(array.ctypes.data)

@@ -130,7 +130,6 @@ class Declarer:
             self._rest_if_due()
 
     def _within(self, node: Node, source: bytes, nodes: _DeclaringNodes, depth: int) -> Iterator[str]:
-        """The declarations among a node's children."""
         for child in node.named_children:
             if child.type in nodes.passed:
                 yield from self._within(child, source, nodes, depth)

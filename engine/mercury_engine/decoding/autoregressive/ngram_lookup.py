@@ -74,7 +74,6 @@ class NgramLookup:
 
     @property
     def has_unread(self) -> bool:
-        """Whether there is unread text."""
         return self._unread is not None
 
     def find(self, before: TokenSequence) -> NgramMatch:

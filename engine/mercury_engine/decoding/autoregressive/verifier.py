@@ -44,7 +44,6 @@ class Verifier:
 
     @classmethod
     def after(cls, network: Network, context: GapContext) -> "Verifier":
-        """A verifier of what follows this context."""
         return cls(network, context.cached.before, context.last, context.ends, context.adapter)
 
     def fork(self, ids: Sequence[int]) -> "Verifier":

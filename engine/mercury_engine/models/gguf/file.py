@@ -192,7 +192,6 @@ class GgufFile:
 
     @property
     def tensor_names(self) -> list[str]:
-        """The tensors' names in the file's order."""
         return list(self._tensors)
 
     def matrix(self, name: str) -> BlockMatrix:
@@ -215,7 +214,6 @@ class GgufFile:
         return self.matrix(name).floats()[0]
 
     def dimensions(self, name: str) -> int:
-        """Number of dimensions of a tensor."""
         return len(self._tensors[name].shape)
 
     def _type(self, name: str, number: int) -> BlockType:
