@@ -52,13 +52,6 @@ def test_a_request_is_the_document_cut_at_whole_lines():
     assert (request.history, request.path, request.language) == (HISTORY, "a.py", "python")
 
 
-@pytest.mark.parametrize("line_break", ["\n", "\r\n"])
-def test_formats_that_show_a_cursor_get_it_at_the_end_of_the_middle_line(line_break):
-    around = replace(region(TEXT.replace("\n", line_break)), line=region().start_line + 1)
-    request = rewrite_request(around, HISTORY, 0.4)
-    assert request.text[: request.cursor] == "def first(name):\n    value = load(name)"
-
-
 def test_a_request_is_the_same_for_all_line_breaks():
     own, other = (rewrite_request(region(TEXT.replace("\n", end)), HISTORY, 0.4) for end in ("\n", "\r\n"))
     assert replace(own, suffix=()) == replace(other, suffix=()) and "".join(own.suffix) == "".join(other.suffix)
