@@ -182,14 +182,9 @@ def _table(rows: Sequence[Model]) -> Table:
 
 
 def _figures(row: Model) -> list[str]:
+    size, speed = f"{row.size_bytes / 1e6:,.0f}", row.speed
     memory = "?" if row.memory_mb is None else f"{'' if row.installed else '~'}{row.memory_mb:,.0f}"
-    if row.speed is None:
-        return [f"{row.size_bytes / 1e6:,.0f}", memory, "?", "?", ""]
-    mark = "~" if row.speed.estimated else ""
-    return [
-        f"{row.size_bytes / 1e6:,.0f}",
-        memory,
-        f"{mark}{row.speed.pass_ms:,.0f}",
-        f"{mark}{row.speed.answer_ms:,.0f}",
-        row.speed.day or "",
-    ]
+    if speed is None:
+        return [size, memory, "?", "?", ""]
+    mark = "~" if speed.estimated else ""
+    return [size, memory, f"{mark}{speed.pass_ms:,.0f}", f"{mark}{speed.answer_ms:,.0f}", speed.day or ""]
