@@ -1,11 +1,17 @@
-"""Calls on threads of their own: the process ends without waiting for them."""
+"""Calls on threads of their own: the process ends without waiting for them, and a stalled disk can be given up."""
 
+import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
 from threading import Thread
 from typing import TypeVar
 
+from mercury_lsp.errors import SettingsError
+
 T = TypeVar("T")
+
+DISK_SECONDS = 5.0
+"""For a file system to answer; network file systems take up to a second."""
 
 
 def started(function: Callable[[], T], name: str) -> "Future[T]":
@@ -21,3 +27,15 @@ def started(function: Callable[[], T], name: str) -> "Future[T]":
 
     Thread(target=run, name=name, daemon=True).start()
     return future
+
+
+async def answered(ask: Callable[[], T], about: str) -> T:
+    """What a call about a path that a user named returns or raises.
+
+    Raises SettingsError if it takes too long; its thread is then left to wait for the disk.
+    """
+    try:
+        async with asyncio.timeout(DISK_SECONDS):
+            return await asyncio.wrap_future(started(ask, "mercury-disk"))
+    except TimeoutError as error:
+        raise SettingsError(f"the disk of {about} does not answer; choose another model") from error

@@ -5,8 +5,8 @@ from threading import Event
 
 import pytest
 
-from mercury_lsp.engine_host import stalled_disk
-from mercury_lsp.engine_host.stalled_disk import answered
+from mercury_lsp.engine_host import own_thread
+from mercury_lsp.engine_host.own_thread import answered
 from mercury_lsp.errors import SettingsError
 from tests.support.editor import Editor, script
 
@@ -23,7 +23,7 @@ def _broken() -> None:
 
 async def test_the_loop_runs_on_while_a_disk_is_stalled_and_the_disk_is_given_up(monkeypatch: pytest.MonkeyPatch):
     stalled, turns = Event(), 0
-    monkeypatch.setattr(stalled_disk, "ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(own_thread, "DISK_SECONDS", 0.2)
     asking = asyncio.ensure_future(answered(stalled.wait, "/mnt/model"))
     while not asking.done():
         turns += 1
@@ -36,7 +36,7 @@ async def test_the_loop_runs_on_while_a_disk_is_stalled_and_the_disk_is_given_up
 
 async def test_an_answer_that_comes_too_late_is_dropped(monkeypatch: pytest.MonkeyPatch):
     late = Event()
-    monkeypatch.setattr(stalled_disk, "ANSWER_SECONDS", 0.0)
+    monkeypatch.setattr(own_thread, "DISK_SECONDS", 0.0)
     with pytest.raises(SettingsError):
         await answered(late.wait, "x")
     late.set()
