@@ -162,8 +162,10 @@ def test_the_status_says_ready_and_its_menu_switches_suggestions_off(window: Ope
     assert vscode.rows() == [
         "Switch off",
         "Switch off for python",
+        "Look for a next edit",
         "Switch next edits off",
         "Choose model",
+        "Explain why nothing is shown",
         "Show statistics",
         "Run doctor",
         "Show log",
