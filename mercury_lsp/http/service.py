@@ -23,7 +23,7 @@ from mercury_engine.api import (
     RewriteRequest,
 )
 from mercury_engine.errors import Cancelled, ModelError
-from mercury_engine.text.common_prefix import begun
+from mercury_engine.text.stop_texts import begun, first_of
 
 from mercury_lsp.completion.postprocessing import postprocess
 from mercury_lsp.engine_host.edit_engine import EditEngine
@@ -365,7 +365,7 @@ class _Draft:
         added = postprocess(fill.text, self.context.after(self._text), self._snapshot)
         is_cut = len(added) < len(fill.text.rstrip())
         self._text += added
-        if self._is_stopped():
+        if self._cut_at_stop():
             return
         if is_cut or (fill.is_finished and (self._has_suffix or not self.context.multiline)):
             self._reason = "stop"
@@ -382,14 +382,14 @@ class _Draft:
             self._text, self._reason = self._text.rstrip(), "stop"
             return
         self._text += "\n"
-        self._is_stopped()
+        self._cut_at_stop()
 
-    def _is_stopped(self) -> bool:
-        """Whether the text has a stop text; it then ends before that."""
-        ends = [at for at in map(self._text.find, filter(None, self._gap.stop)) if at >= 0]
-        if ends:
-            self._text, self._reason = self._text[: min(ends)], "stop"
-        return bool(ends)
+    def _cut_at_stop(self) -> bool:
+        """End the text before a stop text; False if it has none."""
+        end = first_of(self._text, filter(None, self._gap.stop))
+        if end is not None:
+            self._text, self._reason = self._text[:end], "stop"
+        return end is not None
 
     def completion(self) -> Completion:
         first = self._first

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from mercury_engine.prompt.chat_template import TOOL_CALL, TOOL_CALL_END
-from mercury_engine.text.common_prefix import begun
+from mercury_engine.text.stop_texts import begun
 
 from mercury_lsp.http.errors import bad_request
 

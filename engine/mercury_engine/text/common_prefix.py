@@ -1,4 +1,4 @@
-"""How far two sequences agree from the start, and where one may go on as the other begins."""
+"""How far two sequences agree from the start."""
 
 from collections.abc import Iterable
 from itertools import chain, compress, count
@@ -12,12 +12,6 @@ def common_prefix(left: Iterable[object], right: Iterable[object]) -> int:
     """Number of leading items that are equal; pass reversed sequences to compare from the end."""
     differ = map(ne, chain(left, LEFT_END), chain(right, RIGHT_END))
     return next(compress(count(), differ))  # no Python code an item: prefixes of thousands of tokens are compared
-
-
-def begun(text: str, other: str) -> int:
-    """Number of characters at the end of a text that may be the beginning of the other one, not all of it."""
-    sizes = range(min(len(text), len(other) - 1), 0, -1)
-    return next((size for size in sizes if other.startswith(text[-size:])), 0)
 
 
 def common_text_prefix(left: str, right: str, limit: int) -> int:

@@ -5,7 +5,7 @@ from itertools import groupby
 
 from mercury_engine.api import MASKED, PART_OF_A_CHARACTER, Control
 from mercury_engine.prompt.tokenizer import Tokenizer
-from mercury_engine.text.common_prefix import begun
+from mercury_engine.text.stop_texts import begun, first_of
 
 TOKENS_OF_A_CHARACTER = 4
 """Most tokens that a character's bytes are divided among."""
@@ -49,9 +49,9 @@ class StreamedText:
         self._undecoded = []
         searched = max(0, len(self.text) - self._longest_stop + 1)
         self.text += added
-        found = [at for each in self._stop if (at := self.text.find(each, searched)) >= 0]
-        if found:
-            self.text, self._is_stopped = self.text[: min(found)], True
+        end = first_of(self.text, self._stop, searched)
+        if end is not None:
+            self.text, self._is_stopped = self.text[:end], True
 
     def _tell(self, held_back: int) -> None:
         end = len(self.text) - held_back
