@@ -1,11 +1,9 @@
 """The pages for newcomers name paths that exist, fit on a screen or two, and are all reachable in the site."""
 
-import json
 import re
 from pathlib import Path
 
 import pytest
-from mercury_engine.utility import Utility
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = (ROOT / "mercury_lsp", ROOT / "engine" / "mercury_engine", ROOT / "kernels" / "mercury_kernels")
@@ -66,8 +64,3 @@ def test_the_readme_gives_the_memory_that_was_measured():
         table_row("README.md", name)[2] for name in ("bundled, 135M", "`qwen2.5-coder-0.5b`", "`qwen2.5-coder-1.5b`")
     ]
     assert [float(cell.removesuffix(" GB")) for cell in given] == [round(megabytes / 1000, 2) for megabytes in measured]
-
-
-def test_the_bundled_models_gate_is_the_same_in_its_settings_and_in_the_code():
-    settings = json.loads((ROOT / "engine/mercury_engine/assets/mercury-135m/settings.json").read_text("utf-8"))
-    assert Utility(**settings["utility"]) == Utility()

@@ -1,11 +1,17 @@
 """What both decoders ask about a hypothesis: its text, whether that leaves the gap, whether going on makes sense."""
 
+import math
+
+import numpy as np
+
 from mercury_engine.api import MAX_SLOTS, Control, Effort, FillRequest
 from mercury_engine.decoding.calibration import Calibration
-from mercury_engine.decoding.hypothesis import Hypothesis
+from mercury_engine.decoding.hypothesis import Closings, Hypothesis
 from mercury_engine.decoding.slot_masks import SlotMasks
 from mercury_engine.decoding.stopping import StoppingCriteria, StopTokens, find_end, first_line_end
 from mercury_engine.decoding.vocabulary import Vocabulary
+from mercury_engine.lru import LeastRecentlyUsed
+from mercury_engine.models.arrays import Array, IdArray, logsumexp
 from mercury_engine.models.network import ModelConfig
 from mercury_engine.prompt.tokenizer import PrefixCut, Tokenizer
 from mercury_engine.text.overrun import overrun
@@ -24,6 +30,12 @@ BELOW_CHARS = 1200
 
 BLOCKS_ABOVE = 4
 """Blocks above the cursor's in which the header is looked for of the definition that a fill must not leave."""
+
+CLOSERS = ")]};\"'`"
+"""Characters that end a bracket, a statement or a string."""
+
+STARTS_KEPT = 256
+"""Runs of them whose tokens are remembered."""
 
 SLOTS: dict[Effort, int] = {"instant": 8, "low": 16, "medium": 32, "high": MAX_SLOTS}
 """Longest fill by effort, in tokens."""
@@ -45,6 +57,7 @@ class GapRules:
         self.vocabulary = Vocabulary(texts, config.mask_id, config.end_id, tokenizer.decode)
         self.stopping = StoppingCriteria(tokenizer, texts, has_markers)
         self.masks = SlotMasks(tokenizer, self.vocabulary, self.stopping)
+        self._starts = LeastRecentlyUsed[str, IdArray](STARTS_KEPT)
 
     def begin(self, request: FillRequest, cut: PrefixCut, writes_on: bool = False) -> list[Hypothesis]:
         """The hypotheses that a request asks for, each with another first token."""
@@ -95,12 +108,23 @@ class GapRules:
             return None
         return self.stopping.at(hypothesis.follows, hypothesis.multiline, self.text(hypothesis))
 
+    def closings(self, hypothesis: Hypothesis, token: int, logp_V: Array) -> Closings:
+        """What the next token of a hypothesis closes, if it is free to."""
+        is_text = not hypothesis.spell and token != self.vocabulary.end_id
+        text = self.vocabulary.texts[token] if is_text else ""
+        starts = [text[:count] for count in range(1, len(text) - len(text.lstrip(CLOSERS)) + 1)]
+        return tuple((start, math.exp(logsumexp(logp_V[self._starting(start)]))) for start in starts)
+
     def repaired(self, control: Control, hypothesis: Hypothesis) -> bool:
         """Whether tokens of an ended hypothesis were taken back because its text breaks the document's syntax."""
         wrong = control.check(self.text(hypothesis)) if control.check else None
         if wrong is not None:
             hypothesis.reopen(wrong)
         return wrong is not None
+
+    def _starting(self, text: str) -> IdArray:
+        """The tokens that begin with a text."""
+        return self._starts.get_or_make(text, lambda: np.array(self.tokenizer.starting(text), np.int64))
 
     def _is_hopeless(self, request: FillRequest, hypothesis: Hypothesis) -> bool:
         """Whether nothing that begins with the accepted tokens can be worth showing, or is sure enough."""
@@ -109,7 +133,7 @@ class GapRules:
         if request.utility is None:
             return False
         longest = typed_characters(self.text(hypothesis)) + MOST_CHARS_AHEAD
-        return hypothesis.confidence < self.calibration.raw(request.utility.least_probability(longest))
+        return hypothesis.prospect < self.calibration.raw(request.utility.least_probability(longest))
 
 
 def _end(text: str, hypothesis: Hypothesis) -> int | None:

@@ -13,6 +13,10 @@ from mercury_engine.api import SlotView, Source
 from mercury_engine.decoding.vocabulary import Vocabulary
 from mercury_engine.errors import ModelCorrupt
 
+Closings = tuple[tuple[str, float], ...]
+"""What a token closes: the marks that it begins with, from the first one to all, with the probability of all tokens
+that begin so. The belief in a quote is divided between `"`, `")` and `"),`."""
+
 
 @dataclass(slots=True)
 class Hypothesis:
@@ -49,6 +53,8 @@ class Hypothesis:
     """The part of `begun` that is still to be spelled."""
     probabilities: list[float] = field(init=False)
     """Of each token when it was accepted, and of the end marker if the fill has ended with one."""
+    closings: list[Closings] = field(init=False)
+    """Of each of them what its token closes, as far as the decoder knows."""
     confidence: float = 1.0
     """Product of `probabilities`."""
     ended: bool = False
@@ -60,9 +66,9 @@ class Hypothesis:
 
     def __post_init__(self) -> None:
         self.known, self.spell = len(self.ids), self.begun
-        self.probabilities = [1.0] * self.known
+        self.probabilities, self.closings = [1.0] * self.known, [()] * self.known
 
-    def accept(self, token: int, probability: float, source: Source = "pass") -> None:
+    def accept(self, token: int, probability: float, source: Source = "pass", closings: Closings = ()) -> None:
         """Add a token, or end the fill; a token that spells `begun` does not count against the confidence.
 
         Raises ModelCorrupt when the probability is NaN.
@@ -72,6 +78,7 @@ class Hypothesis:
         forced = bool(text) and self.spell.startswith(text)
         self.spell = self.spell[len(text) :] if forced else ""
         self.probabilities.append(1.0 if forced else checked(probability))
+        self.closings.append(() if forced else closings)
         self.confidence *= self.probabilities[-1]
         self.ended |= end
         if not end:
@@ -93,21 +100,32 @@ class Hypothesis:
         at = self._token_at(position + len(self.begun))
         self.ended = bool(self.banned)
         self.banned[at] = self.ids[at]
-        self.ids, self.probabilities = self.ids[:at], self.probabilities[:at]
+        self._shorten(at)
         self.spell = self.begun[len(self._spelled(at)) :]
-        self.confidence = math.prod(self.probabilities)
 
     def end_at(self, position: int) -> None:
         """End before the character at `position` of the text, with the last token that writes the one before it."""
         text = self._spelled(len(self.ids))[: position + len(self.begun)]
         tokens = next(n for n in range(self.known, len(self.ids) + 1) if self._spelled(n).startswith(text))
-        self.ids, self.probabilities = self.ids[:tokens], self.probabilities[:tokens]
-        self.confidence = math.prod(self.probabilities)
+        self._shorten(tokens)
         self.ended, self.limit = True, position
+
+    def _shorten(self, tokens: int) -> None:
+        """Take back all but the first so many tokens."""
+        self.ids, self.probabilities = self.ids[:tokens], self.probabilities[:tokens]
+        self.closings, self.confidence = self.closings[:tokens], math.prod(self.probabilities)
 
     def probability(self, tokens: int) -> float:
         """That the first so many tokens are right; one more than are accepted counts the end marker."""
         return math.prod(self.probabilities[:tokens])
+
+    @property
+    def prospect(self) -> float:
+        """The confidence, or that of the text up to the first mark that the last token closes something with."""
+        closes = self.closings[-1] if self.closings else ()
+        return (
+            max(self.confidence, self.probability(len(self.closings) - 1) * closes[0][1]) if closes else self.confidence
+        )
 
     def sure_tokens(self, least: float) -> int:
         """Length of the longest run of tokens from the left that is right with at least this probability."""

@@ -1,6 +1,6 @@
 """Turns hypotheses into fills: cuts them where they are worth most, calibrates and ranks the candidates."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from mercury_engine.api import PART_OF_A_CHARACTER, Check, Fill, FillRequest
@@ -56,7 +56,7 @@ def _fill_from(
         steps=hypothesis.steps,
         elapsed=0.0,
         is_finished=cut.is_finished,
-        unsure_from=_unsure_from(hypothesis, cut.text, rules),
+        unsure_from=_unsure_from(hypothesis, cut, rules),
         tokens_read=context.cached.tokens_read,
         tokens_unread=context.cached.tokens_unread,
         accepted_from=hypothesis.accepted_from,
@@ -95,15 +95,27 @@ def most_useful(hypothesis: Hypothesis, request: FillRequest, rules: GapRules) -
     """The beginning that is worth most, the longest of equals; the empty one if none is worth anything."""
     assert request.utility is not None
     utility, best, most = request.utility, Cut("", 1.0), 0.0
-    for tokens in range(len(hypothesis.probabilities), hypothesis.known, -1):
-        probability = rules.calibration.kept(hypothesis.probability(tokens))
+    for tokens, closing, product in _ends(hypothesis, request):
+        probability = rules.calibration.kept(product)
         gain, loss = len(rules.text(hypothesis, tokens)) + CLOSING_CHARS, (1 - probability) * utility.wrong_cost
         if probability < utility.min_probability or probability * gain - loss <= most:
             continue  # finding out what of it may be shown takes much longer
-        cut = cut_after(hypothesis, request, tokens, rules)
+        if closing:
+            cut = _cut_closed(hypothesis, request, rules.text(hypothesis, tokens) + closing, product, rules)
+        else:
+            cut = cut_after(hypothesis, request, tokens, rules)
         if (value := utility.of(probability, cut.text, cut.is_finished)) > most and cut.text:
             best, most = cut, value
     return best
+
+
+def _ends(hypothesis: Hypothesis, request: FillRequest) -> Iterator[tuple[int, str, float]]:
+    """Where a fill may be cut, from its end on: tokens, what the next one closes of them, and how sure that is."""
+    for tokens in range(len(hypothesis.probabilities), hypothesis.known, -1):
+        sure = hypothesis.probability(tokens)
+        closings = () if request.prose else (*hypothesis.closings, ())[tokens]
+        yield from ((tokens, closing, sure * share) for closing, share in reversed(closings))
+        yield tokens, "", sure
 
 
 def cut_after(hypothesis: Hypothesis, request: FillRequest, tokens: int, rules: GapRules) -> Cut:
@@ -133,6 +145,14 @@ def _cut_after(hypothesis: Hypothesis, request: FillRequest, tokens: int, rules:
     return Cut(shown, hypothesis.probability(tokens))
 
 
+def _cut_closed(hypothesis: Hypothesis, request: FillRequest, text: str, product: float, rules: GapRules) -> Cut:
+    """What may be shown of a text that ends within a token, after what that closes: all of it, or nothing."""
+    line, follows = request.near.rpartition("\n")[2], request.follows.partition("\n")[0]
+    rest = _rest(hypothesis, text, rules)
+    is_whole = rules.text(hypothesis).startswith(text) and "\n" not in text and ends_whole(text, rest, line, follows)
+    return Cut(text if is_whole else "", product, is_finished=rest.startswith("\n") and not request.multiline)
+
+
 def closed(cut: Cut, hypothesis: Hypothesis, request: FillRequest, rules: GapRules, check: Check | None) -> Cut:
     """The cut with the brackets and marks that alone follow it in its line, if the document's syntax allows them.
 
@@ -156,9 +176,12 @@ def _whole_lines(text: str) -> str:
     return first.rstrip() if broken and first.strip() else text
 
 
-def _unsure_from(hypothesis: Hypothesis, text: str, rules: GapRules) -> int | None:
+def _unsure_from(hypothesis: Hypothesis, cut: Cut, rules: GapRules) -> int | None:
     """Where the text becomes more likely wrong than right, by the calibrated probability of everything before."""
-    tokens = hypothesis.sure_tokens(rules.calibration.raw(EVEN_PROBABILITY))
+    even, text = rules.calibration.raw(EVEN_PROBABILITY), cut.text
+    if cut.confidence >= even:
+        return None
+    tokens = hypothesis.sure_tokens(even)
     sure_text = rules.tokenizer.decode(hypothesis.ids[hypothesis.known : tokens]).rstrip(PART_OF_A_CHARACTER)
     characters = max(0, len(sure_text) - len(hypothesis.begun))
     return word_start(text, characters) if characters < len(text) else None

@@ -7,7 +7,7 @@ typing can change ("token healing"). The first slots then have to spell the text
 import itertools
 import json
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -168,6 +168,12 @@ class Tokenizer:
         first = bisect_right(texts, text)
         last = bisect_right(texts, text, first, key=lambda each: each[: len(text)])
         return [*self.beginning(text), *tokens[first:last]]
+
+    def starting(self, text: str) -> list[int]:
+        """Tokens that begin with a text."""
+        texts, tokens = self._sorted
+        first = bisect_left(texts, text)
+        return tokens[first : bisect_right(texts, text, first, key=lambda each: each[: len(text)])]
 
     def cut(self, near: str) -> PrefixCut:
         """Cut a near prefix before its last, unfinished word.

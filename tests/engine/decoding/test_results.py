@@ -2,17 +2,21 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from mercury_engine.api import FillRequest
+from mercury_engine.decoding.context_reader import GapContext
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
-from mercury_engine.decoding.results import closed, cut_after, most_useful, sure_enough
+from mercury_engine.decoding.results import closed, cut_after, fill_of, most_useful, sure_enough
 from mercury_engine.decoding.vocabulary import Vocabulary
+from mercury_engine.kv_cache.cache import CachedContext
 from mercury_engine.utility import Utility
 
 from tests.support import tiny
 
 ASKED = FillRequest("", utility=Utility())
+READ = GapContext(CachedContext([], [], 0), (0,), (0,))
 PROSE = FillRequest("# ", utility=Utility(), prose=True)
 
 
@@ -118,6 +122,55 @@ def test_no_beginning_ends_inside_a_word(rules, reading):
     found = [cut_after(written, PROSE, tokens, reading(written)) for tokens in (1, 2, 3)]
     assert [cut.text for cut in found] == ["", "measure", "measure"]
     assert [cut.confidence for cut in found] == pytest.approx([0.9, 0.81, 0.729])
+
+
+def with_closings(rules: GapRules) -> Hypothesis:
+    """`ser_code` in an open string, then a quote whose belief three tokens share."""
+    written = accepted(rules, ("user_code", 0.99), ('")', 0.4), (", 1", 0.5), ("", 0.5), ended=True)
+    written.closings[1] = (('"', 0.98), ('")', 0.5))
+    return written
+
+
+def test_a_text_goes_on_to_a_quote_that_only_all_tokens_with_it_make_sure(rules, reading):
+    written = with_closings(rules)
+    asked = replace(ASKED, near='print(get("')
+    cut = most_useful(written, asked, reading(written))
+    assert (cut.text, cut.confidence) == ('user_code"', pytest.approx(0.99 * 0.98))
+    assert fill_of(asked, [written], READ, rules).unsure_from is None
+    prose = replace(PROSE, near='print(get("')
+    assert most_useful(written, prose, reading(written)).text == "user_code"
+
+
+def test_a_quote_that_something_other_than_an_end_follows_is_left_out(rules, reading):
+    written = accepted(rules, ("user_code", 0.99), ('" +', 0.4), (" 1", 0.5), ("", 0.5), ended=True)
+    written.closings[1] = (('"', 0.95),)
+    assert most_useful(written, replace(ASKED, near='print(get("'), reading(written)).text == "user_code"
+
+
+def test_a_line_is_finished_by_a_bracket_that_several_tokens_begin_with(rules, reading):
+    written = accepted(rules, ("first(second", 0.9), (");\n", 0.5), ended=True)
+    written.ids.append(1)
+    written.closings[1] = ((")", 0.95), (");", 0.9))
+    written.multiline = False
+    cut = most_useful(written, ASKED, reading(written))
+    assert (cut.text, cut.is_finished, cut.confidence) == ("first(second);", True, pytest.approx(0.81))
+
+
+def test_a_token_counts_for_every_run_of_marks_that_it_begins_with(rules):
+    texts = rules.tokenizer.texts
+    closing = next(token for token, text in enumerate(texts) if text[:1] == ")")
+    logp_V = np.log(np.full(len(texts) + 2, 1 / len(texts), np.float32))
+    [(mark, share), *_] = rules.closings(Hypothesis(rules.vocabulary, [], 4), closing, logp_V)
+    assert mark == ")" and share == pytest.approx(sum(text.startswith(")") for text in texts) / len(texts))
+    assert rules.closings(Hypothesis(rules.vocabulary, [], 4, begun="x"), closing, logp_V) == ()
+    assert rules.closings(Hypothesis(rules.vocabulary, [], 4), rules.vocabulary.end_id, logp_V) == ()
+
+
+def test_a_fill_goes_on_after_an_unsure_token_if_what_it_closes_is_sure(rules):
+    written, sure = with_closings(rules), 0.99 * 0.4 * 0.5 * 0.5
+    assert written.prospect == pytest.approx(sure)
+    written.end_at(len('user_code")'))
+    assert (written.prospect, len(written.closings)) == (pytest.approx(0.99 * 0.98), 2)
 
 
 def test_judging_a_hypothesis_leaves_it_as_it_is(rules, reading):

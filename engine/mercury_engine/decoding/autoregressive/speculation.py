@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 
-from mercury_engine.api import Control, FillRequest, SlotView
+from mercury_engine.api import Control, FillRequest, SlotView, Source
 from mercury_engine.decoding.autoregressive.drafting import Draft, Drafter
 from mercury_engine.decoding.autoregressive.lookups import Lookups
 from mercury_engine.decoding.autoregressive.unread_text import mix_in_unread
@@ -110,7 +110,9 @@ class Speculation:
             logp_V = self.next_token(hypothesis, self._with_unread(read_V, drafter, hypothesis))
             token = best(logp_V, hypothesis.take_rank())
             agreed = draft.agrees(place, token)
-            hypothesis.accept(token, math.exp(float(logp_V[token])), draft.source if agreed else "pass")
+            closings = self._rules.closings(hypothesis, token, logp_V)
+            source: Source = draft.source if agreed else "pass"
+            hypothesis.accept(token, math.exp(float(logp_V[token])), source, closings)
             hypothesis.ended |= not hypothesis.spell and self._rules.leaves_gap(hypothesis)
             if hypothesis.ended or not agreed:
                 break
