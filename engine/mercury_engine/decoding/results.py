@@ -13,7 +13,7 @@ from mercury_engine.text.boundaries import closing_of, ends_whole
 EVEN_PROBABILITY = 0.5
 """Probability below which a text is more likely wrong than right."""
 
-CLOSING_CHARS = 8
+CLOSING_CHARS = 12
 """What a cut may be worth beyond its own length: it is finished, or brackets and quotes are closed after it."""
 
 
