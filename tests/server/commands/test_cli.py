@@ -36,7 +36,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 
 def engine(settings: Settings | None = None) -> FakeEngine:
     """Completes `1 + 1` in two steps."""
-    made = FakeEngine("1 + 1", confidence=0.75)
+    made = FakeEngine("1 + 1", confidence=0.875)
     made.canvases = (
         (SlotView("", "mask", 0.0),) * 3,
         (SlotView("1", "committed", 0.9), SlotView("", "mask", 0.0), SlotView("", "mask", 0.0)),
@@ -135,7 +135,7 @@ def test_complete_prints_json_with_exactly_its_keys(sample: Path, capsys):
     assert answer == {
         "text": "1 + 1",
         "reason": None,
-        "confidence": 0.75,
+        "confidence": 0.875,
         "steps": 2,
         "elapsed_ms": 2.0,
         "device": "cpu",
