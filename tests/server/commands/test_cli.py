@@ -219,7 +219,7 @@ def test_watch_says_which_part_an_editor_shows(sample: Path, capsys, monkeypatch
 
 
 def test_watch_says_when_an_editor_would_not_show_it_as_complete_does(sample: Path, capsys, monkeypatch):
-    monkeypatch.setattr(FakeEngine, "utility", Utility(10.0, 8.0))
+    monkeypatch.setattr(FakeEngine, "utility", Utility(10.0, 12.0))
     main(["complete", f"{sample}:1:5"])
     [said] = capsys.readouterr().err.splitlines()
     main(["watch", f"{sample}:1:5", "--delay", "0"])
