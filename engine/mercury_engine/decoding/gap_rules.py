@@ -11,9 +11,10 @@ from mercury_engine.decoding.slot_masks import SlotMasks
 from mercury_engine.decoding.stopping import StoppingCriteria, StopTokens, find_end, first_line_end
 from mercury_engine.decoding.vocabulary import Vocabulary
 from mercury_engine.lru import LeastRecentlyUsed
-from mercury_engine.models.arrays import Array, IdArray, logsumexp
+from mercury_engine.models.arrays import Array, IdArray, beside, logsumexp
 from mercury_engine.models.network import ModelConfig
 from mercury_engine.prompt.tokenizer import PrefixCut, Tokenizer
+from mercury_engine.text.brackets import CLOSING, QUOTES
 from mercury_engine.text.overrun import overrun
 from mercury_engine.text.thought import definition_end, thought_end
 from mercury_engine.utility import typed_characters
@@ -31,7 +32,7 @@ BELOW_CHARS = 1200
 BLOCKS_ABOVE = 4
 """Blocks above the cursor's in which the header is looked for of the definition that a fill must not leave."""
 
-CLOSERS = ")]};\"'`"
+CLOSERS = f"{CLOSING};{QUOTES}"
 """Characters that end a bracket, a statement or a string."""
 
 STARTS_KEPT = 256
@@ -113,7 +114,7 @@ class GapRules:
         is_text = not hypothesis.spell and token != self.vocabulary.end_id
         text = self.vocabulary.texts[token] if is_text else ""
         starts = [text[:count] for count in range(1, len(text) - len(text.lstrip(CLOSERS)) + 1)]
-        return tuple((start, math.exp(logsumexp(logp_V[self._starting(start)]))) for start in starts)
+        return tuple((start, math.exp(logsumexp(logp_V[beside(self._starting(start), logp_V)]))) for start in starts)
 
     def repaired(self, control: Control, hypothesis: Hypothesis) -> bool:
         """Whether tokens of an ended hypothesis were taken back because its text breaks the document's syntax."""

@@ -122,10 +122,10 @@ class Hypothesis:
     @property
     def prospect(self) -> float:
         """The confidence, or that of the text up to the first mark that the last token closes something with."""
-        closes = self.closings[-1] if self.closings else ()
-        return (
-            max(self.confidence, self.probability(len(self.closings) - 1) * closes[0][1]) if closes else self.confidence
-        )
+        if not self.closings or not self.closings[-1]:
+            return self.confidence
+        (_, first), *_ = self.closings[-1]
+        return max(self.confidence, self.probability(len(self.closings) - 1) * first)
 
     def sure_tokens(self, least: float) -> int:
         """Length of the longest run of tokens from the left that is right with at least this probability."""

@@ -97,11 +97,12 @@ def most_useful(hypothesis: Hypothesis, request: FillRequest, rules: GapRules) -
     utility, best, most = request.utility, Cut("", 1.0), 0.0
     for tokens, closing, product in _ends(hypothesis, request):
         probability = rules.calibration.kept(product)
-        gain, loss = len(rules.text(hypothesis, tokens)) + CLOSING_CHARS, (1 - probability) * utility.wrong_cost
+        text = rules.text(hypothesis, tokens) + closing
+        gain, loss = len(text) + CLOSING_CHARS, (1 - probability) * utility.wrong_cost
         if probability < utility.min_probability or probability * gain - loss <= most:
             continue  # finding out what of it may be shown takes much longer
         if closing:
-            cut = _cut_closed(hypothesis, request, rules.text(hypothesis, tokens) + closing, product, rules)
+            cut = _cut_closed(hypothesis, request, text, product, rules)
         else:
             cut = cut_after(hypothesis, request, tokens, rules)
         if (value := utility.of(probability, cut.text, cut.is_finished)) > most and cut.text:

@@ -11,9 +11,9 @@ import numpy as np
 from mercury_engine.models.arrays import IdArray
 from mercury_engine.prompt.tokenizer import LONGEST_TOKEN, Tokenizer
 from mercury_engine.text.boundaries import CLOSING_MARKS
-from mercury_engine.text.brackets import REMEMBERED_TEXTS, has_open_bracket, outside_strings
+from mercury_engine.text.brackets import QUOTES, REMEMBERED_TEXTS, has_open_bracket, outside_strings
 
-END_MARKS = CLOSING_MARKS + "\"'`"
+END_MARKS = CLOSING_MARKS + QUOTES
 """Characters that end a gap with any token that begins with them: for `)` a reader may predict `);`."""
 
 

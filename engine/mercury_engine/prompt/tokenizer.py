@@ -164,10 +164,7 @@ class Tokenizer:
 
     def spelling(self, text: str) -> list[int]:
         """Tokens that spell the beginning of a text, or all of it and more after it."""
-        texts, tokens = self._sorted
-        first = bisect_right(texts, text)
-        last = bisect_right(texts, text, first, key=lambda each: each[: len(text)])
-        return [*self.beginning(text), *tokens[first:last]]
+        return [*self.beginning(text[:-1]), *self.starting(text)]
 
     def starting(self, text: str) -> list[int]:
         """Tokens that begin with a text."""

@@ -125,7 +125,7 @@ def test_no_beginning_ends_inside_a_word(rules, reading):
 
 
 def with_closings(rules: GapRules) -> Hypothesis:
-    """`ser_code` in an open string, then a quote whose belief three tokens share."""
+    """`user_code` in an open string, then a quote whose belief three tokens share."""
     written = accepted(rules, ("user_code", 0.99), ('")', 0.4), (", 1", 0.5), ("", 0.5), ended=True)
     written.closings[1] = (('"', 0.98), ('")', 0.5))
     return written
