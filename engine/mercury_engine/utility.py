@@ -14,7 +14,8 @@ FINISHED_CHARS = 9
 class Utility:
     """Probability times length, less what reading a wrong text costs; all in characters to type.
 
-    `python -m mercury_lab.evaluation calibration` fits the values for a model; the bundled one's are the default.
+    `python -m mercury_lab.evaluation calibration` fits the values for a model. The default cost is the bundled one's;
+    the least utility and probability were chosen at cursors in code of others.
     Raises ValueError unless these two are finite numbers and the third is a probability.
     """
 
@@ -23,7 +24,7 @@ class Utility:
     least: float = 7.0
     """Least utility of a text that is shown."""
     min_probability: float = 0.7
-    """Least probability of a text that is shown, however much it would save; fitted on cursors in code of others."""
+    """Least probability of a text that is shown, however much it would save."""
 
     def __post_init__(self) -> None:
         if not (isfinite(self.wrong_cost) and isfinite(self.least)):
