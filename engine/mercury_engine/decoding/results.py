@@ -8,7 +8,7 @@ from mercury_engine.decoding.context_reader import GapContext
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.truncation import truncated, word_start
-from mercury_engine.text.boundaries import closing_of, ends_whole
+from mercury_engine.text.boundaries import CLOSING_MARKS, closing_of, ends_whole
 
 EVEN_PROBABILITY = 0.5
 """Probability below which a text is more likely wrong than right."""
@@ -130,28 +130,32 @@ def cut_after(hypothesis: Hypothesis, request: FillRequest, tokens: int, rules: 
 
 
 def _cut_after(hypothesis: Hypothesis, request: FillRequest, tokens: int, rules: GapRules) -> Cut:
+    whole, probability = rules.text(hypothesis), hypothesis.probability(tokens)
     if hypothesis.ended and tokens >= len(hypothesis.probabilities):
-        return Cut(rules.text(hypothesis), hypothesis.probability(tokens), is_finished=True)
+        return Cut(whole, probability, is_finished=True)
     text, after = rules.text(hypothesis, tokens), None
+    if not whole.startswith(text.rstrip()):  # later tokens have told that it leaves the gap
+        return Cut("", probability)
     if text.strip() and text.rstrip(" \t").endswith("\n"):
-        return Cut(text.rstrip(), hypothesis.probability(tokens), is_finished=True)
+        return Cut(text.rstrip(), probability, is_finished=True)
     if tokens < len(hypothesis.probabilities):
         ids = hypothesis.ids
         after = "" if tokens == len(ids) else hypothesis.vocabulary.texts[ids[tokens]]
-    shown, line = _whole_lines(truncated(text, after)), request.near.rpartition("\n")[2]
-    is_shown = request.utility is not None or request.give_up_below > 0
-    if is_shown and not request.prose:
-        rest = _rest(hypothesis, shown, rules)
-        shown = shown if ends_whole(shown, rest, line, request.follows.partition("\n")[0]) else ""
-    return Cut(shown, hypothesis.probability(tokens))
+    shown = truncated(text, after)
+    if request.utility is None and request.give_up_below == 0:
+        return Cut(shown, probability)
+    if _is_cut_off(shown, _rest(hypothesis, shown, rules)):
+        shown = shown.rpartition("\n")[0].rstrip()
+    is_whole = request.prose or _ends_whole(request, shown, _rest(hypothesis, shown, rules))
+    return Cut(shown if is_whole else "", probability)
 
 
 def _cut_closed(hypothesis: Hypothesis, request: FillRequest, text: str, product: float, rules: GapRules) -> Cut:
     """What may be shown of a text that ends within a token, after what that closes: all of it, or nothing."""
-    line, follows = request.near.rpartition("\n")[2], request.follows.partition("\n")[0]
     rest = _rest(hypothesis, text, rules)
-    is_whole = rules.text(hypothesis).startswith(text) and "\n" not in text and ends_whole(text, rest, line, follows)
-    return Cut(text if is_whole else "", product, is_finished=rest.startswith("\n") and not request.multiline)
+    is_whole = rules.text(hypothesis).startswith(text) and not _is_cut_off(text, rest)
+    is_whole = is_whole and _ends_whole(request, text, rest)
+    return Cut(text if is_whole else "", product, is_finished=rest.startswith("\n"))
 
 
 def closed(cut: Cut, hypothesis: Hypothesis, request: FillRequest, rules: GapRules, check: Check | None) -> Cut:
@@ -171,10 +175,14 @@ def _rest(hypothesis: Hypothesis, shown: str, rules: GapRules) -> str:
     return rules.text(hypothesis).removeprefix(shown) + "\n" * hypothesis.ended
 
 
-def _whole_lines(text: str) -> str:
-    """The text without a last line that is cut off, if it has several."""
-    first, broken, _ = text.rpartition("\n")
-    return first.rstrip() if broken and first.strip() else text
+def _is_cut_off(text: str, rest: str) -> bool:
+    """Whether a text has several lines, of which only whole ones are shown, and the last one says more."""
+    return "\n" in text and not rest.lstrip(CLOSING_MARKS + " \t\r").startswith("\n")
+
+
+def _ends_whole(request: FillRequest, text: str, rest: str) -> bool:
+    """Whether a text ends where an expression of its code does (`text.boundaries`)."""
+    return ends_whole(text, rest, request.near.rpartition("\n")[2], request.follows.partition("\n")[0])
 
 
 def _unsure_from(hypothesis: Hypothesis, cut: Cut, rules: GapRules) -> int | None:

@@ -192,6 +192,21 @@ def test_of_several_lines_only_whole_ones_are_shown(rules, reading):
     assert cut_after(written, PROSE, 3, reading(written)).text == "total = left"
 
 
+def test_a_last_line_is_whole_where_the_model_breaks_it_or_only_closes_it(rules, reading):
+    written = accepted(rules, ("a = 1", 0.95), ("\n    b = f(", 0.9), ("2", 0.9), (")", 0.2), ("\n    c", 0.2))
+    found = [cut_after(written, ASKED, tokens, reading(written)).text for tokens in (2, 3, 4)]
+    assert found == ["a = 1", "a = 1\n    b = f(2)", "a = 1\n    b = f(2)"]
+    written = accepted(rules, ("\n    b =", 0.9), (" 2", 0.9), (" + 3", 0.2), ("\n", 0.9))
+    assert [cut_after(written, ASKED, tokens, reading(written)).text for tokens in (1, 2)] == ["", ""]
+
+
+def test_the_beginning_of_a_line_that_turns_out_to_stand_below_is_not_shown(rules, reading):
+    written = accepted(rules, ("a = 1", 0.9), ("\n    check", 0.9), ("(a)", 0.9), ("", 0.9), ended=True)
+    written.line, written.below, written.above = "    ", "\n    check(a)\n", ""
+    assert cut_after(written, ASKED, 2, reading(written)).text == ""
+    assert cut_after(written, ASKED, 1, reading(written)).text == "a = 1"
+
+
 def test_brackets_that_the_model_would_close_are_closed(rules, reading):
     written = accepted(rules, ("f", 0.9), ("(x", 0.9), (")", 0.1), ("\n", 0.1))
     assert cut_after(written, ASKED, 2, reading(written)).text == "f(x)"
