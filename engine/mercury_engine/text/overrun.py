@@ -25,7 +25,7 @@ def overrun(text: str, line_prefix: str, following: str) -> int | None:
         complete = (line_prefix if not number else "") + line
         if depth <= 0:
             whole = max(0, position - 1)
-        if _stands_below(complete.rstrip(), below if number else below[:1]) and not (depth > 0 and _closes(line)):
+        if _stands_below(_bare(complete), below if number else below[:1]) and not (depth > 0 and _closes(line)):
             return whole
         depth, lowest = _depths(line, depth)
         if number and lowest < 0:
@@ -36,13 +36,13 @@ def overrun(text: str, line_prefix: str, following: str) -> int | None:
 
 def _below(following: str, block: int) -> list[str]:
     """The next line after the gap, and those after it that are indented at least as its block."""
-    below = [line.rstrip() for line in following.split("\n")[1:] if line.strip()][:LINES_BELOW]
+    below = [_bare(line) for line in following.split("\n")[1:] if line.strip()][:LINES_BELOW]
     end = next((number for number, line in enumerate(below) if _indent(line) < block), len(below))
     return below[: max(1, end)]
 
 
 def _stands_below(line: str, below: list[str]) -> bool:
-    """Whether a line is the next one, or a long one that comes soon, white space at its start aside."""
+    """Whether a line is the next one, or a long one that comes soon, white space at its start aside; all are bare."""
     word = line.strip()
     if not word or not below:
         return False
@@ -65,6 +65,11 @@ def _depths(line: str, depth: int) -> tuple[int, int]:
         depth += bracket_step(character)
         lowest = min(lowest, depth)
     return depth, lowest
+
+
+def _bare(line: str) -> str:
+    """A line without trailing blanks, commas and semicolons, unless it has nothing else."""
+    return line.rstrip(" \t\r,;") or line.rstrip()
 
 
 def _closes(line: str) -> bool:

@@ -19,6 +19,7 @@ from mercury_engine.text.overrun import overrun
         ("if (x) {", "\n  go();\n}", "\n}\n", "\n  go();"),
         ("call(", "\n  a,\n)", "\n)\n", "\n  a,"),
         ("", "if (x) {\n  first(second);\n}", "\nfirst(second);\n", ""),
+        ("    a = 1,", "\n    b = 2", "\n    b = 2,\n", ""),
     ],
 )
 def test_it_stops_before_a_line_that_stands_below_or_closes_too_much(line_prefix, text, following, kept):
