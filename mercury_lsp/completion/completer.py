@@ -115,8 +115,11 @@ class Completer:
         self.silence = None
         if not self.settings.allows(context.language_id) or context.on_secret:
             return []
-        if automatic and (remainder := self._typing_through(context.uri).remainder(snapshot, context.offset)):
+        typing = self._typing_through(context.uri)
+        if automatic and (remainder := typing.remainder(snapshot, context.offset)):
             return [remainder]
+        if automatic and typing.has_finished_line(snapshot, context.offset):
+            context = context.at_line_end()
         found = await self._coalescer.answer(request, partial(self._start, context, snapshot, automatic, on_step))
         return [each for each in found[:1] if self._is_worth_showing(each, context, automatic)] if automatic else found
 
@@ -205,7 +208,9 @@ class Completer:
             return
         if reads_on and (better := await self._worth_showing(context, snapshot)) is not None:
             anchor.suggestion = anchor.suggestion if better.text == anchor.suggestion.text else better
-        anchor.ahead = await self._worth_showing(context.after(anchor.suggestion.text), snapshot)
+        after = context.after(anchor.suggestion.text)
+        after = after.at_line_end() if anchor.suggestion.is_finished else after
+        anchor.ahead = await self._worth_showing(after, snapshot)
 
     async def _fill_ahead(self, request: FillRequest) -> Fill | None:
         """A fill that no user waits for; None if it was cancelled or failed."""

@@ -36,6 +36,14 @@ class SuggestionAnchor:
         self.end += len(edit.inserted) - len(edit.removed)
         return True
 
+    def typed(self, snapshot: Snapshot, offset: int) -> str | None:
+        """The typed text, with plain line breaks, if the offset is its end."""
+        return with_plain_breaks(snapshot.slice(self.start, offset)) if self.end == offset else None
+
+    def is_written(self, snapshot: Snapshot, offset: int) -> bool:
+        """Whether all of the suggestion was typed or accepted, up to the offset."""
+        return self.suggestion is not None and self.typed(snapshot, offset) == self.suggestion.text
+
 
 class TypingThrough:
     """Follows the edits of one open document at its suggestion; every edit is recorded, in order."""
@@ -81,11 +89,18 @@ class TypingThrough:
     def remainder(self, snapshot: Snapshot, offset: int) -> Suggestion | None:
         """The rest of the last suggestion if exactly a prefix of it was typed; after all of it, the one ahead."""
         anchor = self._anchor
-        if anchor is None or anchor.suggestion is None or anchor.end != offset:
+        if anchor is None:
             return None
-        if with_plain_breaks(snapshot.slice(anchor.start, offset)) == anchor.suggestion.text:
-            return _at(anchor.ahead, snapshot, offset) if anchor.ahead else None
+        if anchor.ahead and anchor.is_written(snapshot, offset):
+            anchor = self._anchor = SuggestionAnchor(offset, offset, anchor.ahead)
         return self._remaining(anchor, snapshot, offset)
+
+    def has_finished_line(self, snapshot: Snapshot, offset: int) -> bool:
+        """Whether a suggestion that ends its line was typed or accepted, all of it, up to the offset."""
+        anchor = self._anchor
+        if anchor is None or anchor.suggestion is None or not anchor.suggestion.is_finished:
+            return False
+        return anchor.is_written(snapshot, offset)
 
     def was_deleted(self, offset: int, text: str) -> bool:
         """Whether the last deletion, at offset, removed the text, a prefix of it, or text that starts with it."""
@@ -96,10 +111,10 @@ class TypingThrough:
 
     def _remaining(self, anchor: SuggestionAnchor, snapshot: Snapshot, offset: int) -> Suggestion | None:
         """The untyped rest of an anchor's suggestion; None if nothing is left or the user took it back."""
-        if anchor.suggestion is None or anchor.is_accepted or anchor.end != offset:
+        if anchor.suggestion is None or anchor.is_accepted:
             return None
-        typed, text = with_plain_breaks(snapshot.slice(anchor.start, offset)), anchor.suggestion.text
-        if typed == text or not text.startswith(typed) or self._took_back(offset, text[len(typed) :]):
+        typed, text = anchor.typed(snapshot, offset), anchor.suggestion.text
+        if typed is None or typed == text or not text.startswith(typed) or self._took_back(offset, text[len(typed) :]):
             return None
         return _at(anchor.suggestion.after(len(typed)), snapshot, offset)
 

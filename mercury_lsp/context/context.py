@@ -63,6 +63,10 @@ class CompletionContext:
         line = (self.line_prefix + text).rpartition("\n")[2]
         return replace(self, near=self.near + text, line_prefix=line[-MAX_LINE_PREFIX_CHARS:])
 
+    def at_line_end(self) -> "CompletionContext":
+        """The same where the cursor's line has been finished, so that the next ones may be suggested."""
+        return self if self.prose or self.line_suffix.strip() else replace(self, multiline=True)
+
     def request(self) -> FillRequest:
         """The engine's request to fill the gap here."""
         return FillRequest(

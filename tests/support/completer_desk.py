@@ -1,4 +1,4 @@
-"""A user at the completer: one open document, edited and asked about on its first line."""
+"""A user at the completer: one open document, edited from its first line on."""
 
 from lsprotocol import types
 
@@ -27,8 +27,8 @@ class CompleterDesk:
         version = self.documents.snapshot(URI).version + 1
         self.completer.edited(URI, self.documents.change(URI, version, [change]))
 
-    async def ask(self, column: int, automatic: bool = True, feature: Feature = "inline") -> list[str]:
-        """Texts suggested on the first line."""
-        context, snapshot = self.documents.context_at(URI, types.Position(0, column))
+    async def ask(self, column: int, automatic: bool = True, feature: Feature = "inline", line: int = 0) -> list[str]:
+        """Texts suggested on a line."""
+        context, snapshot = self.documents.context_at(URI, types.Position(line, column))
         found = await self.completer.complete(context, snapshot, automatic, feature=feature)
         return [each.text for each in found]

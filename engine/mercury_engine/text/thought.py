@@ -22,7 +22,7 @@ def thought_end(text: str, line: str) -> int | None:
     before a blank line between statements, and before the first statement after its block.
     """
     first, *rows = text.split("\n")
-    base, is_behind_block, position = _indent(line), bool(line.strip()), len(first)
+    base, is_behind_block, position = _indent(line), False, len(first)
     end = len(first.rstrip())
     for row in rows:
         start, position = position + 1, position + 1 + len(row)

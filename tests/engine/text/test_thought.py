@@ -40,6 +40,11 @@ def test_what_closes_or_continues_a_block_belongs_to_it(text, line):
     assert thought_end(text, line) is None
 
 
+def test_a_statement_may_follow_the_one_that_is_written_or_begun():
+    assert thought_end("\n    y = 2", "    x = 1") is None
+    assert one_thought(" 1\n    y = 2\nreturn", "    x =") == " 1\n    y = 2"
+
+
 def test_blank_lines_inside_a_block_do_not_end_it():
     assert thought_end("def f():\n    a\n\n    b", "") is None
 

@@ -47,6 +47,78 @@ async def test_after_an_accept_the_next_suggestion_is_there_without_the_model(ed
     assert len(editor.engine.asked) == 2
 
 
+class Lines(FakeEngine):
+    """Fills a line, or the next one where it may."""
+
+    is_finished = True
+
+    def fill(self, request):
+        text = "\ny = two" if request.multiline and request.near.endswith(("one", "two")) else "one"
+        return Fill(text, self.confidence, steps=2, elapsed=0.01, is_finished=self.is_finished)
+
+
+@pytest.fixture
+async def lines(monkeypatch):
+    monkeypatch.setattr(completer, "LOOK_AHEAD_AFTER_SECONDS", 0.01)
+    made = CompleterDesk(Lines(), "x = ")
+    await made.completer.load()
+    yield made
+    made.completer.close()
+
+
+async def test_after_an_accepted_line_the_next_one_is_there(lines):
+    assert await lines.ask(4) == ["one"]
+    await looked_ahead(lines)
+    lines.replace(4, 4, "one")
+    assert await lines.ask(7) == ["\ny = two"]
+    assert len(lines.engine.asked) == 2
+
+
+async def test_a_line_that_was_prepared_is_typed_through_like_any_other(lines):
+    await lines.ask(4)
+    await looked_ahead(lines)
+    lines.replace(4, 4, "one")
+    await lines.ask(7)
+    lines.replace(7, 7, "\n")
+    assert await lines.ask(0, line=1) == ["y = two"]
+    assert len(lines.engine.asked) == 2
+
+
+async def test_one_line_follows_another_as_long_as_they_are_accepted(lines):
+    await lines.ask(4)
+    await looked_ahead(lines)
+    lines.replace(4, 4, "one")
+    assert await lines.ask(7) == ["\ny = two"]
+    lines.replace(7, 7, "\ny = two")
+    assert await lines.ask(7, line=1) == ["\ny = two"]
+    assert len(lines.engine.asked) == 3
+
+
+async def test_the_next_line_is_offered_also_to_who_was_faster_than_the_pause(lines):
+    await lines.ask(4)
+    lines.replace(4, 4, "one")
+    assert await lines.ask(7) == ["\ny = two"]
+
+
+@pytest.mark.parametrize(("text", "offset"), [("x = + 3", 4), ("# x = ", 6)])
+async def test_within_a_line_and_in_a_comment_no_line_follows(monkeypatch, text, offset):
+    desk = CompleterDesk(Lines(), text)
+    await desk.completer.load()
+    assert await desk.ask(offset) == ["one"]
+    desk.replace(offset, offset, "one")
+    await desk.ask(offset + 3)
+    assert not any(request.multiline for request in desk.engine.asked)
+    desk.completer.close()
+
+
+async def test_no_line_follows_a_text_that_ends_before_its_line_does(lines):
+    lines.engine.is_finished = False
+    await lines.ask(4)
+    lines.replace(4, 4, "one")
+    await lines.ask(7)
+    assert not any(request.multiline for request in lines.engine.asked)
+
+
 async def test_an_accepted_suggestion_is_not_offered_again_where_it_was_taken_back(editor):
     await editor.ask(4)
     suggestion = editor.completer._typing_through("file:///sample.py")._anchor.suggestion
