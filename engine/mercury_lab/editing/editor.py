@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mercury_lab.editing.client import Client
@@ -30,17 +30,31 @@ class Editor:
 
     def __init__(self, client: Client):
         self._client = client
+        self._document: dict[str, Any] = {}
+        """The identifier of the open document."""
 
     def show(self, cursor: Cursor) -> ShownSuggestion:
         """What is shown at a cursor unasked. Raises UsageError if the server reports a problem."""
-        document = {"uri": cursor.path.absolute().as_uri()}
+        self._close()
+        self._document = {"uri": cursor.path.absolute().as_uri()}
         text = {"languageId": language_of(cursor.path.name), "version": 1, "text": cursor.before + cursor.after}
-        self._client.notify("textDocument/didOpen", {"textDocument": document | text})
-        line = cursor.before.rpartition("\n")[2]
-        position = {"line": cursor.before.count("\n"), "character": utf16_length(line)}
-        asked = {"textDocument": document, "position": position, "context": {"triggerKind": 2}}
+        self._client.notify("textDocument/didOpen", {"textDocument": self._document | text})
+        return self._ask(cursor)
+
+    def accept(self, cursor: Cursor, text: str) -> ShownSuggestion:
+        """What is shown once the text has been accepted that `show` gave last. Raises UsageError as `show` does."""
+        change = {"range": {"start": _position(cursor), "end": _position(cursor)}, "text": text}
+        document = self._document | {"version": 2}
+        self._client.notify("textDocument/didChange", {"textDocument": document, "contentChanges": [change]})
+        return self._ask(replace(cursor, before=cursor.before + text))
+
+    def _close(self) -> None:
+        if self._document:
+            self._client.notify("textDocument/didClose", {"textDocument": self._document})
+
+    def _ask(self, cursor: Cursor) -> ShownSuggestion:
+        asked = {"textDocument": self._document, "position": _position(cursor), "context": {"triggerKind": 2}}
         items = self._client.request("textDocument/inlineCompletion", asked)["items"]
-        self._client.notify("textDocument/didClose", {"textDocument": document})
         if self._client.messages:
             raise UsageError(self._client.messages[0])
         if not items:
@@ -52,6 +66,11 @@ class Editor:
         """The name of the loaded model, from the server's log; known after the first question."""
         loaded = [line.removeprefix("loaded ") for line in self._client.log if line.startswith("loaded ")]
         return loaded[-1].rpartition(" on ")[0] if loaded else "unknown"
+
+
+def _position(cursor: Cursor) -> dict[str, int]:
+    line = cursor.before.rpartition("\n")[2]
+    return {"line": cursor.before.count("\n"), "character": utf16_length(line)}
 
 
 @contextmanager

@@ -9,7 +9,7 @@ repositories (`commit_edits.cursor_list`); the record then has verdicts, and no 
 import argparse
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
 
@@ -41,6 +41,8 @@ class Judged:
     """It stops inside an expression."""
     runs_over: bool = False
     """It goes on into what stands below."""
+    followed: "Judged | None" = None
+    """After a text that is right to the line's end: what is shown once it was accepted."""
 
     @property
     def record(self) -> suite.SuiteRecord:
@@ -71,7 +73,33 @@ def judged(cursor: Cursor, letters: int, asked: Editor) -> Judged:
     if not shown.text:
         return Judged(at, letters, shown, None, 0)
     quality, kept = verdict(shown.text, at.answers), saved(shown.text, at.answers)
-    return Judged(at, letters, shown, quality, kept, is_cut(shown.text, at), runs_over(shown.text, at))
+    followed = next_line(at, letters, shown.text, asked) if quality == "line" else None
+    return Judged(at, letters, shown, quality, kept, is_cut(shown.text, at), runs_over(shown.text, at), followed)
+
+
+def next_line(cursor: Cursor, letters: int, text: str, asked: Editor) -> Judged:
+    """Accept a text that is right to the line's end, and judge what is shown then: the next line, or nothing."""
+    rests = tuple(each.removeprefix(text) for each in cursor.answers if each.startswith(text))
+    left = any(rest.strip() for rest in rests)
+    at = replace(cursor, before=cursor.before + text, answers=rests if left else (), silent=not left)
+    shown = asked.accept(cursor, text)
+    quality = verdict(shown.text, at.answers) if shown.text else None
+    return Judged(at, letters, shown, quality, 0, runs_over=runs_over(shown.text, at))
+
+
+def next_line_figures(found: Sequence[Judged]) -> suite.SuiteRecord:
+    """After how many accepted lines something is shown, and how much of it is right; lines may follow or not."""
+    counts = suite.SuiteRecord()
+    for name, silent in (("lines follow", False), ("nothing follows", True)):
+        own = [each for each in found if each.cursor.silent is silent]
+        shown = [each.verdict for each in own if each.verdict]
+        counts[name] = {
+            "accepted": len(own),
+            "shown": len(shown),
+            **{verdict: shown.count(verdict) for verdict in VERDICTS},
+            "wrong_rate": _rate(shown.count("wrong"), len(shown)),
+        }
+    return counts
 
 
 def figures(found: Sequence[Judged]) -> suite.SuiteRecord:
@@ -183,16 +211,18 @@ def main(argv: list[str]) -> int:
     with editor(settings(options)) as asked:
         found = ask_everywhere(suite.progress(cursors, "situations"), asked)
         model = asked.model
+    followed = [each.followed for each in found if each.followed]
     by_letters = {n: figures_by_group([each for each in found if each.letters == n]) for n in LETTERS}
     record = {
         "model": model,
         "letters": by_letters,
+        "next_lines": next_line_figures(followed),
         **settings(options),
         "corpus": str(options.list if is_drawn else options.corpus),
         "machine": suite.machine(options.device or "cpu"),
         "answers": [each.record if is_drawn else each.texts for each in found if each.verdict],
     }
     if options.texts:
-        options.texts.write_text("".join(json.dumps(each.texts) + "\n" for each in found), "utf-8")
+        options.texts.write_text("".join(json.dumps(each.texts) + "\n" for each in (*found, *followed)), "utf-8")
     suite.deliver(record, results_table(record), options, lambda *_: None)
     return 0

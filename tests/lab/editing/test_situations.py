@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,9 @@ class ScriptedEditor:
             next((text for end, text in self._shown.items() if cursor.before.endswith(end)), ""), 0.9
         )
 
+    def accept(self, cursor: Cursor, text: str) -> ShownSuggestion:
+        return self.show(replace(cursor, before=cursor.before + text))
+
 
 def cursor(before: str, *answers: str, silent: bool = False) -> Cursor:
     return Cursor(Path("a.py"), "body", before, "\n", answers, silent)
@@ -52,6 +56,25 @@ def test_shares_of_verdicts_are_of_what_is_shown():
     assert (figures["cursors"], figures["shown"], figures["line"], figures["wrong"]) == (3, 2, 1, 1)
     assert figures["shown_rate"]["share"] == pytest.approx(2 / 3)
     assert figures["line_rate"] == {"share": 0.5, "interval": wilson(1, 2)}
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown", "verdict"),
+    [
+        ("first\nb = 2\nc = 3", "\nb = 2", "line"),
+        ("first\nb = 2", "\nc = 3", "wrong"),
+        ("first\nb = 2", "", None),
+        ("first", "\nb = 2", "wrong"),
+        ("first\n", "", None),
+    ],
+)
+def test_what_follows_an_accepted_line_is_judged(answer, shown, verdict):
+    editor = ScriptedEditor({"a = fi": "rst", "a = first": shown} if shown else {"a = fi": "rst"})
+    [_, found] = situations.ask_everywhere([cursor("a = ", answer)], editor)
+    assert found.followed.verdict == verdict
+    figures = situations.next_line_figures([found.followed])
+    row = figures["lines follow" if answer.strip().count("\n") else "nothing follows"]
+    assert (row["accepted"], row["shown"], row["wrong"]) == (1, int(bool(shown)), int(verdict == "wrong"))
 
 
 def test_characters_count_where_a_suggestion_is_right():
