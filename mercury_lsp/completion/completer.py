@@ -208,7 +208,7 @@ class Completer:
             return
         if reads_on and (better := await self._worth_showing(context, snapshot)) is not None:
             anchor.suggestion = anchor.suggestion if better.text == anchor.suggestion.text else better
-        after = context.after(anchor.suggestion.text)
+        after = replace(context.after(anchor.suggestion.text), multiline=False)
         after = after.at_line_end() if anchor.suggestion.is_finished else after
         anchor.ahead = await self._worth_showing(after, snapshot)
 

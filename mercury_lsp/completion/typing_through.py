@@ -54,6 +54,8 @@ class TypingThrough:
         self._shown_anchor: SuggestionAnchor | None = None
         """The anchor of the last suggestion shown before that request."""
         self._deletion: Edit | None = None
+        self._line_end: int | None = None
+        """Where a suggestion that ended its line was last typed or accepted, all of it, if nothing was edited since."""
 
     @property
     def shown_anchor(self) -> SuggestionAnchor | None:
@@ -68,13 +70,15 @@ class TypingThrough:
         if self._anchor is not None and not self._anchor.follow(edit):
             self._anchor = None
         self._deletion = _joined(self._deletion, edit) if edit.removed and not edit.inserted else None
+        self._line_end = None
 
     def reset(self) -> None:
         """Forget everything: the whole document was replaced."""
-        self._anchor = self._shown_anchor = self._deletion = None
+        self._anchor = self._shown_anchor = self._deletion = self._line_end = None
 
     def anchor_at(self, snapshot: Snapshot, offset: int) -> SuggestionAnchor:
         """The anchor of a new request; it follows the edits that come while the model works."""
+        self.has_finished_line(snapshot, offset)
         self._shown_anchor = self.shown_anchor
         shown = self._shown_anchor
         earlier = self._remaining(shown, snapshot, offset) if shown is not None else None
@@ -88,6 +92,7 @@ class TypingThrough:
 
     def remainder(self, snapshot: Snapshot, offset: int) -> Suggestion | None:
         """The rest of the last suggestion if exactly a prefix of it was typed; after all of it, the one ahead."""
+        self.has_finished_line(snapshot, offset)
         anchor = self._anchor
         if anchor is None:
             return None
@@ -96,11 +101,14 @@ class TypingThrough:
         return self._remaining(anchor, snapshot, offset)
 
     def has_finished_line(self, snapshot: Snapshot, offset: int) -> bool:
-        """Whether a suggestion that ends its line was typed or accepted, all of it, up to the offset."""
+        """Whether a suggestion that ends its line was typed or accepted, all of it, up to the offset.
+
+        It stays so until the next edit, whatever is asked for in between.
+        """
         anchor = self._anchor
-        if anchor is None or anchor.suggestion is None or not anchor.suggestion.is_finished:
-            return False
-        return anchor.is_written(snapshot, offset)
+        if anchor and anchor.suggestion and anchor.suggestion.is_finished and anchor.is_written(snapshot, offset):
+            self._line_end = offset
+        return self._line_end == offset
 
     def was_deleted(self, offset: int, text: str) -> bool:
         """Whether the last deletion, at offset, removed the text, a prefix of it, or text that starts with it."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from mercury_engine.api import FillRequest
 from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS, path_line
+from mercury_engine.text.brackets import string_starts
 
 from mercury_lsp.context.scope import classify, headers, is_prose, wants_lines
 from mercury_lsp.documents.chunked_text import with_line_feeds
@@ -65,7 +66,8 @@ class CompletionContext:
 
     def at_line_end(self) -> "CompletionContext":
         """The same where the cursor's line has been finished, so that the next ones may be suggested."""
-        return self if self.prose or self.line_suffix.strip() else replace(self, multiline=True)
+        is_within = self.line_suffix.strip() or string_starts(self.line_prefix)[-1] is not None
+        return self if self.prose or is_within else replace(self, multiline=True)
 
     def request(self) -> FillRequest:
         """The engine's request to fill the gap here."""

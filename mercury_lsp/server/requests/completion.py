@@ -61,7 +61,7 @@ def _item(suggestion: Suggestion, snapshot: Snapshot, editor: EditorCapabilities
     line, column = suggestion.start
     start = line, column - utf16_length(word)
     item = {
-        "label": _label(text),
+        "label": _label(suggestion.text if suggestion.text.startswith("\n") else text),
         "kind": types.CompletionItemKind.Text.value,
         "detail": "Mercury",
         "documentation": _preview(suggestion.text, snapshot.language_id, editor),

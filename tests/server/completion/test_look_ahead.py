@@ -48,12 +48,13 @@ async def test_after_an_accept_the_next_suggestion_is_there_without_the_model(ed
 
 
 class Lines(FakeEngine):
-    """Fills a line, or the next one where it may."""
+    """Fills a line, then the next one where it may."""
 
-    is_finished = True
+    is_finished, next_line = True, "\ny = two"
 
     def fill(self, request):
-        text = "\ny = two" if request.multiline and request.near.endswith(("one", "two")) else "one"
+        follows = self.next_line if request.multiline else ""
+        text = follows if request.near.endswith(("one", "two")) else "one"
         return Fill(text, self.confidence, steps=2, elapsed=0.01, is_finished=self.is_finished)
 
 
@@ -100,8 +101,26 @@ async def test_the_next_line_is_offered_also_to_who_was_faster_than_the_pause(li
     assert await lines.ask(7) == ["\ny = two"]
 
 
-@pytest.mark.parametrize(("text", "offset"), [("x = + 3", 4), ("# x = ", 6)])
-async def test_within_a_line_and_in_a_comment_no_line_follows(monkeypatch, text, offset):
+@pytest.mark.parametrize("asks", [[(7, True), (2, True)], [(7, False)], [(7, True), (7, False)]])
+async def test_the_next_line_is_offered_whatever_was_asked_before(lines, asks):
+    await lines.ask(4)
+    lines.replace(4, 4, "one")
+    for column, automatic in asks:
+        await lines.ask(column, automatic)
+    assert await lines.ask(7) == ["\ny = two"]
+
+
+async def test_an_edit_ends_the_offer_of_the_next_line(lines):
+    await lines.ask(4)
+    lines.replace(4, 4, "one")
+    await lines.ask(7)
+    lines.replace(0, 1, "z")
+    await lines.ask(7)
+    assert not lines.engine.asked[-1].multiline
+
+
+@pytest.mark.parametrize(("text", "offset"), [("x = + 3", 4), ("# x = ", 6), ('x = """', 7)])
+async def test_within_a_line_a_comment_or_a_string_no_line_follows(monkeypatch, text, offset):
     desk = CompleterDesk(Lines(), text)
     await desk.completer.load()
     assert await desk.ask(offset) == ["one"]
@@ -117,6 +136,15 @@ async def test_no_line_follows_a_text_that_ends_before_its_line_does(lines):
     lines.replace(4, 4, "one")
     await lines.ask(7)
     assert not any(request.multiline for request in lines.engine.asked)
+
+
+async def test_nothing_of_several_lines_is_prepared_behind_a_next_line_that_is_unfinished(lines):
+    await lines.ask(4)
+    lines.replace(4, 4, "one")
+    lines.engine.is_finished, lines.engine.next_line = False, "\nyears = of_the(ages, of_two"
+    assert await lines.ask(7) == [lines.engine.next_line]
+    await looked_ahead(lines)
+    assert [request.multiline for request in lines.engine.asked] == [False, True, False]
 
 
 async def test_an_accepted_suggestion_is_not_offered_again_where_it_was_taken_back(editor):

@@ -5,6 +5,10 @@ from typing import Any
 
 import pytest
 
+from mercury_lsp.completion.suggestions import Suggestion
+from mercury_lsp.documents.document import Document
+from mercury_lsp.server.capabilities import EditorCapabilities
+from mercury_lsp.server.requests import completion
 from tests.support.editor import Editor, Refused, place, script, span
 
 HELIX = {
@@ -77,6 +81,13 @@ def test_a_fill_of_several_lines_shows_its_first_one_and_previews_all(editor: Ed
     assert item["label"] == "f(a) …"
     assert item["textEdit"]["newText"] == fill
     assert item["documentation"] == {"kind": "markdown", "value": f"```python\n{fill}\n```"}
+
+
+def test_a_next_line_is_named_by_itself_and_found_by_the_word_before_it():
+    snapshot = Document("file:///a.py", "python", 0, "x = height").snapshot()
+    shown = Suggestion("1", "\ny = depth", (0, 10), (0, 10), 0.9, steps=1, elapsed_ms=0.0)
+    item = completion._item(shown, snapshot, EditorCapabilities())
+    assert (item["label"], item["filterText"], item["insertText"]) == ("y = depth", "height", "height\ny = depth")
 
 
 def test_lines_are_inserted_as_they_are(editor: Editor):

@@ -11,7 +11,7 @@ function M.first(rest, piece)
     -- Bytes from \128 on belong to letters outside ASCII; a word keeps the blanks in front of it.
     return rest:match("^%s*[%w_\128-\255]+") or rest:match("^%s*[^%w_%s\128-\255]+") or rest
   elseif piece == "line" then
-    return rest:match("^\n?[^\n]+") or rest
+    return rest:match("^\n*[^\n]+") or rest
   end
   return rest
 end
