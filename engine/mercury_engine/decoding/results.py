@@ -144,17 +144,19 @@ def _cut_after(hypothesis: Hypothesis, request: FillRequest, tokens: int, rules:
     shown = truncated(text, after)
     if request.utility is None and request.give_up_below == 0:
         return Cut(shown, probability)
-    if _is_cut_off(shown, _rest(hypothesis, shown, rules)):
+    rest = _rest(hypothesis, shown, whole)
+    if _is_cut_off(shown, rest):
         shown = shown.rpartition("\n")[0].rstrip()
-    is_whole = request.prose or _ends_whole(request, shown, _rest(hypothesis, shown, rules))
+        rest = _rest(hypothesis, shown, whole)
+    is_whole = request.prose or _ends_whole(request, shown, rest)
     return Cut(shown if is_whole else "", probability)
 
 
 def _cut_closed(hypothesis: Hypothesis, request: FillRequest, text: str, product: float, rules: GapRules) -> Cut:
     """What may be shown of a text that ends within a token, after what that closes: all of it, or nothing."""
-    rest = _rest(hypothesis, text, rules)
-    is_whole = rules.text(hypothesis).startswith(text) and not _is_cut_off(text, rest)
-    is_whole = is_whole and _ends_whole(request, text, rest)
+    whole = rules.text(hypothesis)
+    rest = _rest(hypothesis, text, whole)
+    is_whole = whole.startswith(text) and not _is_cut_off(text, rest) and _ends_whole(request, text, rest)
     return Cut(text if is_whole else "", product, is_finished=rest.startswith("\n"))
 
 
@@ -165,14 +167,16 @@ def closed(cut: Cut, hypothesis: Hypothesis, request: FillRequest, rules: GapRul
     """
     if cut.is_finished or request.prose or not cut.text:
         return cut
-    text = cut.text + closing_of(_rest(hypothesis, cut.text, rules), request.follows.partition("\n")[0])
+    text = cut.text + closing_of(
+        _rest(hypothesis, cut.text, rules.text(hypothesis)), request.follows.partition("\n")[0]
+    )
     is_wrong = check is not None and text != cut.text and check(text + "\n") is not None
     return cut if is_wrong else replace(cut, text=text)
 
 
-def _rest(hypothesis: Hypothesis, shown: str, rules: GapRules) -> str:
-    """How the model goes on after the shown text."""
-    return rules.text(hypothesis).removeprefix(shown) + "\n" * hypothesis.ended
+def _rest(hypothesis: Hypothesis, shown: str, whole: str) -> str:
+    """How the model goes on after the shown text; `whole` is all that it has written."""
+    return whole.removeprefix(shown) + "\n" * hypothesis.ended
 
 
 def _is_cut_off(text: str, rest: str) -> bool:
