@@ -118,7 +118,7 @@ class Completer:
         typing = self._typing_through(context.uri)
         if automatic and (remainder := typing.remainder(snapshot, context.offset)):
             return [remainder]
-        if automatic and typing.has_finished_line(snapshot, context.offset):
+        if automatic and typing.has_finished_line(context.offset):
             context = context.at_line_end()
         found = await self._coalescer.answer(request, partial(self._start, context, snapshot, automatic, on_step))
         return [each for each in found[:1] if self._is_worth_showing(each, context, automatic)] if automatic else found

@@ -78,7 +78,7 @@ class TypingThrough:
 
     def anchor_at(self, snapshot: Snapshot, offset: int) -> SuggestionAnchor:
         """The anchor of a new request; it follows the edits that come while the model works."""
-        self.has_finished_line(snapshot, offset)
+        self._notice_line_end(snapshot, offset)
         self._shown_anchor = self.shown_anchor
         shown = self._shown_anchor
         earlier = self._remaining(shown, snapshot, offset) if shown is not None else None
@@ -92,7 +92,7 @@ class TypingThrough:
 
     def remainder(self, snapshot: Snapshot, offset: int) -> Suggestion | None:
         """The rest of the last suggestion if exactly a prefix of it was typed; after all of it, the one ahead."""
-        self.has_finished_line(snapshot, offset)
+        self._notice_line_end(snapshot, offset)
         anchor = self._anchor
         if anchor is None:
             return None
@@ -100,14 +100,11 @@ class TypingThrough:
             anchor = self._anchor = SuggestionAnchor(offset, offset, anchor.ahead)
         return self._remaining(anchor, snapshot, offset)
 
-    def has_finished_line(self, snapshot: Snapshot, offset: int) -> bool:
+    def has_finished_line(self, offset: int) -> bool:
         """Whether a suggestion that ends its line was typed or accepted, all of it, up to the offset.
 
-        It stays so until the next edit, whatever is asked for in between.
+        `remainder` and `anchor_at` notice that, and it stays so until the next edit, whatever is asked for in between.
         """
-        anchor = self._anchor
-        if anchor and anchor.suggestion and anchor.suggestion.is_finished and anchor.is_written(snapshot, offset):
-            self._line_end = offset
         return self._line_end == offset
 
     def was_deleted(self, offset: int, text: str) -> bool:
@@ -116,6 +113,11 @@ class TypingThrough:
             return False
         removed, offered = with_plain_breaks(self._deletion.removed).rstrip(), text.rstrip()
         return offered.startswith(removed) or removed.startswith(offered)
+
+    def _notice_line_end(self, snapshot: Snapshot, offset: int) -> None:
+        anchor = self._anchor
+        if anchor and anchor.suggestion and anchor.suggestion.is_finished and anchor.is_written(snapshot, offset):
+            self._line_end = offset
 
     def _remaining(self, anchor: SuggestionAnchor, snapshot: Snapshot, offset: int) -> Suggestion | None:
         """The untyped rest of an anchor's suggestion; None if nothing is left or the user took it back."""
