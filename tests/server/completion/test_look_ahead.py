@@ -1,7 +1,8 @@
 """While the engine is idle, the suggestion after the one on display is prepared."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
@@ -22,13 +23,19 @@ class Counting(FakeEngine):
         return Fill(text, self.confidence, steps=2, elapsed=0.01, is_finished=True, others=others)
 
 
-@pytest.fixture
-async def editor(monkeypatch):
-    monkeypatch.setattr(completer, "LOOK_AHEAD_AFTER_SECONDS", 0.01)
-    made = CompleterDesk(Counting(), "x = ")
+@asynccontextmanager
+async def desk_of(engine: FakeEngine, text: str = "x = ") -> AsyncIterator[CompleterDesk]:
+    made = CompleterDesk(engine, text)
     await made.completer.load()
     yield made
     made.completer.close()
+
+
+@pytest.fixture
+async def editor(monkeypatch):
+    monkeypatch.setattr(completer, "LOOK_AHEAD_AFTER_SECONDS", 0.01)
+    async with desk_of(Counting()) as made:
+        yield made
 
 
 async def looked_ahead(editor: CompleterDesk) -> None:
@@ -61,10 +68,8 @@ class Lines(FakeEngine):
 @pytest.fixture
 async def lines(monkeypatch):
     monkeypatch.setattr(completer, "LOOK_AHEAD_AFTER_SECONDS", 0.01)
-    made = CompleterDesk(Lines(), "x = ")
-    await made.completer.load()
-    yield made
-    made.completer.close()
+    async with desk_of(Lines()) as made:
+        yield made
 
 
 async def test_after_an_accepted_line_the_next_one_is_there(lines):
@@ -120,14 +125,12 @@ async def test_an_edit_ends_the_offer_of_the_next_line(lines):
 
 
 @pytest.mark.parametrize(("text", "offset"), [("x = + 3", 4), ("# x = ", 6), ('x = """', 7)])
-async def test_within_a_line_a_comment_or_a_string_no_line_follows(monkeypatch, text, offset):
-    desk = CompleterDesk(Lines(), text)
-    await desk.completer.load()
-    assert await desk.ask(offset) == ["one"]
-    desk.replace(offset, offset, "one")
-    await desk.ask(offset + 3)
-    assert not any(request.multiline for request in desk.engine.asked)
-    desk.completer.close()
+async def test_within_a_line_a_comment_or_a_string_no_line_follows(text, offset):
+    async with desk_of(Lines(), text) as desk:
+        assert await desk.ask(offset) == ["one"]
+        desk.replace(offset, offset, "one")
+        await desk.ask(offset + 3)
+        assert not any(request.multiline for request in desk.engine.asked)
 
 
 async def test_no_line_follows_a_text_that_ends_before_its_line_does(lines):
@@ -214,10 +217,8 @@ class Unread(Counting):
 @pytest.fixture
 async def stranger(monkeypatch):
     monkeypatch.setattr(completer, "READ_ON_AFTER_SECONDS", 0.01)
-    made = CompleterDesk(Unread(), "x = ")
-    await made.completer.load()
-    yield made
-    made.completer.close()
+    async with desk_of(Unread()) as made:
+        yield made
 
 
 async def test_the_context_left_out_of_the_first_suggestion_is_read_in_the_pause_behind_it(stranger):
@@ -244,15 +245,13 @@ async def test_a_text_from_all_of_the_context_replaces_the_first_one_while_it_is
     monkeypatch.setattr(completer, "READ_ON_AFTER_SECONDS", 0.01)
     engine = ChangingItsMind()
     engine.later = later
-    desk = CompleterDesk(engine, "x = ")
-    await desk.completer.load()
-    assert await desk.ask(4) == ["one"]
-    await looked_ahead(desk)
-    asked = len(desk.engine.asked)
-    desk.replace(4, 4, "o")
-    assert await desk.ask(5) == shown
-    assert len(desk.engine.asked) == asked
-    desk.completer.close()
+    async with desk_of(engine) as desk:
+        assert await desk.ask(4) == ["one"]
+        await looked_ahead(desk)
+        asked = len(desk.engine.asked)
+        desk.replace(4, 4, "o")
+        assert await desk.ask(5) == shown
+        assert len(desk.engine.asked) == asked
 
 
 async def test_an_unsure_later_text_replaces_nothing(stranger):
