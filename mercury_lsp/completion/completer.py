@@ -8,7 +8,7 @@ from functools import partial
 from threading import Event
 from typing import cast
 
-from mercury_engine.api import Answer, Control, EditHunk, Fill, FillRequest, InferenceEngine, OnStep, SlotView
+from mercury_engine.api import Answer, Check, Control, EditHunk, Fill, FillRequest, InferenceEngine, OnStep, SlotView
 from mercury_engine.errors import Cancelled
 from mercury_engine.utility import Utility
 
@@ -208,13 +208,14 @@ class Completer:
             return
         if reads_on and (better := await self._worth_showing(context, snapshot)) is not None:
             anchor.suggestion = anchor.suggestion if better.text == anchor.suggestion.text else better
-        after = replace(context.after(anchor.suggestion.text), multiline=False)
-        after = after.at_line_end() if anchor.suggestion.is_finished else after
-        anchor.ahead = await self._worth_showing(after, snapshot)
+        shown = anchor.suggestion
+        after = replace(context.after(shown.text), multiline=False)
+        after = after.at_line_end() if shown.is_finished else after
+        anchor.ahead = await self._worth_showing(after, snapshot, shown.text)
 
-    async def _fill_ahead(self, request: FillRequest) -> Fill | None:
+    async def _fill_ahead(self, request: FillRequest, check: Check | None = None) -> Fill | None:
         """A fill that no user waits for; None if it was cancelled or failed."""
-        control = Control()
+        control = Control(check=check)
         try:
             return await self._lease.fill(request, control, ahead=True)
         except Cancelled:
@@ -225,10 +226,16 @@ class Completer:
         finally:
             control.cancel.set()  # when this task is cancelled, the engine stops before its next step
 
-    async def _worth_showing(self, context: CompletionContext, snapshot: Snapshot) -> Suggestion | None:
-        """What is to be shown at a context's cursor, all of the context read, before anybody asks; None for nothing."""
+    async def _worth_showing(
+        self, context: CompletionContext, snapshot: Snapshot, shown: str = ""
+    ) -> Suggestion | None:
+        """What is to be shown at a context's cursor, all of the context read, before anybody asks; None for nothing.
+
+        `shown`: the text on display at the cursor of the snapshot, behind which the context goes on.
+        """
         request = replace(context.request(), effort=self.settings.effort, utility=self._utility())
-        if (fill := await self._fill_ahead(request)) is None:
+        check = partial(_first_error_behind, snapshot, context.offset, shown)
+        if (fill := await self._fill_ahead(request, check)) is None:
             return None
         suggestion = Suggestion.at_cursor(context, postprocess(fill.text, context, snapshot), fill)
         return suggestion if self._is_worth_showing(suggestion, context, automatic=True) else None
@@ -256,6 +263,12 @@ class Completer:
 
 def _is_allowed(request: SuggestionRequest, settings: Settings) -> bool:
     return settings.allows(request.snapshot.language_id) and (settings.next_edits or not request.is_next_edit)
+
+
+def _first_error_behind(snapshot: Snapshot, offset: int, shown: str, text: str) -> int | None:
+    """As `first_error` for a text behind another one, whose own errors do not count."""
+    error = first_error(snapshot, offset, shown + text)
+    return None if error is None or error < len(shown) else error - len(shown)
 
 
 def _resolve(

@@ -150,6 +150,25 @@ async def test_nothing_of_several_lines_is_prepared_behind_a_next_line_that_is_u
     assert [request.multiline for request in lines.engine.asked] == [False, True, False]
 
 
+async def test_what_is_prepared_is_checked_against_the_syntax_behind_the_text_on_display(lines):
+    await lines.ask(4)
+    await looked_ahead(lines)
+    check = lines.engine.controls[-1].check
+    assert check("\ny = two") is None
+    assert check("\ny = two)\nz = 3") is not None
+
+
+async def test_an_error_of_the_text_on_display_is_none_of_what_is_prepared_behind_it():
+    class Wrong(Lines):
+        def fill(self, request):
+            return replace(super().fill(request), text="one) + (")
+
+    async with desk_of(Wrong()) as desk:
+        await desk.ask(4)
+        await looked_ahead(desk)
+        assert desk.engine.controls[-1].check("\ny = two") is None
+
+
 async def test_an_accepted_suggestion_is_not_offered_again_where_it_was_taken_back(editor):
     await editor.ask(4)
     suggestion = editor.completer._typing_through("file:///sample.py")._anchor.suggestion
