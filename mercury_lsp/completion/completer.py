@@ -123,13 +123,12 @@ class Completer:
         found = await self._coalescer.answer(request, partial(self._start, context, snapshot, automatic, on_step))
         return [each for each in found[:1] if self._is_worth_showing(each, context, automatic)] if automatic else found
 
-    def edited(self, uri: str, edits: Sequence[Edit] | None) -> None:
-        """Take in edits, in order; None when the whole document was replaced."""
+    def edited(self, uri: str, edits: Sequence[Edit]) -> None:
+        """Take in edits, in order."""
         typing = self._typing_through(uri)
-        if edits is None:
-            typing.reset()
-        for edit in edits or ():
+        for edit in edits:
             typing.record(edit)
+        self.next_edits.edited(uri, edits)
 
     def accepted(self, suggestion_id: str) -> None:
         for typing in self._typing.values():

@@ -72,10 +72,6 @@ class TypingThrough:
         self._deletion = _joined(self._deletion, edit) if edit.removed and not edit.inserted else None
         self._line_end = None
 
-    def reset(self) -> None:
-        """Forget everything: the whole document was replaced."""
-        self._anchor = self._shown_anchor = self._deletion = self._line_end = None
-
     def anchor_at(self, snapshot: Snapshot, offset: int) -> SuggestionAnchor:
         """The anchor of a new request; it follows the edits that come while the model works."""
         self._notice_line_end(snapshot, offset)

@@ -68,9 +68,8 @@ class Session:
         if version < before.version:
             logger.warning("%s goes from version %d back to %d", uri, before.version, version)
         edits = self.documents.change(uri, version, _without_full_range(changes, before))
-        self.completer.edited(uri, edits)
         as_one = [edit_between(before, self.documents.snapshot(uri))] if edits is None else edits
-        self.completer.next_edits.edited(uri, as_one)
+        self.completer.edited(uri, as_one)
         self.history.record(uri, as_one)
         self.diagnostics.edited(before, as_one)
         if self.statistics.observer.watches(uri):

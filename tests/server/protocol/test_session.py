@@ -50,12 +50,12 @@ def open_document(client: LanguageClient, text: str, uri: str = URI, language: s
 
 def change(client: LanguageClient, version: int, start: tuple, end: tuple, text: str) -> None:
     span = types.Range(types.Position(*start), types.Position(*end))
-    client.text_document_did_change(
-        types.DidChangeTextDocumentParams(
-            types.VersionedTextDocumentIdentifier(version, URI),
-            [types.TextDocumentContentChangePartial(span, text)],
-        )
-    )
+    send_change(client, version, types.TextDocumentContentChangePartial(span, text))
+
+
+def send_change(client: LanguageClient, version: int, change: types.TextDocumentContentChangeEvent) -> None:
+    document = types.VersionedTextDocumentIdentifier(version, URI)
+    client.text_document_did_change(types.DidChangeTextDocumentParams(document, [change]))
 
 
 def ask(client: LanguageClient, line: int, column: int, uri: str = URI, automatic: bool = True, selected=None):
@@ -323,10 +323,15 @@ async def test_the_client_can_cancel(client: LanguageClient):
     assert texts(await ask(client, 1, 4)) == ["after"]
 
 
-async def test_typing_through_a_suggestion_keeps_its_rest(client: LanguageClient):
-    open_document(client, script(text="value(1)") + "x = ")
+@pytest.mark.parametrize("is_whole", [False, True], ids=["edits are sent", "whole texts are sent"])
+async def test_typing_through_a_suggestion_keeps_its_rest(client: LanguageClient, is_whole: bool):
+    text = script(text="value(1)") + "x = "
+    open_document(client, text)
     first = (await ask(client, 1, 4)).items[0]
-    change(client, 2, (1, 4), (1, 4), "va")
+    if is_whole:
+        send_change(client, 2, types.TextDocumentContentChangeWholeDocument(text + "va"))
+    else:
+        change(client, 2, (1, 4), (1, 4), "va")
     rest = (await ask(client, 1, 6)).items[0]
     assert (rest.insert_text, rest.range.start) == ("lue(1)", types.Position(1, 6))
     assert rest.command.arguments == first.command.arguments
