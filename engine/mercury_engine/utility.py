@@ -6,7 +6,7 @@ from math import isfinite
 ACCEPT_KEYS = 1
 """Keys that accept a suggestion."""
 
-FINISHED_CHARS = 9
+FINISHED_CHARS = 12
 """What it is worth that a text is finished, in characters: nobody has to look where it stops and go on from there."""
 
 
@@ -21,7 +21,7 @@ class Utility:
 
     wrong_cost: float = 12.0
     """What reading a wrong text costs."""
-    least: float = 7.0
+    least: float = 10.0
     """Least utility of a text that is shown."""
     min_probability: float = 0.7
     """Least probability of a text that is shown, however much it would save."""

@@ -21,11 +21,11 @@ def test_what_saves_one_key_is_not_worth_a_look_however_sure():
 
 def test_a_stub_is_not_worth_showing_and_a_line_of_the_same_chance_is():
     assert Utility().of(0.7, "return", is_finished=False) < Utility().least
-    assert Utility().of(0.7, "return self.total", is_finished=False) > Utility().least
+    assert Utility().of(0.7, "return self.total_price", is_finished=False) > Utility().least
 
 
 def test_a_long_word_is_worth_showing_where_the_model_is_sure():
-    assert Utility().of(0.95, "implements", is_finished=False) > Utility().least
+    assert Utility().of(0.95, "implementation", is_finished=False) > Utility().least
 
 
 @pytest.mark.parametrize("length", [3, 12, 40])

@@ -152,7 +152,7 @@ def test_complete_prints_the_text_alone_otherwise(sample: Path, capsys):
     ("utility", "text", "why"),
     [
         (Utility(10.0, 0.0, 0.8), "1 + 1", "the model is only 75% sure of its text"),
-        (Utility(10.0, 8.0), "1 + 1", "at 75.0% the model is not sure enough of a text as short as this"),
+        (Utility(10.0, 10.0), "1 + 1", "at 75.0% the model is not sure enough of a text as short as this"),
         (Utility(10.0, 20.0), "1 + 1", "the text is too short to save you anything"),
         (Utility(), '"one and two', "the text would leave a string open"),
         (Utility(), "", "the model is not sure enough of anything that could come here"),
@@ -219,7 +219,7 @@ def test_watch_says_which_part_an_editor_shows(sample: Path, capsys, monkeypatch
 
 
 def test_watch_says_when_an_editor_would_not_show_it_as_complete_does(sample: Path, capsys, monkeypatch):
-    monkeypatch.setattr(FakeEngine, "utility", Utility(10.0, 12.0))
+    monkeypatch.setattr(FakeEngine, "utility", Utility(10.0, 15.0))
     main(["complete", f"{sample}:1:5"])
     [said] = capsys.readouterr().err.splitlines()
     main(["watch", f"{sample}:1:5", "--delay", "0"])
