@@ -50,8 +50,6 @@ def area(radius):
     return math.pi * radius**2
 <|/update_snippet|>"""
 
-URGENT = {"urgent": {"type": "noul", "instructions": "Is it urgent?"}}
-
 REQUESTS: tuple[tuple[str, str, Any], ...] = (
     ("Mercury", "/v1/fim/completions", LINE),
     ("Mercury, streamed", "/v1/fim/completions", LINE | {"stream": True}),
@@ -73,7 +71,6 @@ REQUESTS: tuple[tuple[str, str, Any], ...] = (
         "/backend/next_edit_autocomplete",
         {"file_path": "a.py", "file_contents": "x = 1\n", "cursor_position": 3},
     ),
-    ("Mercury's decisions", "/v1/decisions", {"state": "the server is down", "questions": URGENT}),
     ("models", "/v1/models", None),
     ("steps of a fill, for the playground", "/mercury/v1/steps", LINE),
     ("health", "/health", None),

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from mercury_engine.api import Answer, Control, Fill, Request, Rewrite, RewriteRequest, ScoreRequest, Scores
+from mercury_engine.api import Answer, Control, Fill, Request, Rewrite, RewriteRequest
 from mercury_engine.utility import Utility
 
 from mercury_lsp.commands import serve
@@ -29,9 +29,7 @@ class InstantEngine:
         """Nothing runs."""
 
     async def answer(self, request: Request, control: Control | None = None) -> Answer:
-        """Always the same fill, the same score for every text, and the region as it is."""
-        if isinstance(request, ScoreRequest):
-            return Scores((0.0,) * len(request.texts), elapsed=0.0)
+        """Always the same fill, and the region as it is."""
         if isinstance(request, RewriteRequest):
             return Rewrite(request.text, 0.9, 0.1, steps=1, elapsed=0.0, is_finished=True)
         return Fill("value = compute(value)", 0.9, steps=1, elapsed=0.0)

@@ -107,18 +107,6 @@ class FillRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreRequest:
-    """Texts to score in a gap instead of filling it; only the gap's context matters."""
-
-    gap: FillRequest
-    texts: tuple[str, ...]
-
-    @property
-    def deadline_ms(self) -> None:
-        """There is no part of scores to return early."""
-
-
-@dataclass(frozen=True, slots=True)
 class EditHunk:
     """Whole lines replaced; `start` counts characters of the file as it was after the earlier changes."""
 
@@ -233,15 +221,6 @@ class Fill:
 
 
 @dataclass(frozen=True, slots=True)
-class Scores:
-    """The log-likelihood of each text of a score request, in nats."""
-
-    nats: tuple[float, ...]
-    elapsed: float
-    """Seconds inside the engine."""
-
-
-@dataclass(frozen=True, slots=True)
 class Sampling:
     """How tokens are chosen from the model's distribution: the likeliest at temperature 0, else drawn.
 
@@ -333,9 +312,9 @@ class Generation:
     """Of each token, the one that ended the text excluded; empty unless the request asks for alternatives."""
 
 
-Request = FillRequest | ScoreRequest | RewriteRequest | GenerateRequest
+Request = FillRequest | RewriteRequest | GenerateRequest
 
-Answer = Fill | Scores | Rewrite | Generation
+Answer = Fill | Rewrite | Generation
 
 
 @dataclass(slots=True)
@@ -423,7 +402,7 @@ class InferenceEngine(Protocol):
         ...
 
     async def answer(self, request: Request, control: Control | None = None) -> Answer:
-        """The fill, scores, rewrite or text that the request asks for; requests under way share forward passes.
+        """The fill, rewrite or text that the request asks for; requests under way share forward passes.
 
         Raises Cancelled once the control's flag is set, RequestError when the request asks for too much, ModelCorrupt
         when the weights compute NaN, and DeviceError when memory is full. The engine stays usable after each.

@@ -20,7 +20,6 @@ from mercury_engine.api import (
     GenerateRequest,
     Request,
     RewriteRequest,
-    ScoreRequest,
 )
 from mercury_engine.decoders import contexts_of, decoder_of
 from mercury_engine.decoding.context_reader import ContextReader
@@ -147,8 +146,6 @@ class Engine:
 
     def _decoded(self, request: Request, control: Control) -> ForwardSteps[Answer]:
         _check(request)
-        if isinstance(request, ScoreRequest):
-            return self.decoder.score(request)
         if isinstance(request, RewriteRequest):
             return self.decoder.rewrite(request)
         if isinstance(request, GenerateRequest):

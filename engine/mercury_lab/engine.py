@@ -1,6 +1,5 @@
 """The engine for scripts, which answers one request after another on the caller's thread."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -15,8 +14,6 @@ from mercury_engine.api import (
     Request,
     Rewrite,
     RewriteRequest,
-    ScoreRequest,
-    Scores,
 )
 from mercury_engine.decoding.calibration import Calibration
 from mercury_engine.decoding.context_reader import GapContext
@@ -44,7 +41,7 @@ def finished(steps: ForwardSteps[T], network: Network) -> T:
 class Engine(engine.Engine):
     """The product's engine, which answers on event loops too, but not at the same time.
 
-    `fill`, `score`, `rewrite` and `generate` raise what `answer` raises.
+    `fill`, `rewrite` and `generate` raise what `answer` raises.
     """
 
     def varied(self, options: DecodingOptions | None = None, calibration: Calibration | None = None) -> "Engine":
@@ -55,10 +52,6 @@ class Engine(engine.Engine):
     def fill(self, request: FillRequest, control: Control | None = None) -> Fill:
         """Fill the gap; from a context larger than `prompt.budget` allows, only the nearest part is read."""
         return self._answered(request, control, Fill)
-
-    def score(self, gap: FillRequest, texts: Sequence[str], control: Control | None = None) -> list[float]:
-        """The log-likelihood, in nats, of each text in the gap followed by the rest of its line, read in one pass."""
-        return [*self._answered(ScoreRequest(gap, tuple(texts)), control, Scores).nats]
 
     def rewrite(self, request: RewriteRequest, control: Control | None = None) -> Rewrite:
         """The lines that should stand in place of a region after the user's recent edits.

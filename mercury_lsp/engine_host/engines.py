@@ -1,7 +1,7 @@
 """The engines of a process; connections whose settings name the same engine share it."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Future, wait
 from typing import Any
 
@@ -13,8 +13,6 @@ from mercury_engine.api import (
     Request,
     Rewrite,
     RewriteRequest,
-    ScoreRequest,
-    Scores,
 )
 from mercury_engine.serving import resolve
 
@@ -122,13 +120,6 @@ class Lease:
         """
         found: Fill | None = await self.answer(request, control, ahead)
         return found
-
-    async def score(
-        self, request: FillRequest, texts: Sequence[str], control: Control | None = None
-    ) -> list[float] | None:
-        """How likely each text is in the gap, in nats; None, cancelled and raises as for `fill`."""
-        found: Scores | None = await self.answer(ScoreRequest(request, tuple(texts)), control)
-        return None if found is None else [*found.nats]
 
     async def rewrite(self, request: RewriteRequest, control: Control | None = None) -> Rewrite | None:
         """The engine's rewrite; None, cancelled and raises as for `fill`."""

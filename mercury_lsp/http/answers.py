@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from mercury_engine.api import Control, FillRequest, RewriteRequest, ScoreRequest, SlotView
+from mercury_engine.api import Control, FillRequest, RewriteRequest, SlotView
 from mercury_engine.api import Request as EngineRequest
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -20,25 +20,24 @@ MAX_BLOCK_CHARS = 2_048
 """Longest block of a context; four times the chunks of another Mercury. The engine remembers thousands of them."""
 
 MAX_TEXT_CHARS = 40_000
-"""Longest text of another kind, and all texts to score together."""
+"""Longest text of another kind."""
 
-MAX_CANDIDATES, MAX_TEXTS, MAX_HUNKS = 8, 256, 256
+MAX_CANDIDATES, MAX_HUNKS = 8, 256
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request of the three kinds."""
+    """One request of either kind."""
 
     fill: FillRequest | None = None
-    score: ScoreRequest | None = None
     rewrite: RewriteRequest | None = None
     steps: bool = False
 
     def request(self) -> EngineRequest:
         """The request. Raises ApiError."""
-        given = [each for each in (self.fill, self.score, self.rewrite) if each is not None]
+        given = [each for each in (self.fill, self.rewrite) if each is not None]
         if len(given) != 1:
-            raise bad_request("the body has to hold fill, score or rewrite, and one of them only")
+            raise bad_request("the body has to hold either fill or rewrite")
         request = given[0]
         blocks, texts, counts = _sizes(request)
         if max(map(len, blocks), default=0) > MAX_BLOCK_CHARS or sum(map(len, texts)) > MAX_TEXT_CHARS or counts:
@@ -46,15 +45,13 @@ class Asked:
         return request
 
 
-def _sizes(request: FillRequest | ScoreRequest | RewriteRequest) -> tuple[Sequence[str], Sequence[str], bool]:
+def _sizes(request: FillRequest | RewriteRequest) -> tuple[Sequence[str], Sequence[str], bool]:
     """The context's blocks, the other texts, and whether there is too much of anything else."""
     if isinstance(request, RewriteRequest):
         texts = [request.text, request.near, *(each.removed + each.inserted for each in request.history)]
         return (*request.far, *request.suffix), texts, len(request.history) > MAX_HUNKS
-    gap = request if isinstance(request, FillRequest) else request.gap
-    scored = request.texts if isinstance(request, ScoreRequest) else ()
-    blocks = (*gap.far, *gap.suffix, *gap.lookup_text)
-    return blocks, (gap.near, *scored), gap.candidates > MAX_CANDIDATES or len(scored) > MAX_TEXTS
+    blocks = (*request.far, *request.suffix, *request.lookup_text)
+    return blocks, (request.near,), request.candidates > MAX_CANDIDATES
 
 
 def routes(service: Service) -> list[Route]:

@@ -10,7 +10,6 @@ from mercury_lsp.http import (
     apply,
     chat,
     completions,
-    decisions,
     edits,
     fim,
     llama,
@@ -25,7 +24,7 @@ from mercury_lsp.http.guard import Guard
 from mercury_lsp.http.metrics import Metrics
 from mercury_lsp.http.service import Service
 
-DIALECTS = (chat, fim, completions, llama, ollama, edits, apply, sweep, decisions, models, tokens, answers, playground)
+DIALECTS = (chat, fim, completions, llama, ollama, edits, apply, sweep, models, tokens, answers, playground)
 
 
 def application(service: Service, token: str | None) -> ASGIApp:

@@ -6,7 +6,7 @@ written in fills of the engine's own length, one after another, so that others g
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -199,17 +199,6 @@ class Service:
         if slot is not None:
             self._slots[slot] = writing
         return writing
-
-    async def compare(self, gap: FillRequest, texts: Sequence[str]) -> tuple[list[float], int]:
-        """How likely each text is in a gap, in nats, and the number of tokens that were seen before it."""
-        await self.engine()
-        control = Control()
-        async with self._turn():
-            read = await self._lease.fill(replace(gap, max_steps=0), control)
-            nats = await self._lease.score(gap, texts, control)
-        if read is None or nats is None:
-            raise no_model()
-        return nats, read.prompt_tokens
 
     @property
     def under_way(self) -> int:

@@ -99,7 +99,7 @@ def test_all_places_are_renamed_by_one_key_and_taken_back_by_one(window: Open) -
 
 
 def test_an_edit_is_dropped_as_soon_as_the_text_changes(window: Open) -> None:
-    vscode = renamed(window, fill=SILENT | {"compare_ms": 400})
+    vscode = renamed(window)
     vscode.draws("total", "2 of 4 · Tab to jump")
     vscode.page.type("s")
     vscode.draws("totals", "2 of 4 · Tab to jump")
@@ -108,7 +108,7 @@ def test_an_edit_is_dropped_as_soon_as_the_text_changes(window: Open) -> None:
 
 
 def test_the_next_key_cancels_the_request_for_an_edit(window: Open) -> None:
-    vscode = renamed(window, fill=SILENT | {"compare_ms": 3_600_000})
+    vscode = renamed(window)
     method = "textDocument/copilotInlineEdit"
     last = vscode.waits(
         lambda: max((each["id"] for each in vscode.said("editor") if each.get("method") == method), default=0)

@@ -18,8 +18,6 @@ from mercury_engine.api import (
     Rewrite,
     RewriteRequest,
     Sampling,
-    ScoreRequest,
-    Scores,
     TokenLogProbability,
 )
 from mercury_engine.utility import Utility
@@ -44,11 +42,9 @@ FILL = Fill("a", 0.5, 3, 0.25, True, 0, 7, 9, {"pass": 2, "repeat": 1})
 PLAIN_DATA = [
     GAP,
     FillRequest(""),
-    ScoreRequest(GAP, ("a", "b")),
     RewriteRequest("x = 1\n", history=(EditHunk(3, "a\n", "b\n", "other.py"), EditHunk(0, "", "")), enough=0.5),
     FILL,
     Fill("b", 0.25, 1, 0.5, others=(FILL, Fill("", 0.0, 0, 0.0))),
-    Scores((-1.5, 0.0), 0.125),
     GenerateRequest("x", marked=True, max_tokens=0, stop=("\n",), sampling=Sampling(0.5, seed=1), alternatives=2),
     GenerateRequest(
         chat=Chat(({"role": "user", "content": [{"type": "text", "text": "é"}]},), ({"a": {"b": 1}},), "x")

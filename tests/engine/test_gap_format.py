@@ -15,6 +15,7 @@ from mercury_engine.prompt.layout import rest_and_below
 from mercury_lab.engine import Engine, finished
 
 from tests.support import tiny
+from tests.support.scoring import scored
 
 PREFIX, SUFFIX, MIDDLE, FILE = range(500, 504)
 
@@ -140,7 +141,7 @@ def test_special_tokens_end_a_fill_and_are_never_written(engine, multiline):
 
 def test_scores_of_texts_see_the_rest_of_the_line(engine):
     other = replace(REQUEST, suffix=("] + 2\n    return path\n", REQUEST.suffix[1]))
-    ours, theirs = engine.score(REQUEST, ["th", "name"]), engine.score(other, ["th", "name"])
+    ours, theirs = scored(engine, REQUEST, ["th", "name"]), scored(engine, other, ["th", "name"])
     assert ours[0] - ours[1] != pytest.approx(theirs[0] - theirs[1], abs=1e-3)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from mercury_engine import scheduler
-from mercury_engine.api import Control, Fill, FillRequest, GenerateRequest, ScoreRequest
+from mercury_engine.api import Control, Fill, FillRequest, GenerateRequest
 from mercury_engine.errors import Cancelled, DeviceError, RequestError
 from mercury_engine.models import batching
 from mercury_engine.scheduler import MOST_SHARED_ROWS
@@ -17,6 +17,7 @@ from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document
 from tests.support import tiny
 from tests.support.answering import answered
+from tests.support.scoring import scored
 
 FILES = ["httpx/_multipart.py", "flask/views.py", "rich/columns.py", "jinja2/nativetypes.py"]
 
@@ -89,8 +90,8 @@ def test_with_the_kernels_equal_texts_have_the_same_score_to_the_bit(engine):
     if engine.backend != "native":
         pytest.skip("stock matrix products depend on their number of rows")
     [gap, *_] = requests()
-    [alone] = engine.score(gap, ["return x"])
-    assert engine.score(gap, ["return x"] * 4) == [alone] * 4
+    [alone] = scored(engine, gap, ["return x"])
+    assert scored(engine, gap, ["return x"] * 4) == [alone] * 4
 
 
 def test_the_steps_of_all_requests_share_one_pass(engine, monkeypatch):
@@ -215,16 +216,6 @@ def test_blocks_read_by_two_requests_at_once_are_cached_once(engine):
     blocks = engine.cache._blocks.values()
     assert engine.cache.bytes == sum(2 * each.keys.nbytes for each in blocks)
     assert engine.fill(request).tokens_read == 0
-
-
-def test_scores_share_the_passes_of_fills(engine, monkeypatch):
-    gap, other = requests()[:2]
-    nats, fill = engine.score(gap, ["return", "x = 1"]), engine.fill(other)
-    passes = count_passes(monkeypatch)
-    compared, filled_ = filled(engine, [ScoreRequest(gap, ("return", "x = 1")), other])
-    assert [*compared.nats] == pytest.approx(nats, abs=1e-3)
-    same(filled_, fill)
-    assert passes[0] == 2
 
 
 @pytest.mark.parametrize("rank", [0, 4], ids=["causal", "masked"])

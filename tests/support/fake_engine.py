@@ -14,8 +14,6 @@ from mercury_engine.api import (
     Generation,
     Request,
     Rewrite,
-    ScoreRequest,
-    Scores,
     SlotView,
     Words,
 )
@@ -54,16 +52,14 @@ class FakeEngine:
 
     async def answer(self, request: Request, control: Control | None = None) -> Answer:
         control = control or Control()
-        if isinstance(request, FillRequest | ScoreRequest):
-            self.asked.append(request if isinstance(request, FillRequest) else request.gap)
+        if isinstance(request, FillRequest):
+            self.asked.append(request)
             self.controls.append(control)
             self.begun.set()
             while self.held and not control.cancel.is_set():
                 await asyncio.sleep(0.002)
         if control.cancel.is_set():
             raise Cancelled("cancelled")
-        if isinstance(request, ScoreRequest):  # each text's length
-            return Scores(tuple(float(len(text)) for text in request.texts), 0.0)
         if isinstance(request, GenerateRequest):
             self.generating.append(request)
             self.generation_controls.append(control)

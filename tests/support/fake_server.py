@@ -2,11 +2,10 @@
 
 A document says `[[{"text": "...", "confidence": 0.9, "ms": 0, "error": null, "echo": false}]]`; the last script before
 the gap counts. An echo is the first line of the engine's input. `steps` are canvases of [state, text] each, `step_ms`
-apart and played `rounds` times; `unsure_from` is passed on in the fill. `ScriptedEngine._scored` says how texts are
-scored. With `--parses-once` no document is parsed after an edit. With `--rewrites` the engine rewrites regions too,
-also where a change is unlikely: `rewrites` are pairs of an old line and new text. With `--place LINE` that line of the
-document at hand is the only likely place of the next edit. With `--larger SCRIPT` that script offers a larger model,
-and adds it.
+apart and played `rounds` times; `unsure_from` is passed on in the fill. With `--parses-once` no document
+is parsed after an edit. With `--rewrites` the engine rewrites regions too, also where a change is unlikely: `rewrites`
+are pairs of an old line and new text. With `--place LINE` that line of the document at hand is the only likely place of
+the next edit. With `--larger SCRIPT` that script offers a larger model, and adds it.
 
 `test/text` returns a document, `test/given` the engine's last input, and `test/opened` the files that the process has
 opened.
@@ -31,8 +30,6 @@ from mercury_engine.api import (
     Request,
     Rewrite,
     RewriteRequest,
-    ScoreRequest,
-    Scores,
     SlotView,
 )
 from mercury_engine.errors import Cancelled, ModelNotFound
@@ -66,8 +63,6 @@ class ScriptedEngine(FakeEngine):
     async def answer(self, request: Request, control: Control | None = None) -> Answer:
         """What the document says."""
         control = control or Control()
-        if isinstance(request, ScoreRequest):
-            return Scores(tuple(await self._scored(request.gap, request.texts, control)), 0.0)
         if isinstance(request, RewriteRequest):
             return self._rewritten(request)
         return await self._filled(request, control)
@@ -101,16 +96,6 @@ class ScriptedEngine(FakeEngine):
                 hunks.append(RegionHunk(index, index + 1, lines[index], script.get("chance", 0.9), 0.05))
         chance = script.get("chance", 0.9)
         return Rewrite("".join(lines), chance, chance, steps=1, elapsed=0.0, is_finished=True, hunks=tuple(hunks))
-
-    async def _scored(self, gap: FillRequest, texts: Sequence[str], control: Control) -> list[float]:
-        """The last text scores higher by the scripted `nats`, unless the line before the gap contains `against`."""
-        self.given.update({"far": gap.far, "near": gap.near, "suffix": gap.suffix, "texts": texts})
-        script = _script("".join((*gap.far, gap.near, *gap.suffix)))
-        if script.get("error"):
-            raise RuntimeError(script["error"])
-        await _wait(control, script.get("compare_ms", 0))
-        against = script.get("against", "\n") in gap.near.rpartition("\n")[2]
-        return [0.0] * (len(texts) - 1) + [-9.0 if against else script.get("nats", 9.0)]
 
 
 def _script(given: str) -> dict[str, Any]:

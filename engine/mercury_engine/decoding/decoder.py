@@ -16,8 +16,6 @@ from mercury_engine.api import (
     Generation,
     Rewrite,
     RewriteRequest,
-    ScoreRequest,
-    Scores,
 )
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.gap_rules import GapRules
@@ -27,7 +25,7 @@ from mercury_engine.models.batching import ForwardSteps
 
 
 class Decoder(Protocol):
-    """Fills, scores, rewrites and generates with one model. `autoregressive` and `diffusion` implement it."""
+    """Fills, rewrites and generates with one model. `autoregressive` and `diffusion` implement it."""
 
     contexts: ContextReader
     rules: GapRules
@@ -46,9 +44,6 @@ class Decoder(Protocol):
     def fill(self, request: FillRequest, control: Control) -> ForwardSteps[Fill]:
         """Fill the gap, by default with what `write` writes. Raises ModelCorrupt when the weights compute NaN."""
         return fill_of(request, *(yield from self.write(request, control)), self.rules, control.check)
-
-    def score(self, request: ScoreRequest) -> ForwardSteps[Scores]:
-        """Log-likelihood in nats of each text in the gap. Raises as `fill` does."""
 
     def rewrite(self, request: RewriteRequest) -> ForwardSteps[Rewrite]:
         """Rewrite the region. Raises as `fill` does, and RequestError if the model cannot rewrite."""

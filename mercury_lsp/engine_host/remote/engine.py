@@ -16,7 +16,6 @@ from mercury_engine.api import (
     Request,
     Rewrite,
     RewriteRequest,
-    ScoreRequest,
 )
 from mercury_engine.decoding.truncation import truncated
 from mercury_engine.errors import Cancelled, RequestError
@@ -137,7 +136,7 @@ class RemoteEngine:
     async def _asked(self, request: Request, control: Control) -> Answer:
         """The server's answer. Raises TimeoutError at the deadline, and as the dialect and `answer` do."""
         began, limit = self._clock(), request.deadline_ms
-        if not isinstance(request, ScoreRequest) and limit is not None:
+        if limit is not None:
             request = replace(request, deadline_ms=max(limit / 2, limit - self._overhead_ms))
         asking = asyncio.ensure_future(self._dialect.answer(self._connected(), request, control))
         try:
@@ -163,7 +162,7 @@ class RemoteEngine:
             return _nothing(request, spent)
         if isinstance(request, RewriteRequest) and local.edit_format is None:
             return _nothing(request, spent)
-        if not isinstance(request, ScoreRequest) and left is not None:
+        if left is not None:
             request = replace(request, deadline_ms=1000 * left)
         return await local.answer(request, control)
 

@@ -1,6 +1,6 @@
 """Requests and answers of engines as JSON, for `/mercury/v1/answer`.
 
-A request is `{"fill" | "score" | "rewrite": {...}, "steps": bool}`; the reply is lines: `{"step": [...]}` for each step
+A request is `{"fill" | "rewrite": {...}, "steps": bool}`; the reply is lines: `{"step": [...]}` for each step
 if it asked for them, then `{"answer": {...}}`, or `{"error": {"message"}}`. A GET describes the engine.
 """
 
@@ -18,8 +18,6 @@ from mercury_engine.api import (
     Request,
     Rewrite,
     RewriteRequest,
-    ScoreRequest,
-    Scores,
     SlotView,
 )
 from mercury_engine.utility import Utility
@@ -31,7 +29,6 @@ PROTOCOL = 1
 
 KINDS: dict[str, tuple[type[Request], type[Answer]]] = {
     "fill": (FillRequest, Fill),
-    "score": (ScoreRequest, Scores),
     "rewrite": (RewriteRequest, Rewrite),
 }
 

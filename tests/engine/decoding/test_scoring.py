@@ -1,14 +1,14 @@
-"""Scoring texts in a gap: equal to a direct computation, and how it ends early."""
+"""Scoring texts in a gap: equal to a direct computation."""
 
 import pytest
-from mercury_engine.api import Control, FillRequest
+from mercury_engine.api import FillRequest
 from mercury_engine.decoding.autoregressive.scoring import REST_CHARS, rest_of_line
 from mercury_engine.decoding.autoregressive.verifier import Verifier
-from mercury_engine.errors import Cancelled, DeviceError, ModelCorrupt
-from mercury_engine.models import batching
+from mercury_engine.errors import ModelCorrupt
 from mercury_lab.engine import finished
 
 from tests.support import tiny
+from tests.support.scoring import scored
 
 FAR = ("import os\n", "def view(self):\n    pass\n")
 SUFFIX = ("(1) + x\n", "\nclass View:\n    pass\n")
@@ -37,22 +37,22 @@ def test_a_score_equals_reading_token_by_token(engine, near):
     request = FillRequest(near=near, far=FAR, suffix=SUFFIX)
     texts = ("view", "views_of_all", "", "世界 + a")
     expected = [token_by_token(engine, request, text) for text in texts]
-    assert engine.score(request, texts) == pytest.approx(expected, abs=2e-3)
+    assert scored(engine, request, texts) == pytest.approx(expected, abs=2e-3)
 
 
 def test_a_score_does_not_depend_on_the_other_texts(engine):
     request = FillRequest(near="x = ", far=FAR, suffix=SUFFIX)
-    alone, [_, beside] = engine.score(request, ["view"]), engine.score(request, ["something_else", "view"])
+    alone, [_, beside] = scored(engine, request, ["view"]), scored(engine, request, ["something_else", "view"])
     assert alone == pytest.approx([beside], abs=2e-3)
 
 
 def test_no_texts_take_no_pass(engine):
-    assert engine.score(FillRequest(near="x = ", suffix=SUFFIX), ()) == []
+    assert scored(engine, FillRequest(near="x = ", suffix=SUFFIX), ()) == []
 
 
 def test_the_rest_of_the_line_is_scored_and_the_text_below_it_is_context(engine):
     asked = [FillRequest(near="x = ", far=FAR, suffix=suffix) for suffix in (SUFFIX, ("\n", SUFFIX[1]), SUFFIX[:1])]
-    assert len({round(engine.score(request, ["view"])[0], 3) for request in asked}) == 3
+    assert len({round(scored(engine, request, ["view"])[0], 3) for request in asked}) == 3
 
 
 @pytest.mark.parametrize(
@@ -62,37 +62,8 @@ def test_the_rest_of_a_line_ends_with_its_break_or_at_its_limit(follows, rest):
     assert rest_of_line(follows) == rest
 
 
-def test_cancelled_scoring_raises(engine):
-    control = Control()
-    control.cancel.set()
-    with pytest.raises(Cancelled):
-        engine.score(FillRequest(near="x"), ["a", "b"], control)
-
-
-def test_a_flag_set_during_prefill_stops_before_the_texts_are_read(engine, monkeypatch):
-    control, run, passes = Control(), batching.run, []
-
-    def reading(*arguments):
-        passes.append(control.cancel.set())
-        return run(*arguments)
-
-    monkeypatch.setattr(batching, "run", reading)
-    engine.cache.clear()
-    with pytest.raises(Cancelled):
-        engine.score(FillRequest(near="x", far=FAR), ["a", "b"], control)
-    assert len(passes) == 1
-
-
-def test_out_of_memory_is_reported_and_the_engine_stays_usable(engine, monkeypatch):
-    with monkeypatch.context() as patch:
-        patch.setattr(engine.decoder, "score", lambda *_: (_ for _ in ()).throw(MemoryError("full")))
-        with pytest.raises(DeviceError, match="full"):
-            engine.score(FillRequest(near="x"), ["a"])
-    assert len(engine.score(FillRequest(near="x"), ["a"])) == 1
-
-
 def test_weights_that_compute_nan_are_reported(tmp_path):
     broken = tiny.load(tiny.folder(tmp_path))
     broken.reader.decoder.norm.data.fill_(float("nan"))  # type: ignore[attr-defined]
     with pytest.raises(ModelCorrupt, match="weights compute NaN"):
-        broken.score(FillRequest(near="x = "), ["a", "b"])
+        scored(broken, FillRequest(near="x = "), ["a", "b"])

@@ -32,6 +32,7 @@ from mercury_lab.training.optimisation.plan import Setup
 from safetensors.numpy import load_file, save_file
 
 from tests.support import tiny, training_data
+from tests.support.scoring import scored
 from tests.support.training_data import PLAN, Clock
 
 pytestmark = tiny.needs_kernels
@@ -67,31 +68,31 @@ def put_adapter(folder, name="gap", seed=5, scale=0.3, rank=3):
     return tensors
 
 
-def scored(folder, request=REQUEST, text="a"):
-    return native(folder).score(request, [text])[0]
+def nats(folder, request=REQUEST):
+    return scored(native(folder), request, ["a"])[0]
 
 
 def test_a_request_uses_the_adapter_it_names_if_the_model_has_it(base):
-    plain = scored(base)
+    plain = nats(base)
     put_adapter(base)
-    adapted = scored(base)
+    adapted = nats(base)
     assert abs(adapted - plain) > 0.005
-    assert scored(base, replace(REQUEST, adapter="")) == plain
-    assert scored(base, replace(REQUEST, adapter="edit")) == plain
+    assert nats(base, replace(REQUEST, adapter="")) == plain
+    assert nats(base, replace(REQUEST, adapter="edit")) == plain
 
 
 def test_another_adapter_reads_only_the_rows_behind_the_lines_above_again(base):
     put_adapter(base)
     put_adapter(base, "edit", seed=6)
     engine = native(base)
-    found = {name: engine.score(replace(REQUEST, adapter=name), ["a"])[0] for name in ("gap", "edit", "")}
+    found = {name: scored(engine, replace(REQUEST, adapter=name), ["a"])[0] for name in ("gap", "edit", "")}
     assert len({round(value, 3) for value in found.values()}) == 3
     for name, value in found.items():
-        assert scored(base, replace(REQUEST, adapter=name)) == pytest.approx(value, abs=0.02)
+        assert nats(base, replace(REQUEST, adapter=name)) == pytest.approx(value, abs=0.02)
     fresh = native(base)
-    fresh.score(REQUEST, ["a"])
+    scored(fresh, REQUEST, ["a"])
     read = fresh.cache.tokens_read
-    fresh.score(replace(REQUEST, adapter="edit"), ["a"])
+    scored(fresh, replace(REQUEST, adapter="edit"), ["a"])
     tokenizer = Tokenizer(base)
     line, rest = "    total = ", " + b\n"
     assert fresh.cache.tokens_read - read <= len(tokenizer.encode(line)) + len(tokenizer.encode(rest)) + 2
@@ -211,9 +212,9 @@ def test_an_adapter_learns_and_its_file_changes_the_engine(base, tmp_path):
     losses = [row["loss"] for row in rows if "loss" in row]
     assert np.mean(losses[-5:]) < np.mean(losses[:5])
     assert not any(parameter.requires_grad for name, parameter in run.network.named_parameters() if "embedding" in name)
-    plain = scored(base)
+    plain = nats(base)
     export(base, tmp_path / "run", base, "tiny")
-    assert abs(scored(base) - plain) > 1e-3
+    assert abs(nats(base) - plain) > 1e-3
 
 
 def test_a_resumed_run_continues_where_it_stopped(base, tmp_path):

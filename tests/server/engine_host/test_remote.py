@@ -13,8 +13,6 @@ from mercury_engine.api import (
     FillRequest,
     Rewrite,
     RewriteRequest,
-    ScoreRequest,
-    Scores,
     SlotView,
 )
 from mercury_engine.errors import Cancelled, RequestError
@@ -91,7 +89,6 @@ async def test_whole_requests_arrive_and_whole_answers_come_back():
         assert engine.device == f"cpu at {server.url}" and not engine.has_failed
         assert await engine.answer(FILL) == server.engine.fill(FILL)
         assert server.engine.asked == [FILL]
-        assert await engine.answer(ScoreRequest(FILL, ("a", "abc"))) == Scores((1.0, 3.0), 0.0)
         found = await engine.answer(REWRITE)
         assert isinstance(found, Rewrite) and found.text == REWRITE.text
         [rewrite] = server.engine.rewrites

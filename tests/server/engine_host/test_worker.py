@@ -129,33 +129,6 @@ async def test_a_request_cancelled_while_it_waits_never_reaches_the_engine():
     assert desk.engine.asked_near == ["first", "last"]
 
 
-@pytest.mark.usefixtures("one_at_once")
-async def test_a_comparison_waits_for_its_turn_like_a_fill():
-    desk = Desk("ab")
-    request = FillRequest(near="compared")
-    first, waiting = await desk.begin(), desk.ask("a", "a1")
-    compared = asyncio.ensure_future(desk.leases["b"].score(request, ["", "abc"]))
-    await asyncio.sleep(0)
-    desk.engine.held = False
-    await asyncio.gather(first, waiting)
-    assert await compared == [0.0, 3.0]
-    assert desk.engine.asked_near == ["first", "compared", "a1"]
-
-
-@pytest.mark.usefixtures("one_at_once")
-async def test_a_comparison_that_nobody_waits_for_stops():
-    desk = Desk("ab")
-    control = Control()
-    first = await desk.begin()
-    compared = asyncio.ensure_future(desk.leases["b"].score(FillRequest(near="compared"), ["a"], control))
-    await asyncio.sleep(0)
-    compared.cancel()
-    await asyncio.sleep(0)
-    desk.engine.held = False
-    await first
-    assert control.cancel.is_set() and desk.engine.asked_near == ["first"]
-
-
 async def test_several_loads_of_the_same_engine_are_one():
     desk = Desk("abcd")
     await asyncio.gather(*(lease.load(Settings(deadline_ms=1 + n)) for n, lease in enumerate(desk.leases.values())))

@@ -1,4 +1,4 @@
-"""Edits, merges and decisions: Mercury's routes by its SDK, Sweep's plugins and prompt, Tabby's next edit."""
+"""Edits and merges: Mercury's routes by its SDK, Sweep's plugins and prompt, Tabby's next edit."""
 
 import json
 import re
@@ -226,23 +226,6 @@ async def test_apply_answers_as_a_chat():
     expected = ORIGINAL.replace("return 2\n", "return 22\n")
     assert whole["choices"][0]["message"]["content"] == events[0]["choices"][0]["delta"]["content"] == expected
     assert bad.status_code == 422
-
-
-async def test_the_sdk_gets_decisions_by_likelihood():
-    questions = {
-        "urgent": {"type": "noul", "instructions": "Is it urgent?"},
-        "team": {"type": "choice", "criteria": {"billing": "money", "support": None}},
-        "mood": {"type": "score", "criteria": ["angry", {"text": "calm"}, "happy"]},
-    }
-    async with served() as server:
-        found = await inception(server).decisions.create(model="decide", state={"mail": "hello"}, questions=questions)
-        for wrong in ({}, {"questions": {}}, {"questions": {"a": {"type": "choice", "criteria": {}}}}):
-            assert (await server.post("/v1/decisions", wrong)).status_code == 400
-    urgent, team, mood = (found.answers[name] for name in questions)
-    assert urgent.noul > 0.5  # the fake engine prefers the longer text
-    assert team.choice == "billing" and sum(team.probabilities.values()) == pytest.approx(1)
-    assert mood.score == pytest.approx(1) and mood.legend["1"] == {"text": "calm"}
-    assert found.usage.input_tokens == 24
 
 
 def test_text_that_spells_a_mark_after_the_region_is_kept():

@@ -1,4 +1,4 @@
-"""The decoder of causal models: drafts, verified and accepted several tokens a pass; rewriting; scoring; text."""
+"""The decoder of causal models: drafts, verified and accepted several tokens a pass; rewriting; text."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,8 +12,6 @@ from mercury_engine.api import (
     Generation,
     Rewrite,
     RewriteRequest,
-    ScoreRequest,
-    Scores,
 )
 from mercury_engine.decoding.autoregressive.ends import EndSearch, writes_on
 from mercury_engine.decoding.autoregressive.generating import Generator
@@ -21,7 +19,6 @@ from mercury_engine.decoding.autoregressive.line_ranking import LineRanking, is_
 from mercury_engine.decoding.autoregressive.lookups import Lookups
 from mercury_engine.decoding.autoregressive.regions import RegionReader
 from mercury_engine.decoding.autoregressive.rewriting import Rewriter
-from mercury_engine.decoding.autoregressive.scoring import score_gap
 from mercury_engine.decoding.autoregressive.speculation import Speculation
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.gap_rules import GapRules
@@ -95,9 +92,6 @@ class AutoregressiveDecoder:
                 elif self.rules.has_markers and is_ranked(request):
                     yield from self.ranking.rank(request, control, hypotheses, context)
         return fill_of(request, hypotheses, context, self.rules, control.check)
-
-    def score(self, request: ScoreRequest) -> ForwardSteps[Scores]:
-        return score_gap(self.network, self.contexts, self.rules, request)
 
     def rewrite(self, request: RewriteRequest) -> ForwardSteps[Rewrite]:
         return self.rewriter.rewrite(request, self.regions)

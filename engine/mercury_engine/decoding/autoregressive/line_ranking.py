@@ -12,7 +12,7 @@ Dimensions: S tokens, V vocabulary.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mercury_engine.api import Control, FillRequest, ScoreRequest
+from mercury_engine.api import Control, FillRequest
 from mercury_engine.decoding.autoregressive.ends import is_asked, lines_below
 from mercury_engine.decoding.autoregressive.scoring import score_gap, score_rows
 from mercury_engine.decoding.autoregressive.speculation import Speculation
@@ -40,9 +40,9 @@ class LineRanking:
         yield from self._speculation.write_after(request, replace(control, on_step=None), [other], whole)
         hypotheses.append(other)
         texts = [self._rules.text(each) for each in hypotheses]
-        scores = yield from score_gap(self._network, self._contexts, self._rules, ScoreRequest(request, tuple(texts)))
+        scores = yield from score_gap(self._network, self._contexts, self._rules, request, texts)
         written = yield from self._written(request, texts, context)
-        for hypothesis, in_gap, nats in zip(hypotheses, scores.nats, written, strict=True):
+        for hypothesis, in_gap, nats in zip(hypotheses, scores, written, strict=True):
             hypothesis.fit = in_gap + nats
 
     def _written(self, request: FillRequest, texts: Sequence[str], seen: GapContext) -> ForwardSteps[list[float]]:

@@ -9,7 +9,7 @@ Dimensions: S tokens, V vocabulary.
 import math
 from collections.abc import Sequence
 
-from mercury_engine.api import ScoreRequest, Scores
+from mercury_engine.api import FillRequest
 from mercury_engine.decoding.autoregressive.verifier import Verifier
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.gap_rules import GapRules
@@ -23,23 +23,23 @@ REST_CHARS = 60
 
 
 def score_gap(
-    network: Network, contexts: ContextReader, rules: GapRules, request: ScoreRequest
-) -> ForwardSteps[Scores]:
+    network: Network, contexts: ContextReader, rules: GapRules, gap: FillRequest, texts: Sequence[str]
+) -> ForwardSteps[list[float]]:
     """Log-probability in nats of each text and what follows it, given all that a causal model sees before the gap.
 
     What follows is a token that ends a gap, or without a gap format the rest of the line. Raises ModelCorrupt when the
     weights compute NaN.
     """
-    gap, cut = request.gap, contexts.cut(request.gap)
+    cut = contexts.cut(gap)
     context = yield from contexts.read(gap, cut.read)
     ends = rules.stopping.at(gap.follows, gap.multiline, "") if rules.has_markers else None
     rest = rest_of_line(gap.follows) if ends is None else ""
-    rows = [contexts.tokenizer.encode(cut.spell + text + rest) for text in request.texts]
+    rows = [contexts.tokenizer.encode(cut.spell + text + rest) for text in texts]
     read = yield from score_rows(network, context, cut.known, rows)
     scores = [nats if ends is None else nats + logsumexp(last_V[beside(ends.tokens, last_V)]) for nats, last_V in read]
     if any(map(math.isnan, scores)):
         raise ModelCorrupt("the weights compute NaN; fetch the model again, or set mercury.model to null")
-    return Scores(tuple(scores), elapsed=0.0)
+    return scores
 
 
 def score_rows(

@@ -20,8 +20,6 @@ from mercury_engine.api import (
     Generation,
     Rewrite,
     RewriteRequest,
-    ScoreRequest,
-    Scores,
 )
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.decoder import Decoder
@@ -71,19 +69,6 @@ class BlockCausalDecoder(Decoder):
                 CachedContext([], [], unread, self.blocks.cache.unread(whole)), tuple(text), tuple(text)
             )
         return [written], context
-
-    def score(self, request: ScoreRequest) -> ForwardSteps[Scores]:
-        """The sum of each token's log-probability with its block masked from it on: one pass a block."""
-        before, nats = tokens_before(self.rules.tokenizer, request.gap, TOKENS_BEFORE), list[float]()
-        for text in request.texts:
-            ids, done, total = self.rules.tokenizer.encode(text), 0, 0.0
-            while done < len(ids):
-                logp_SV = yield from self.blocks.expected([*before, *ids[:done]], [])
-                rows = range(min(len(logp_SV), len(ids) - done))
-                total += sum(float(logp_SV[row, ids[done + row]]) for row in rows)
-                done += len(rows)
-            nats.append(total)
-        return Scores(tuple(nats), elapsed=0.0)
 
     def rewrite(self, request: RewriteRequest) -> ForwardSteps[Rewrite]:
         """Raises RequestError."""

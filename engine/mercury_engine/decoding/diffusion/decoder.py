@@ -7,10 +7,7 @@ from mercury_engine.api import (
     Generation,
     Rewrite,
     RewriteRequest,
-    ScoreRequest,
-    Scores,
 )
-from mercury_engine.decoding.autoregressive.scoring import score_gap
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.decoder import Decoder
 from mercury_engine.decoding.diffusion.denoising import Denoising
@@ -45,10 +42,6 @@ class DiffusionDecoder(Decoder):
         cut = self.contexts.cut(request)
         hypotheses = self.rules.begin(request, cut)
         return hypotheses, (yield from self.denoising.write(request, control, hypotheses, cut.read))
-
-    def score(self, request: ScoreRequest) -> ForwardSteps[Scores]:
-        """See `Decoder.score`; the network that reads the context scores, which is causal."""
-        return score_gap(self.reader, self.contexts, self.rules, request)
 
     def rewrite(self, request: RewriteRequest) -> ForwardSteps[Rewrite]:
         """Raises RequestError."""

@@ -11,8 +11,6 @@ Dimensions: S slots, V vocabulary.
 from collections.abc import Iterator
 from contextlib import suppress
 
-import numpy as np
-
 from mercury_engine.api import (
     Control,
     FillRequest,
@@ -20,8 +18,6 @@ from mercury_engine.api import (
     Generation,
     Rewrite,
     RewriteRequest,
-    ScoreRequest,
-    Scores,
 )
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.decoder import Decoder
@@ -76,16 +72,6 @@ class FullAttentionDecoder(Decoder):
                 yield from self.cache.read(whole, [self.tokens.mask] * FIRST_SLOTS)
         self._accept(gap, written)
         return [written], self._context(gap, whole)
-
-    def score(self, request: ScoreRequest) -> ForwardSteps[Scores]:
-        """The sum of each token's log-probability with all tokens of the text masked: one pass a text."""
-        sides, nats = self.sides(request.gap), list[float]()
-        for text in request.texts:
-            nats.append(0.0)
-            if ids := self.rules.tokenizer.encode(text):
-                logp_SV = yield from self.cache.read(sides, [self.tokens.mask] * len(ids))
-                nats[-1] = float(logp_SV[np.arange(len(ids)), ids].sum())
-        return Scores(tuple(nats), elapsed=0.0)
 
     def rewrite(self, request: RewriteRequest) -> ForwardSteps[Rewrite]:
         """See `Decoder.rewrite` and `region`."""

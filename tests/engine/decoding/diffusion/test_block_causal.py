@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from mercury_engine.api import Control, FillRequest, GenerateRequest, RewriteRequest, Sampling, ScoreRequest
+from mercury_engine.api import Control, FillRequest, GenerateRequest, RewriteRequest, Sampling
 from mercury_engine.decoding.diffusion.block_causal import BlockCausalDecoder
 from mercury_engine.errors import ModelCorrupt, RequestError
 from mercury_engine.models import batching, weights
@@ -123,20 +123,6 @@ def test_a_pause_reads_what_a_fill_then_finds(engine, monkeypatch):
     fill = engine.fill(REQUEST)
     assert (fill.tokens_read, fill.tokens_unread) == (0, 0)
     assert fill.steps > 0
-
-
-def test_texts_are_scored_block_by_block(engine, checkpoint):
-    _, model, block = checkpoint
-    decoder = decoder_of(engine)
-    before = decoder.rules.tokenizer.encode(REQUEST.near)
-    nats = finished(decoder.score(ScoreRequest(REQUEST, ("a", ""))), engine.reader).nats
-    [token] = decoder.rules.tokenizer.encode("a")
-    place = len(before) % block
-    assert place, "the text must end inside a block"
-    slots = [engine.reader.config.mask_id] * (block - place)
-    row = len(before) - decoder.blocks.attention.shifted
-    expected = masked.reference(model, [*before, *slots], block).log_softmax(-1)[row, token]
-    assert nats == pytest.approx((float(expected), 0.0), abs=1e-3)
 
 
 def test_a_region_is_not_rewritten_by_a_model_that_does_not_see_what_follows(engine):

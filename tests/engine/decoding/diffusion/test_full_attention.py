@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from mercury_engine.api import MASKED, Control, FillRequest, GenerateRequest, ScoreRequest
+from mercury_engine.api import MASKED, Control, FillRequest, GenerateRequest
 from mercury_engine.decoding.diffusion.full_attention import FullAttentionDecoder
 from mercury_engine.decoding.diffusion.masked_end import BLOCK
 from mercury_engine.decoding.options import DiffusionOptions
@@ -157,11 +157,6 @@ def test_after_128_passes_over_it_a_text_is_read_again(engine):
         read.append(decoder.cache.new(sides))
         finished(decoder.cache.reread(sides, [mask], decoder.cache.overlap(sides)), engine.reader)
     assert [number for number, tokens in enumerate(read) if tokens == sides.tokens] == [0, MOST_USES + 1]
-
-
-def test_texts_are_scored_by_their_tokens_probabilities(engine):
-    nats = finished(decoder_of(engine).score(ScoreRequest(REQUEST, ("a + b", ""))), engine.reader).nats
-    assert nats[0] < 0 == nats[1]
 
 
 @pytest.mark.parametrize("schedule", ["path planning", "linear"])
