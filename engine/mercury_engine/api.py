@@ -18,9 +18,6 @@ Source = Literal["pass", "repeat"]
 ChatFormat = Literal["plain", "tool_call"]
 """Whether a chat model writes calls of tools as JSON between <tool_call> and </tool_call>."""
 
-MASKED = "\u2591"
-"""Stands in a draft for a token that is not revealed yet."""
-
 PART_OF_A_CHARACTER = "\ufffd"
 """Stands in decoded text for a character whose last bytes are in the next token."""
 
@@ -332,11 +329,6 @@ class Control:
     """
     on_text: Callable[[str], None] | None = None
     """Called with each further part of a generated text, on the engine's thread, which waits."""
-    on_draft: Callable[[str], None] | None = None
-    """Called with a generated text as it is after each step, on the engine's thread, which waits.
-
-    A diffusion model's may still change and has MASKED in it; a causal model's are the accepted tokens.
-    """
     is_patient: bool = False
     """Whether its prefill lets others go first, for whom users wait key by key."""
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mercury_engine.api import MASKED, Chat, GenerateRequest, Sampling, TokenLogProbability
+from mercury_engine.api import Chat, GenerateRequest, Sampling, TokenLogProbability
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -63,8 +63,6 @@ class ChatRequest(StreamableRequest):
     tool_choice: Any = None
     response_format: dict[str, Any] | None = None
     reasoning_effort: str | None = None
-    diffusing: bool = False
-    """A stream's chunks each hold the whole text as it is after a step."""
 
     def request(self, use: ToolUse) -> GenerateRequest:
         """What the engine is asked. Raises ApiError."""
@@ -199,10 +197,8 @@ async def _streamed(
     def last(completion: Completion) -> list[replies.Body]:
         choice = _choice(0, completion, use)
         message = choice["message"]
-        whole = message["content"] or ""
-        rest = whole.removeprefix("".join(sent))
-        is_sent = sent[-1] == whole if asked.diffusing and sent else bool(sent and not rest)
-        ends = [] if is_sent else [piece(whole if asked.diffusing else rest)]
+        rest = (message["content"] or "").removeprefix("".join(sent))
+        ends = [piece(rest)] if rest or not sent else []
         if calls := message.get("tool_calls"):
             ends.append(chunk({"tool_calls": [{"index": number, **call} for number, call in enumerate(calls)]}))
         final = chunk({}, choice["finish_reason"])
@@ -213,11 +209,8 @@ async def _streamed(
             ends.append(head | {"choices": [], "usage": replies.usage(completion)})
         return ends
 
-    def settled(text: str) -> str:
-        return use.settled(text.partition(MASKED)[0] if use.tools else text)
-
-    writing = generations.write(wanted, settled, drafts=asked.diffusing)
-    return await replies.streamed(request, writing, piece, last, replies.as_event, replies.DONE, asked.diffusing)
+    writing = generations.write(wanted, use.settled)
+    return await replies.streamed(request, writing, piece, last, replies.as_event, replies.DONE)
 
 
 def _choice(index: int, completion: Completion, use: ToolUse) -> dict[str, Any]:

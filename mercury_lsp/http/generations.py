@@ -32,19 +32,16 @@ class Generations:
         self._turns = asyncio.Semaphore(MAX_AT_ONCE)
         self._under_way = 0
 
-    def write(
-        self, request: GenerateRequest, settled: Callable[[str], str] | None = None, drafts: bool = False
-    ) -> Writing:
+    def write(self, request: GenerateRequest, settled: Callable[[str], str] | None = None) -> Writing:
         """The generation, which begins now.
 
-        `settled`: what of an unfinished text clients may see; None: nothing. `drafts`: they see it whole after each
-        step. Raises ApiError if too many are waiting.
+        `settled`: what of an unfinished text clients may see; None: nothing. Raises ApiError if too many are waiting.
         """
         if self._under_way >= MAX_WRITING:
             raise queue_full()
         self._under_way += 1
         writing = Writing()
-        task = asyncio.ensure_future(self._generated(request, writing, settled, drafts))
+        task = asyncio.ensure_future(self._generated(request, writing, settled))
         writing.run(task)
         task.add_done_callback(lambda _: self._end())
         return writing
@@ -53,12 +50,10 @@ class Generations:
         self._under_way -= 1
 
     async def _generated(
-        self, request: GenerateRequest, writing: Writing, settled: Callable[[str], str] | None, drafts: bool
+        self, request: GenerateRequest, writing: Writing, settled: Callable[[str], str] | None
     ) -> Generated:
         engine, started = await self._service.engine(), perf_counter()
-        if settled is not None and drafts:
-            writing.control.on_draft = _on_loop(lambda text: writing.draft(settled(text)))
-        elif settled is not None:
+        if settled is not None:
             writing.control.on_text = _on_loop(_growing(writing, settled))
         async with self._turns:
             found = await engine.answer(request, writing.control)

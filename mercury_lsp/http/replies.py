@@ -33,13 +33,9 @@ async def streamed(
     last: Callable[[Completion], list[Body]],
     frame: Callable[[Body], bytes],
     end: bytes = b"",
-    drafts: bool = False,
 ) -> Response:
-    """The reply that sends a completion piece by piece, or all of it as it is after each step: `drafts`.
-
-    An error before the first piece is raised.
-    """
-    pieces = writing.drafts() if drafts else writing.pieces()
+    """The reply that sends a completion piece by piece. An error before the first piece is raised."""
+    pieces = writing.pieces()
     first = await while_connected(request, anext(pieces, None))
 
     async def events() -> AsyncIterator[bytes]:

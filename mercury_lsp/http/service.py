@@ -5,7 +5,6 @@ written in fills of the engine's own length, one after another, so that others g
 """
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -78,8 +77,6 @@ class Writing:
         """Whether it is to end with the text that it has, or nobody waits for it any more."""
         self.text = ""
         """As far as it is known; its beginning never changes."""
-        self._drafts = deque[str]()
-        """Whole texts that were not sent yet."""
         self._grown = asyncio.Event()
         self._readers = 0
         self._task: asyncio.Task[Completion] | None = None
@@ -98,35 +95,16 @@ class Writing:
         self.text = text
         self._tell()
 
-    def draft(self, text: str) -> None:
-        """The text is this now, but may change."""
-        if text:
-            self._drafts.append(text)
-            self._tell()
-
-    def drafts(self) -> AsyncGenerator[str]:
-        """The text after each change, for one reader; as `pieces`."""
-        return self._followed(lambda: self._drafts.popleft() if self._drafts else "")
-
-    def pieces(self) -> AsyncGenerator[str]:
+    async def pieces(self) -> AsyncGenerator[str]:
         """What is added to the text, until it is finished; close the generator. Raises what the writing raises."""
-        sent = 0
-
-        def added() -> str:
-            nonlocal sent
-            piece, sent = self.text[sent:], len(self.text)
-            return piece
-
-        return self._followed(added)
-
-    async def _followed(self, added: Callable[[], str]) -> AsyncGenerator[str]:
-        """What is there to send, until the writing has ended."""
         assert self._task is not None
+        sent = 0
         self._readers += 1
         try:
             while True:
                 grown = self._grown
-                if piece := added():
+                if piece := self.text[sent:]:
+                    sent = len(self.text)
                     yield piece
                 elif self._task.done():
                     self._task.result()

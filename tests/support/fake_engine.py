@@ -41,8 +41,6 @@ class FakeEngine:
         self.generation_controls: list[Control] = []
         self.parts: Sequence[str] = (text,)
         """Parts of a generated text."""
-        self.drafts: Sequence[str] = ()
-        """What it is after each step."""
         self.begun, self.rested = Event(), Event()
 
     @property
@@ -66,9 +64,6 @@ class FakeEngine:
             for part in self.parts if control.on_text else ():
                 control.on_text(part)
                 await asyncio.sleep(0)  # it arrives before the answer, as from an engine's own thread
-            for draft in self.drafts if control.on_draft else ():
-                control.on_draft(draft)
-                await asyncio.sleep(0)
             try:
                 while self.held:
                     await asyncio.sleep(0.002)

@@ -4,14 +4,12 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from itertools import pairwise
 
 import httpx
 import openai
 import pytest
 from inceptionai import AsyncInception
 from mercury_engine.api import (
-    MASKED,
     Answer,
     Chat,
     Control,
@@ -121,7 +119,6 @@ async def test_what_the_client_asks_for_reaches_the_engine(server: Served):
         "seed": 3,
         "stop": "END",
         "reasoning_effort": "low",
-        "diffusing": True,
     }
     await server.json(ROUTE, body)
     [asked] = server.engine.generating
@@ -420,36 +417,11 @@ TEMPLATE = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
 
 
 @pytest.mark.parametrize("family", ["A2D-qwen3", "SDAR"])
-async def test_a_diffusion_model_streams_its_whole_text_after_each_step(family: str, tmp_path):
+async def test_what_a_diffusion_model_streams_adds_up_to_its_text(family: str, tmp_path):
     folder, _ = masked.folder(tmp_path, family)
     (folder / "chat_template.jinja").write_text(TEMPLATE)
-    body = HELLO | {"max_tokens": 12, "temperature": 0, "stream": True}
+    body = HELLO | {"max_tokens": 12, "temperature": 0}
     async with served(tiny.load(folder)) as server:
-        whole = (await server.json(ROUTE, body | {"stream": False}))["choices"][0]["message"]["content"]
-        stream = await inception(server).chat.completions.create(model="mercury-2", diffusing=True, **body)
-        deltas = [chunk.choices[0].delta async for chunk in stream]
-        pieces = await server.events(ROUTE, body)
-    texts = [delta.content for delta in deltas[:-1]]
-    masks = [text.count(MASKED) for text in texts]
-    assert texts[-1] == whole and masks[0] > 0 and masks[-1] == 0
-    assert [delta.role for delta in deltas if delta.role] == ["assistant"]
-    assert "".join(event["choices"][0]["delta"].get("content", "") for event in pieces[:-1]) == whole
-
-
-async def test_a_causal_model_streams_its_accepted_tokens_whole_too(tmp_path):
-    folder = tiny.folder(tmp_path, rank=0)
-    (folder / "chat_template.jinja").write_text(TEMPLATE)
-    body = HELLO | {"max_tokens": 12, "seed": 1, "stream": True, "diffusing": True}
-    async with served(tiny.load(folder)) as server:
-        events = await server.events(ROUTE, body)
-    texts = [event["choices"][0]["delta"]["content"] for event in events[:-2]]
-    assert len(texts) > 1 and all(later.startswith(text) for text, later in pairwise(texts))
-
-
-async def test_drafts_never_show_the_text_of_a_call(server: Served):
-    server.engine.drafts = (f"One {MASKED}", f"One moment. {CALL[:20]}{MASKED}", f"One moment. {CALL}")
-    server.engine.parts = ("One moment. ", CALL)
-    events = await server.events(ROUTE, HELLO | {"tools": [WEATHER], "stream": True, "diffusing": True})
-    deltas = [event["choices"][0]["delta"] for event in events[:-1]]
-    assert [delta["content"] for delta in deltas if "content" in delta] == ["One", "One moment.", "One moment."]
-    assert [delta["tool_calls"][0]["function"]["name"] for delta in deltas if "tool_calls" in delta] == ["weather"]
+        whole = (await server.json(ROUTE, body))["choices"][0]["message"]["content"]
+        events = await server.events(ROUTE, body | {"stream": True})
+    assert "".join(event["choices"][0]["delta"].get("content", "") for event in events[:-1]) == whole

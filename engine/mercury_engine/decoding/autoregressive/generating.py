@@ -94,7 +94,6 @@ class Generator:
             draft = found[: min(self._lookahead, most - len(writing.ids) - 1)]
             [read_SV] = yield from verifier.verify([[]], [draft])
             verifier.push(writing.accept(draft, read_SV))
-            writing.streamed.show()
 
 
 class GeneratedText:
@@ -115,7 +114,7 @@ class GeneratedText:
         self.ended = False
         """Whether the model has ended it, or it has reached a stop text or the end of its grammar."""
         self.steps = 0
-        self.streamed = streamed
+        self._streamed = streamed
         self._sampler, self._grammar = sampler, grammar
         self._ends, self._piece, self._alternatives = ends, piece, request.alternatives
 
@@ -143,7 +142,7 @@ class GeneratedText:
         if self._alternatives is not None:
             self.log_probabilities.append(log_probability(logp_V, token, self._alternatives, self._piece))
         self._sampler.accept(token)
-        is_stopped = self.streamed.add(token)
+        is_stopped = self._streamed.add(token)
         self.ended = is_stopped or (self._grammar is not None and self._grammar.accept(token))
         return token
 

@@ -1,9 +1,8 @@
 """The text of a generation: whole characters, up to a stop text, told of in parts as it is written."""
 
 from collections.abc import Sequence
-from itertools import groupby
 
-from mercury_engine.api import MASKED, PART_OF_A_CHARACTER, Control
+from mercury_engine.api import PART_OF_A_CHARACTER, Control
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.text.stop_texts import begun, first_of
 
@@ -17,7 +16,6 @@ class StreamedText:
     def __init__(self, tokenizer: Tokenizer, stop: Sequence[str], control: Control) -> None:
         self.text = ""
         self._tokenizer, self._stop, self._on_text = tokenizer, [each for each in stop if each], control.on_text
-        self._on_draft = control.on_draft
         self._longest_stop = max(map(len, self._stop), default=0)
         self._undecoded: list[int] = []
         """Tokens at the end that are no whole character yet."""
@@ -31,11 +29,6 @@ class StreamedText:
         self._decode()
         self._tell(0 if self._is_stopped else max((begun(self.text, each) for each in self._stop), default=0))
         return self._is_stopped
-
-    def show(self, slots: Sequence[int | None] = ()) -> None:
-        """Tell the text as it is now: with the slots after it, MASKED for None; without slots, what was told."""
-        if self._on_draft is not None:
-            self._on_draft(self.text + self._spelled([*self._undecoded, *slots]) if slots else self.text[: self._told])
 
     def finish(self) -> None:
         """Tell what was held back."""
@@ -59,12 +52,3 @@ class StreamedText:
             if self._on_text is not None:
                 self._on_text(self.text[self._told : end])
             self._told = end
-
-    def _spelled(self, slots: Sequence[int | None]) -> str:
-        """The text of runs of tokens and of masks."""
-        parts = list[str]()
-        for _, run in groupby(slots, lambda token: token is None):
-            tokens = [*run]
-            known = [token for token in tokens if token is not None]
-            parts.append(self._tokenizer.decode(known) if known else MASKED * len(tokens))
-        return "".join(parts)

@@ -94,7 +94,6 @@ class _Writing:
             while len(slots.ids) and slots.ids[0] != end.tokens.mask and not self._ended and len(self._ids) < last:
                 self._accept(int(slots.ids[0]))
                 slots = Slots(slots.ids[1:], slots.probability[1:])
-            self._show(slots)
             slots = slots if len(slots.ids) else end.opened(self._ids)
 
     def generation(self, cached: int) -> Generation:
@@ -113,12 +112,3 @@ class _Writing:
     def _accept(self, token: int) -> None:
         self._ids.append(token)
         self._ended = token in self._ends or self._streamed.add(token)
-
-    def _show(self, slots: Slots) -> None:
-        """Show the text with the slots up to one that ends it."""
-        mask, shown = self._end.tokens.mask, list[int | None]()
-        for token in () if self._ended else slots.ids.tolist():
-            if token in self._ends and token != mask:
-                break
-            shown.append(None if token == mask else token)
-        self._streamed.show(shown)

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from mercury_engine.api import MASKED, Control, FillRequest, GenerateRequest
+from mercury_engine.api import Control, FillRequest, GenerateRequest
 from mercury_engine.decoding.diffusion.full_attention import FullAttentionDecoder
 from mercury_engine.decoding.diffusion.masked_end import BLOCK
 from mercury_engine.decoding.options import DiffusionOptions
@@ -272,15 +272,6 @@ def test_a_text_is_continued_as_without_a_cache(family, tmp_path, monkeypatch):
     expected = continued(model, prompt, attention.mask_id, int(attention.shifted), 40)
     assert found.text == engine.tokenizer.decode(expected[6:])
     assert (found.prompt_tokens, found.tokens, found.steps, found.finish_reason) == (6, 40, 40, "length")
-
-
-def test_a_generated_text_is_shown_whole_after_each_step(engine):
-    shown = list[str]()
-    request = GenerateRequest("def add(", max_tokens=40)
-    found = engine.generate(request, Control(on_draft=shown.append))
-    assert len(shown) == found.steps and found.text.startswith(shown[-1])
-    assert MASKED in "".join(shown) or found.steps == 1
-    assert engine.generate(request).text == found.text
 
 
 def test_a_generated_text_reads_again_at_most_once_a_block(engine, monkeypatch):
