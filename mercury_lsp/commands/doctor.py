@@ -15,7 +15,6 @@ from typing import Any
 from mercury_engine.api import FillRequest, InferenceEngine
 from mercury_engine.errors import MercuryError, ModelError
 from mercury_engine.models import gpu
-from mercury_engine.models.weights import weight_bytes
 from mercury_kernels.installation import install_command
 from rich.console import Console
 from rich.text import Text
@@ -27,15 +26,12 @@ from mercury_lsp.daemon import control, lock
 from mercury_lsp.daemon.address import Address, all_addresses
 from mercury_lsp.engine_host.blocking import filled
 from mercury_lsp.engine_host.worker import LoadEngine
-from mercury_lsp.installed_models import checking, listing, measuring
-from mercury_lsp.installed_models.store import Store
+from mercury_lsp.installed_models import checking
 from mercury_lsp.settings import ENGINE_VARIABLE, Settings
 from mercury_lsp.statistics.store import default_path as statistics_path
 
 REQUIRED_PACKAGES = ("pygls", "lsprotocol", "tree-sitter", "tokenizers", "safetensors")
 OLDEST_PYTHON = (3, 11)
-QUICK_MS = 100
-"""Milliseconds within which a suggestion feels immediate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +85,6 @@ def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
         yield edit_model
     if gpu.nvidia_gpus() and gpu.has_torch():  # after the fill, which may have found broken kernels
         yield _guarded("gpu kernels", _kernels, "reinstall mercury-lsp")
-    if engine:
-        yield _guarded("speed", lambda: _speed(engine[0]), "try --model with another model")
 
 
 def _python() -> Finding:
@@ -217,23 +211,6 @@ def _weights(path: Path) -> str:
 def _fill(engine: InferenceEngine) -> str:
     fill = filled(engine, FillRequest(near="def add(a, b):\n    return ", suffix=("\n",)))
     return f"{fill.text!r} after {fill.steps} steps in {fill.elapsed * 1000:.1f} ms"
-
-
-def _speed(engine: InferenceEngine) -> str:
-    """How fast the model is on this machine, and the largest model that would still be fast enough."""
-    path: Path | None = getattr(engine, "path", None)
-    store, weights = Store(), weight_bytes(path) if path else 0
-    kept = path and listing.measurement_of(store, path)
-    measured = kept or measuring.measure(engine)
-    speed = f"{measured.pass_ms:.0f} ms a pass, {measured.answer_ms:.0f} ms a suggestion (measured on {measured.day})"
-    if not weights:
-        return speed
-    largest = listing.largest_within(listing.models(store, (measured, weights)), QUICK_MS)
-    if largest is None or largest.speed is None:
-        return f"{speed}; no known model answers within {QUICK_MS} ms here"
-    is_this = path is not None and largest.weight_bytes == weights
-    how = "measured" if is_this or not largest.speed.estimated else "estimated"
-    return f"{speed}; the largest known model that answers within {QUICK_MS} ms: {largest.name} ({how})"
 
 
 def _guarded(name: str, check: Callable[[], str], fix: str) -> Finding:

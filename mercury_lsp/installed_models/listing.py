@@ -1,6 +1,5 @@
 """The models that are installed or known, with what each needs and how fast it is here."""
 
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,38 +56,21 @@ class Model:
     """Whether it sees the text after the cursor."""
 
 
-def models(store: Store, reference: Reference | None = None) -> list[Model]:
+def models(store: Store) -> list[Model]:
     """The bundled model, the other installed ones, then those that could be added. Raises SettingsError.
 
-    What was not measured is estimated from the reference; without one, from the bundled model's measurement.
+    What was not measured is estimated from the bundled model's measurement.
     """
-    chosen = default_model.read() or BUNDLED
-    reference = reference or _reference(store)
+    chosen, reference = default_model.read() or BUNDLED, _reference(store)
     installed = [_installed(store, name, chosen, reference) for name in (BUNDLED, *store.names())]
     return installed + [
         _available(model, reference) for name, model in KNOWN.items() if name not in {each.name for each in installed}
     ]
 
 
-def largest_within(rows: Iterable[Model], milliseconds: float) -> Model | None:
-    """The model with the most weights that fills gaps and whose answers take no longer, measured or estimated."""
-    fills = [row for row in rows if row.name not in KNOWN or KNOWN[row.name].edit_format is None]
-    quick = [row for row in fills if row.speed is not None and row.speed.answer_ms <= milliseconds]
-    return max(quick, key=lambda row: row.weight_bytes, default=None)
-
-
 def folder_of(store: Store, name: str) -> Path:
     """An installed model's folder, the bundled one's too. Raises ModelNotFound."""
     return BUNDLED_MODEL if name == BUNDLED else store.path(name)
-
-
-def measurement_of(store: Store, folder: Path) -> Measurement | None:
-    """What was measured of the installed model in a folder; None if nothing was, or if it is not installed."""
-    for name in (BUNDLED, *store.names()):
-        if folder_of(store, name).resolve() == folder.resolve():
-            record = store.record(name)
-            return record.measured if record else None
-    return None
 
 
 def _installed(store: Store, name: str, chosen: str, reference: Reference | None) -> Model:

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -451,23 +450,6 @@ def test_serving_imports_nothing_of_downloads_and_remote_engines():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
-
-
-def test_doctor_names_the_largest_model_that_is_quick_enough(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: tmp_path)
-    (tmp_path / "model.safetensors").write_bytes(bytes(1_000_000))
-    made = engine()
-    made.path = tmp_path  # type: ignore[attr-defined]
-
-    def said(milliseconds: float) -> str:
-        made.fill = lambda request: Fill("1", 0.9, steps=2, elapsed=milliseconds / 1000)  # type: ignore[method-assign]
-        return {each.name: each for each in doctor.findings(Settings(), lambda settings: made)}["speed"].value
-
-    today = date.today().isoformat()
-    assert said(0.1).startswith(f"0 ms a pass, 0 ms a suggestion (measured on {today}); the largest")
-    assert said(0.1).endswith("within 100 ms: qwen2.5-coder-0.5b (estimated)")
-    assert said(1.0).endswith("within 100 ms: bundled (estimated)")
-    assert said(200.0).endswith("no known model answers within 100 ms here")
 
 
 RIGHT = {
