@@ -139,9 +139,8 @@ class Suggester:
         if not documents.is_current(asked) or not self._allows_next_edits(snapshot):
             return [], snapshot
         path, cursor = documents.path(uri), None if at is None else snapshot.offset_at(at.line, at.character)
-        surroundings = partial(self._session.surroundings, uri)
-        others = partial(self._others if at is None else self._shown_with, uri)
-        asking = self._session.completer.next_edits.find(snapshot, path, feature, cursor, surroundings, others)
+        around, others = self._session.surroundings(uri), (self._others if at is None else self._shown_with)(uri)
+        asking = self._session.completer.next_edits.find(snapshot, path, feature, cursor, around, others)
         found = await self._answer(asking) or []
         if found and cursor is not None and found[0].as_ghost_text(snapshot, cursor) is not None:
             found = found if self._claimed(feature, snapshot, cursor) else []

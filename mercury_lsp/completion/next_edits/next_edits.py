@@ -17,7 +17,6 @@ from mercury_lsp.completion.next_edits.places import Place, broken_places, ranke
 from mercury_lsp.completion.next_edits.proposals import Proposal, first_shown
 from mercury_lsp.completion.next_edits.region_edits import (
     MAX_PLACES,
-    NO_SURROUNDINGS,
     RegionEdits,
     Surroundings,
     regions_at_hand,
@@ -159,8 +158,8 @@ class NextEdits:
         path: str,
         feature: Feature,
         cursor: int | None,
-        surroundings: Callable[[], Surroundings] | None = None,
-        others: Callable[[], Others] = tuple,
+        around: Surroundings,
+        others: Others = (),
     ) -> list[Suggestion]:
         """The next edit, if there is one; the model sees `path` in a comment.
 
@@ -168,8 +167,7 @@ class NextEdits:
         offset if the editor asks on its own, None if the user does. Raises Cancelled when a newer request
         supersedes this one, and whatever the engine raises.
         """
-        around = surroundings() if surroundings is not None else NO_SURROUNDINGS
-        asked = _Question(snapshot, path, cursor, others(), around)
+        asked = _Question(snapshot, path, cursor, others, around)
         request = SuggestionRequest(feature, snapshot, cursor, cursor is None, is_next_edit=True)
         self._coalescer.cancel_where(request.supersedes)
         return await self._coalescer.answer(request, lambda: SharedAnswer.of(self._search(asked), asked.cancel))

@@ -62,9 +62,6 @@ class Surroundings:
         return where == uri and start <= last and first <= end
 
 
-NO_SURROUNDINGS = Surroundings(())
-
-
 def regions_at_hand(snapshot: Snapshot, path: str, cursor_line: int | None, hunks: Sequence[Hunk]) -> list[Place]:
     """The region around the cursor, and that around the last change in the document if it lies outside."""
     own = [hunk for hunk in hunks if hunk.uri == snapshot.uri]

@@ -72,7 +72,7 @@ class RewriteDesk(HistoryDesk):
         around = Surroundings(self.history.hunks(), lambda _: Evidence(self.errors, is_current=True))
         at = None if invoked else cursor
         with patch.object(module, "ranked_places", lambda *_: self.places):
-            return asyncio.run(self.next_edits.find(self.documents.parsed(A), "a.py", "edit", at, lambda: around))
+            return asyncio.run(self.next_edits.find(self.documents.parsed(A), "a.py", "edit", at, around))
 
     def inserted(self, cursor: int, pauses: bool) -> list[Suggestion]:
         """The next edit as ghost text, for a user who pauses or types on."""
@@ -184,7 +184,7 @@ def test_what_is_found_by_key_is_not_shown_unasked_at_the_start_of_the_document(
 
     def find(cursor: int | None) -> Coroutine[Any, Any, list[Suggestion]]:
         feature: Feature = "action" if cursor is None else "edit"
-        return desk.next_edits.find(desk.documents.parsed(A), "a.py", feature, cursor, lambda: around)
+        return desk.next_edits.find(desk.documents.parsed(A), "a.py", feature, cursor, around)
 
     async def both() -> list[list[Suggestion]]:
         return await asyncio.gather(find(None), find(0))
@@ -454,7 +454,7 @@ async def test_a_next_edit_under_way_is_not_shown_when_next_edits_are_switched_o
     desk, begun, completer = RewriteDesk(), asyncio.Event(), Completer(Engines(lambda _: FakeEngine()))
     completer.next_edits.regions.rewrite = wait
     around = Surroundings(desk.history.hunks())
-    asking = completer.next_edits.find(desk.documents.parsed(A), "a.py", "edit", 0, lambda: around)
+    asking = completer.next_edits.find(desk.documents.parsed(A), "a.py", "edit", 0, around)
     asked = asyncio.ensure_future(asking)
     await begun.wait()
     completer.configure(Settings(next_edits=False))
