@@ -11,7 +11,6 @@ from mercury_engine.api import (
     Answer,
     Control,
     Fill,
-    GenerateRequest,
     InferenceEngine,
     Request,
     Rewrite,
@@ -107,8 +106,6 @@ class RemoteEngine:
     async def answer(self, request: Request, control: Control | None = None) -> Answer:
         """As `InferenceEngine` has it; cancelling hangs up."""
         control, began = control or Control(), self._clock()
-        if isinstance(request, GenerateRequest):
-            raise RequestError("a remote engine does not chat; ask its server")
         if not self._why_not:
             try:
                 return await self._asked(request, control)
