@@ -63,7 +63,6 @@ class Daemon:
         self._idle_seconds = idle_seconds
         self._servers: set[MercuryServer] = set()
         self._connections: set[asyncio.Task[None]] = set()
-        self._started = monotonic()
         self._idle_timer: asyncio.TimerHandle | None = None
         self._stopped = asyncio.Event()
 
@@ -97,7 +96,6 @@ class Daemon:
             "version": mercury_lsp.__version__,
             "pid": os.getpid(),
             "connections": len(self._servers),
-            "seconds": round(monotonic() - self._started),
             "memoryMb": memory.resident_mb(),
             "engines": [
                 {"name": engine.name, "device": engine.device, "connections": users}
