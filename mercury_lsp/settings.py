@@ -112,7 +112,11 @@ def named_engines() -> list[str]:
 
 def is_loopback(url: str) -> bool:
     """Whether the URL's host is this machine."""
-    host = urlsplit(url).hostname or ""
+    return is_own_host(urlsplit(url).hostname or "")
+
+
+def is_own_host(host: str) -> bool:
+    """Whether only this machine can reach a host of this name or address."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

@@ -9,7 +9,6 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import Self
 
 import uvicorn
@@ -20,7 +19,7 @@ from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.errors import UsageError
 from mercury_lsp.http.application import application
 from mercury_lsp.http.service import Service
-from mercury_lsp.settings import Settings
+from mercury_lsp.settings import Settings, is_own_host
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8012
 
@@ -68,14 +67,6 @@ class HttpAddress:
             raise UsageError(f"{text!r} is not HOST:PORT; an example is {DEFAULT_HOST}:{DEFAULT_PORT}")
         return cls((found[1] or DEFAULT_HOST).strip("[]"), int(found[2] or DEFAULT_PORT))
 
-    @property
-    def is_local(self) -> bool:
-        """Whether only this machine can reach it."""
-        try:
-            return ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host == "localhost"
-
     def listen(self) -> socket.socket:
         """A listening socket. Raises UsageError."""
         try:
@@ -92,7 +83,7 @@ class HttpAddress:
 def token_for(address: HttpAddress) -> str | None:
     """The token that clients must send; None if they need none. Raises UsageError."""
     token = named_token()
-    if token is None and not address.is_local:
+    if token is None and not is_own_host(address.host):
         raise UsageError(f"others can reach {address.host}; set {TOKEN_VARIABLE} to a token that clients must send")
     return token
 
