@@ -46,9 +46,22 @@ def renamed(desk: Desk, text: str = TEXT, options: str = "") -> Neovim:
     return nvim
 
 
+ASK_AGAIN = """
+for _, each in pairs(require("mercury.client").get(0).requests) do
+  if each.type == "pending" and each.method == "textDocument/copilotInlineEdit" then return end
+end
+local next_edits, bufnr = require("mercury.next_edits"), vim.api.nvim_get_current_buf()
+next_edits.detached(bufnr, false)
+next_edits.changed(bufnr)
+"""
+"""Makes the plugin forget that it has asked here, once it has its answer."""
+
+
 def asked_again(nvim: Neovim) -> bool:
     """Ask once more if there was nothing to show: on a busy machine the text may not have been parsed yet."""
-    nvim.lua("require('mercury.next_edits').reconsider()")
+    nvim.rest()
+    if not drawn(nvim):
+        nvim.lua(ASK_AGAIN)
     return False
 
 

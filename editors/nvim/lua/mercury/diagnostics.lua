@@ -2,7 +2,6 @@
 
 local config = require("mercury.config")
 local mercury_client = require("mercury.client")
-local next_edits = require("mercury.next_edits")
 
 local api = vim.api
 local ERROR = vim.diagnostic.severity.ERROR
@@ -62,13 +61,9 @@ local function forward(bufnr)
   if not client or not client.initialized or not takes_diagnostics(client) then
     return
   end
-  local list = found(bufnr, client.offset_encoding)
   local document = { uri = vim.uri_from_bufnr(bufnr), version = vim.lsp.util.buf_versions[bufnr] }
   ---@diagnostic disable-next-line: param-type-mismatch -- a notification of Mercury's own
-  client:notify(METHOD, { textDocument = document, diagnostics = list })
-  if #list > 0 then
-    next_edits.reconsider()
-  end
+  client:notify(METHOD, { textDocument = document, diagnostics = found(bufnr, client.offset_encoding) })
 end
 
 --- Others have reported something of a buffer, perhaps that nothing is wrong. If its text changes meanwhile they will

@@ -37,9 +37,6 @@ local preview
 --- Where the server was asked last; it is not asked about a place twice.
 local asked = ""
 
---- Where the server was asked last that it had no edit for.
-local barren = ""
-
 ---@param bufnr integer
 local function place(bufnr)
   return ("%d:%d:%d"):format(bufnr, api.nvim_buf_get_changedtick(bufnr), api.nvim_win_get_cursor(0)[1])
@@ -103,7 +100,7 @@ end
 function M.detached(bufnr, is_gone)
   local is_concerned = bufnr == api.nvim_get_current_buf() or pending ~= nil and bufnr == pending.bufnr
   if is_gone or is_concerned then
-    request, asked, barren = nil, "", ""
+    request, asked = nil, ""
     notes.reset()
     M.clear()
   end
@@ -126,11 +123,11 @@ end
 ---@param client vim.lsp.Client
 ---@param bufnr integer
 local function ask(client, bufnr)
-  local tick, here = api.nvim_buf_get_changedtick(bufnr), place(bufnr)
+  local tick = api.nvim_buf_get_changedtick(bufnr)
   local params = position_params(client.offset_encoding --[[@as "utf-16"]])
   params.textDocument.version = vim.lsp.util.buf_versions[bufnr]
   params.mercury = { fills = false }
-  local sent, id = client:request(METHOD, params, function(err, answer)
+  local sent, id = client:request(METHOD, params, function(_, answer)
     request = nil
     if not api.nvim_buf_is_valid(bufnr) or api.nvim_get_current_buf() ~= bufnr then
       return
@@ -140,12 +137,10 @@ local function ask(client, bufnr)
       erase()
       pending, origin = edits.read(client, item), { bufnr = bufnr, tick = tick }
       M.draw()
-    elseif not item and not err and place(bufnr) == here then
-      barren = here
     end
   end, bufnr)
   request = sent and id and { client = client, id = id } or nil
-  asked = here
+  asked = place(bufnr)
 end
 
 --- Ask for the next edit once the user pauses.
@@ -163,15 +158,6 @@ local function ask_soon(bufnr, wait_ms)
       end
     end)
   )
-end
-
---- Other servers have found errors: ask again where there was nothing to show.
-function M.reconsider()
-  local bufnr = api.nvim_get_current_buf()
-  if not current() and barren == place(bufnr) then
-    asked, barren = "", ""
-    ask_soon(bufnr)
-  end
 end
 
 --- The text, the cursor or the buffer changed.

@@ -16,11 +16,7 @@ export class Diagnostics implements Disposable {
   private readonly waiting = new Map<string, Uri>();
   private readonly listening: Disposable[];
 
-  constructor(
-    private readonly server: Server,
-    /** Errors were forwarded. */
-    private readonly found: () => void,
-  ) {
+  constructor(private readonly server: Server) {
     this.listening = [
       languages.onDidChangeDiagnostics(({ uris }) => this.changed(uris)),
       server.onDidStart(() => {
@@ -62,12 +58,10 @@ export class Diagnostics implements Disposable {
   private async forward(document: TextDocument): Promise<void> {
     if (!this.server.isRunning) this.waiting.set(document.uri.toString(), document.uri);
     if (!areNextEditsWanted() || !this.server.takesDiagnostics) return;
-    const diagnostics = forwarded(languages.getDiagnostics(document.uri));
     await this.server.notify(METHOD, (client) => ({
       textDocument: client.code2ProtocolConverter.asVersionedTextDocumentIdentifier(document),
-      diagnostics,
+      diagnostics: forwarded(languages.getDiagnostics(document.uri)),
     }));
-    if (diagnostics.length > 0) this.found();
   }
 }
 

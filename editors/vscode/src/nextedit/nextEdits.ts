@@ -40,15 +40,13 @@ export class NextEdits implements Disposable {
   private asking: CancellationTokenSource | undefined;
   /** Where the server was asked last; a place is not asked about twice. */
   private asked = "";
-  /** Where the server was asked last and had nothing. */
-  private barren = "";
   /** Whether there is anything that a next edit could follow from. */
   private isEdited = false;
   private isApplying = false;
   private isOpening = false;
 
   constructor(private readonly server: Server) {
-    this.diagnostics = new Diagnostics(server, () => this.reconsider());
+    this.diagnostics = new Diagnostics(server);
     this.highlights = new Highlights(server);
     this.listening = [
       workspace.onDidChangeTextDocument(({ document, contentChanges }) => {
@@ -192,7 +190,7 @@ export class NextEdits implements Disposable {
   /** Forget what is drawn and what was asked, and ask after a pause. */
   private restart(): void {
     this.clear();
-    this.asked = this.barren = "";
+    this.asked = "";
     this.askSoon();
   }
 
@@ -210,13 +208,6 @@ export class NextEdits implements Disposable {
     const edit = await ask(this.server, editor, token);
     if (token.isCancellationRequested || editor !== window.activeTextEditor) return;
     if (edit) this.show(editor, edit);
-    else this.barren = this.asked;
-  }
-
-  /** Others have found errors: ask again where there was nothing to show. */
-  private reconsider(): void {
-    const editor = window.activeTextEditor;
-    if (editor && !this.edit && placeOf(editor) === this.barren) this.askSoon();
   }
 
   private stopAsking(): void {
