@@ -21,6 +21,7 @@ from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.results import fill_of
+from mercury_engine.errors import RequestError
 from mercury_engine.models.batching import ForwardSteps
 
 
@@ -33,10 +34,12 @@ class Decoder(Protocol):
     @property
     def edit_format(self) -> str | None:
         """The family whose edit format the model rewrites in, "mercury" for an adapter; None if it cannot rewrite."""
+        return None
 
     @property
     def backend(self) -> str:
         """What of the decoder runs on a GPU, for people to read; empty for nothing."""
+        return ""
 
     def write(self, request: FillRequest, control: Control) -> ForwardSteps[tuple[list[Hypothesis], GapContext | None]]:
         """The hypotheses of a fill, and the context; None where time was up before it was read."""
@@ -46,13 +49,18 @@ class Decoder(Protocol):
         return fill_of(request, *(yield from self.write(request, control)), self.rules, control.check)
 
     def rewrite(self, request: RewriteRequest) -> ForwardSteps[Rewrite]:
-        """Rewrite the region. Raises as `fill` does, and RequestError if the model cannot rewrite."""
+        """Rewrite the region. Raises as `fill` does, and RequestError if the model cannot rewrite, as by default."""
+        raise RequestError(
+            "this model rewrites no regions; choose another for edits: mercury-lsp models use NAME --edits"
+        )
 
     def generate(self, request: GenerateRequest, prompt: list[int], control: Control) -> ForwardSteps[Generation]:
         """Continue the prompt, which is in tokens.
 
-        Raises as `fill` does, and RequestError if the model cannot, the prompt is too long or the schema is bad.
+        Raises as `fill` does, and RequestError if the model cannot, as by default, the prompt is too long or the schema
+        is bad.
         """
+        raise RequestError("this model fills gaps only and generates no text; choose another")
 
     def prepare(self, request: GenerateRequest) -> None:
         """Do what takes long before `generate`, on any thread; nothing by default.

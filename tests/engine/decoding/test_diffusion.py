@@ -169,7 +169,7 @@ def test_canvases_are_denoised_with_quantised_weights_too(tmp_path):
 
 def test_regions_are_not_rewritten(engine):
     assert engine.edit_format is None
-    with pytest.raises(RequestError, match="choose a causal one"):
+    with pytest.raises(RequestError, match="rewrites no regions"):
         engine.rewrite(RewriteRequest("x = 1\n"))
 
 

@@ -13,14 +13,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from mercury_engine.api import (
-    Control,
-    FillRequest,
-    GenerateRequest,
-    Generation,
-    Rewrite,
-    RewriteRequest,
-)
+from mercury_engine.api import Control, FillRequest, GenerateRequest, Generation
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.decoder import Decoder
 from mercury_engine.decoding.diffusion.blocks import Blocks
@@ -32,7 +25,6 @@ from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.decoding.slot_masks import SlotLimits, next_limits
-from mercury_engine.errors import RequestError
 from mercury_engine.kv_cache.cache import CachedContext
 from mercury_engine.models.arrays import FloatArray, log_softmax
 from mercury_engine.models.batching import DeadlineReached, ForwardSteps
@@ -42,10 +34,6 @@ from mercury_engine.prompt.tokenizer import PrefixCut
 
 class BlockCausalDecoder(Decoder):
     """Implements `Decoder`."""
-
-    edit_format: str | None = None
-    """None: such a model does not see what stands after a region."""
-    backend = ""
 
     def __init__(self, network: Network, contexts: ContextReader, rules: GapRules, options: DiffusionOptions) -> None:
         self.contexts, self.rules, self.options = contexts, rules, options
@@ -69,13 +57,6 @@ class BlockCausalDecoder(Decoder):
                 CachedContext([], [], unread, self.blocks.cache.unread(whole)), tuple(text), tuple(text)
             )
         return [written], context
-
-    def rewrite(self, request: RewriteRequest) -> ForwardSteps[Rewrite]:
-        """Raises RequestError."""
-        raise RequestError(
-            f"a model of the {self.blocks.attention.family} family does not see what follows a region and rewrites "
-            "none; choose another model for edits: mercury-lsp models use NAME --edits"
-        )
 
     def generate(self, request: GenerateRequest, prompt: list[int], control: Control) -> ForwardSteps[Generation]:
         """See `Decoder.generate`."""

@@ -1,30 +1,18 @@
 """The decoder of masked diffusion models: a canvas between cached context on both sides, denoised in a few steps."""
 
-from mercury_engine.api import (
-    Control,
-    FillRequest,
-    GenerateRequest,
-    Generation,
-    Rewrite,
-    RewriteRequest,
-)
+from mercury_engine.api import Control, FillRequest
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.decoder import Decoder
 from mercury_engine.decoding.diffusion.denoising import Denoising
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.options import DiffusionOptions
-from mercury_engine.errors import RequestError
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.network import Network
 
 
 class DiffusionDecoder(Decoder):
     """Implements `Decoder` for masked diffusion models whose context is read causally."""
-
-    edit_format: str | None = None
-    """None: no such model was trained to rewrite regions."""
-    backend = ""
 
     def __init__(
         self,
@@ -42,11 +30,3 @@ class DiffusionDecoder(Decoder):
         cut = self.contexts.cut(request)
         hypotheses = self.rules.begin(request, cut)
         return hypotheses, (yield from self.denoising.write(request, control, hypotheses, cut.read))
-
-    def rewrite(self, request: RewriteRequest) -> ForwardSteps[Rewrite]:
-        """Raises RequestError."""
-        raise RequestError("a masked diffusion model does not rewrite regions here; choose a causal one")
-
-    def generate(self, request: GenerateRequest, prompt: list[int], control: Control) -> ForwardSteps[Generation]:
-        """Raises RequestError."""
-        raise RequestError("this diffusion model fills gaps only and generates no text; choose another")

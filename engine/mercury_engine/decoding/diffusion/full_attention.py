@@ -2,8 +2,7 @@
 
 A fill chooses a number of slots (`length`), then a sampler reveals them in steps (`samplers`). The first pass reads the
 whole text; later ones compute the slots and what is new around them over the keys and values of the first
-(`kv_cache.two_sided`), unless the options ask for exact steps. A region is rewritten where its own text is doubtful
-(`region`).
+(`kv_cache.two_sided`), unless the options ask for exact steps.
 
 Dimensions: S slots, V vocabulary.
 """
@@ -11,19 +10,11 @@ Dimensions: S slots, V vocabulary.
 from collections.abc import Iterator
 from contextlib import suppress
 
-from mercury_engine.api import (
-    Control,
-    FillRequest,
-    GenerateRequest,
-    Generation,
-    Rewrite,
-    RewriteRequest,
-)
+from mercury_engine.api import Control, FillRequest, GenerateRequest, Generation
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.decoder import Decoder
 from mercury_engine.decoding.diffusion.gap import FIRST_SLOTS, MaskedGap, MaskedModel
 from mercury_engine.decoding.diffusion.generating import generated_in_sight
-from mercury_engine.decoding.diffusion.region import rewritten
 from mercury_engine.decoding.diffusion.samplers import Slots, Tokens
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
@@ -47,10 +38,6 @@ CUT_TOKENS = 32
 class FullAttentionDecoder(Decoder):
     """Implements `Decoder`."""
 
-    edit_format: str | None = None
-    """None: such a model rewrites regions when asked, but was not trained on edits."""
-    backend = ""
-
     def __init__(self, network: Network, contexts: ContextReader, rules: GapRules, options: DiffusionOptions) -> None:
         attention = network.config.masked_attention
         assert attention is not None
@@ -72,11 +59,6 @@ class FullAttentionDecoder(Decoder):
                 yield from self.cache.read(whole, [self.tokens.mask] * FIRST_SLOTS)
         self._accept(gap, written)
         return [written], self._context(gap, whole)
-
-    def rewrite(self, request: RewriteRequest) -> ForwardSteps[Rewrite]:
-        """See `Decoder.rewrite` and `region`."""
-        before = FillRequest(request.near, request.far, request.suffix)
-        return rewritten(self.model, request, self.sides(before))
 
     def generate(self, request: GenerateRequest, prompt: list[int], control: Control) -> ForwardSteps[Generation]:
         """See `Decoder.generate`."""

@@ -81,9 +81,9 @@ class MaskedGap:
         self.sides, self.steps, self.passes, self.tokens_read = sides, 0, 0, 0
         self._model, self._tokens, self.most, self._multiline = model, model.tokens, most, multiline
 
-    def length(self, first: int = FIRST_SLOTS) -> ForwardSteps[int]:
-        """The number of slots to begin with, searched from `first` unless the model finds it itself."""
-        first = min(first, self.most)
+    def length(self) -> ForwardSteps[int]:
+        """The number of slots to begin with, searched unless the model finds it itself."""
+        first = min(FIRST_SLOTS, self.most)
         if self._model.finds_length:
             return first
         if not self._model.options.searches_length:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from mercury_engine.api import Control, FillRequest, GenerateRequest, RewriteRequest, Sampling
+from mercury_engine.api import Control, FillRequest, GenerateRequest, Sampling
 from mercury_engine.decoding.diffusion.block_causal import BlockCausalDecoder
 from mercury_engine.errors import ModelCorrupt, RequestError
 from mercury_engine.models import batching, weights
@@ -123,11 +123,6 @@ def test_a_pause_reads_what_a_fill_then_finds(engine, monkeypatch):
     fill = engine.fill(REQUEST)
     assert (fill.tokens_read, fill.tokens_unread) == (0, 0)
     assert fill.steps > 0
-
-
-def test_a_region_is_not_rewritten_by_a_model_that_does_not_see_what_follows(engine):
-    with pytest.raises(RequestError, match="does not see what follows"):
-        engine.rewrite(RewriteRequest("", "x = 1\n", (), ()))
 
 
 @pytest.mark.parametrize("size", ["8", 0, 4096])
