@@ -31,7 +31,7 @@ class InstantEngine:
     async def answer(self, request: Request, control: Control | None = None) -> Answer:
         """Always the same fill, and the region as it is."""
         if isinstance(request, RewriteRequest):
-            return Rewrite(request.text, 0.9, 0.1, steps=1, elapsed=0.0, is_finished=True)
+            return Rewrite(request.text, steps=1, elapsed=0.0, is_finished=True)
         return Fill("value = compute(value)", 0.9, steps=1, elapsed=0.0)
 
 

@@ -162,8 +162,6 @@ class RegionHunk:
     text: str
     probability: float
     """Product of its tokens' probabilities (`decoding.autoregressive.rewriting`), not calibrated."""
-    stays: float
-    """The same of the present tokens in their place, as far as they were read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,10 +170,6 @@ class Rewrite:
 
     text: str
     """The region's own text if the rewrite is not finished."""
-    probability: float
-    """Product of the hunks' probabilities; 0 if it is not finished."""
-    change_probability: float
-    """How likely the model found it that anything changes, whatever the answer."""
     steps: int
     """Forward passes after the prompt."""
     elapsed: float

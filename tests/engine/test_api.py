@@ -52,7 +52,7 @@ PLAIN_DATA = [
     Generation(
         "x", "stop", 3, 2, 1, 1, 0.5, (TokenLogProbability("x", -0.5, (120,), (TokenLogProbability("y", -1.5),)),)
     ),
-    Rewrite("y\n", 0.5, 0.25, 2, 0.5, hunks=(RegionHunk(0, 1, "y\n", 0.5, 0.25),)),
+    Rewrite("y\n", 2, 0.5, hunks=(RegionHunk(0, 1, "y\n", 0.5),)),
 ]
 
 

@@ -72,7 +72,7 @@ class FakeEngine:
                 raise
             return self.generation
         if not isinstance(request, FillRequest):  # the region as it is
-            return Rewrite(request.text, 0.9, 0.1, steps=1, elapsed=0.0, is_finished=True)
+            return Rewrite(request.text, steps=1, elapsed=0.0, is_finished=True)
         for slots in self.canvases if control.on_step else ():
             control.on_step(slots)
         return self.fill(request)

@@ -93,9 +93,8 @@ class ScriptedEngine(FakeEngine):
             for old, new in script.get("rewrites", ()) if "[[" not in line else ():
                 lines[index] = lines[index].replace(old, new)
             if lines[index] != line:
-                hunks.append(RegionHunk(index, index + 1, lines[index], script.get("chance", 0.9), 0.05))
-        chance = script.get("chance", 0.9)
-        return Rewrite("".join(lines), chance, chance, steps=1, elapsed=0.0, is_finished=True, hunks=tuple(hunks))
+                hunks.append(RegionHunk(index, index + 1, lines[index], script.get("chance", 0.9)))
+        return Rewrite("".join(lines), steps=1, elapsed=0.0, is_finished=True, hunks=tuple(hunks))
 
 
 def _script(given: str) -> dict[str, Any]:

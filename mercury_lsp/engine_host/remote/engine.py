@@ -242,5 +242,5 @@ async def _checked(answer: Answer, control: Control) -> Answer:
 def _nothing(request: Request, spent: float) -> Answer:
     """The answer to a request whose time is up."""
     if isinstance(request, RewriteRequest):
-        return Rewrite(request.text, 0.0, 0.0, 0, spent)
+        return Rewrite(request.text, 0, spent)
     return Fill("", 0.0, 0, spent)

@@ -29,8 +29,8 @@ def hunks(*changes: tuple[str, str, float], enough: float = 0.4, **options) -> l
             at = request.text.index(old)
             start, end = request.text.count("\n", 0, at), request.text.count("\n", 0, at + len(old.rstrip("\n"))) + 1
             lines = "".join(request.text.splitlines(keepends=True)[start:end])
-            found.append(RegionHunk(start, end, lines.replace(old, new), probability, 0.1))
-        return RegionRewrite(request.text, 0.5, 0.5, 1, 0.0, True, hunks=tuple(found))
+            found.append(RegionHunk(start, end, lines.replace(old, new), probability))
+        return RegionRewrite(request.text, 1, 0.0, True, hunks=tuple(found))
 
     return asyncio.run(rewrite_region(rewrite, region(**options), HISTORY, enough, None, Event())) or []
 

@@ -28,7 +28,7 @@ class Rewriting(FakeEngine):
 
     async def answer(self, request, control: Control | None = None):
         if isinstance(request, RewriteRequest):
-            return Rewrite(self.name, 1.0, 1.0, steps=1, elapsed=0.0, is_finished=True)
+            return Rewrite(self.name, steps=1, elapsed=0.0, is_finished=True)
         return await super().answer(request, control)
 
     def close(self) -> None:

@@ -185,7 +185,7 @@ async def test_at_the_deadline_there_is_an_answer_and_a_server_that_misses_many_
         assert (await engine.answer(timed)).text == "" and engine.has_failed
         assert "missed 3 deadlines" in engine.notice
         assert (await engine.answer(FILL)).text == "local"
-        assert (await engine.answer(edit)) == Rewrite("a\nb\n", 0.0, 0.0, 0, pytest.approx(0, abs=60))
+        assert (await engine.answer(edit)) == Rewrite("a\nb\n", 0, pytest.approx(0, abs=60))
 
 
 async def test_a_server_that_dies_is_replaced_by_the_local_engine_and_tried_again(monkeypatch: pytest.MonkeyPatch):

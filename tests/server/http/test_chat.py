@@ -339,12 +339,12 @@ class Editing(Chatting):
         self.rewriting = request
         lines = request.text.splitlines(keepends=True)
         hunks = [
-            RegionHunk(number, number + 1, line.replace("x", "count"), 0.9, 0.05)
+            RegionHunk(number, number + 1, line.replace("x", "count"), 0.9)
             for number, line in enumerate(lines)
             if "x" in line
         ]
         text = request.text.replace("x", "count")
-        return Rewrite(text, 0.9, 0.9, 2, 0.01, is_finished=True, tokens_read=5, hunks=tuple(hunks))
+        return Rewrite(text, 2, 0.01, is_finished=True, tokens_read=5, hunks=tuple(hunks))
 
 
 async def test_a_next_edit_asked_for_in_duets_markers_is_the_edit_engines():

@@ -30,12 +30,10 @@ class Editing(Scripted):
         self.regions.append(request)
         lines = request.text.splitlines(keepends=True)
         hunks = [
-            RegionHunk(at, at + 1, line.replace("old", "new"), 0.9, 0.1)
-            for at, line in enumerate(lines)
-            if "old" in line
+            RegionHunk(at, at + 1, line.replace("old", "new"), 0.9) for at, line in enumerate(lines) if "old" in line
         ]
         text = request.text.replace("old", "new")
-        return Rewrite(text, 0.9, 0.9, steps=4, elapsed=0.0, is_finished=True, tokens_read=20, hunks=tuple(hunks))
+        return Rewrite(text, steps=4, elapsed=0.0, is_finished=True, tokens_read=20, hunks=tuple(hunks))
 
 
 DIFF = "--- a/main.py\n+++ b/main.py\n@@ -1,2 +1,2 @@\n-x = old(1)\n+x = new(1)\n y = 2\n"

@@ -90,7 +90,7 @@ class Rewriter:
         with suppress(DeadlineReached):
             read = yield from regions.read(request)
         if read is None:
-            return Rewrite(request.text, 0.0, 0.0, steps=0, elapsed=0.0)
+            return Rewrite(request.text, steps=0, elapsed=0.0)
         return rewrite_of(request, read, (yield from self._written(_Task(request, read))), regions)
 
     def _written(self, task: _Task) -> ForwardSteps[WrittenRegion]:
@@ -122,7 +122,7 @@ class Rewriter:
                 if hunk is not None:
                     return hunk
                 draft.rejected += 1
-            self._keep(draft, task.region, read_V)
+            self._keep(draft, task.region)
             if draft.ended:
                 break
         return None
@@ -156,10 +156,8 @@ class Rewriter:
                 found.append(token)
         return found
 
-    def _keep(self, draft: WrittenRegion, region: Region, read_V: Array) -> None:
+    def _keep(self, draft: WrittenRegion, region: Region) -> None:
         """Write the next present token, or end where the region does."""
-        if not draft.hunks:
-            draft.stays *= min(1.0, self.kept(draft, region, read_V) / KEPT_SURE)
         if draft.present.next < region.drafted:
             self._write(draft, region, draft.present.ids[draft.present.next])
         else:
@@ -195,11 +193,10 @@ class Rewriter:
         if found is None:
             return None
         branch, reading = found
-        stays = self._stays(draft, region, read_SV, branch.end(region)[1])
-        if branch.probability <= stays:
+        if branch.probability <= self._stays(draft, region, read_SV, branch.end(region)[1]):
             return None
-        branch.hunks.append(self._hunk(draft, branch, region, stays))
-        branch.steps, branch.stays = draft.steps, draft.stays if draft.hunks else draft.stays * stays
+        branch.hunks.append(self._hunk(draft, branch, region))
+        branch.steps = draft.steps
         return branch, reading
 
     def _begin(self, draft: WrittenRegion, region: Region, token: int | None, read_V: Array) -> None:
@@ -263,12 +260,12 @@ class Rewriter:
             probability *= min(1.0, math.exp(float(read_V[token])) / KEPT_SURE)
         return probability
 
-    def _hunk(self, before: WrittenRegion, after: WrittenRegion, region: Region, stays: float) -> WrittenHunk:
+    def _hunk(self, before: WrittenRegion, after: WrittenRegion, region: Region) -> WrittenHunk:
         """The lines between two drafts."""
         old, new = self._texts_of(after, region)
         start = self._text(region.ids[: before.present.next]).count("\n")
         end, new_end = (line_count(each) if after.back is None else each.count("\n") for each in (old, new))
-        return WrittenHunk(start, end, before.text.count("\n"), new_end, after.probability, stays)
+        return WrittenHunk(start, end, before.text.count("\n"), new_end, after.probability)
 
     def _moves_blanks(self, before: WrittenRegion, after: WrittenRegion, region: Region) -> bool:
         """Whether a hunk only changes blanks and line breaks."""

@@ -1,7 +1,6 @@
 """What a rewrite has written of a region so far: its text, and the hunks by which that differs from the present one."""
 
 from dataclasses import dataclass, field, replace
-from math import prod
 
 from mercury_engine.api import RegionHunk, Rewrite, RewriteRequest
 from mercury_engine.decoding.autoregressive.present_text import PresentText
@@ -19,8 +18,6 @@ class WrittenHunk:
     new_end: int
     probability: float
     """Product of its tokens' probabilities."""
-    stays: float
-    """The same of the present tokens in their place, as far as they were read."""
 
 
 @dataclass(slots=True)
@@ -32,8 +29,6 @@ class WrittenRegion:
     hunks: list[WrittenHunk] = field(default_factory=list)
     probability: float = 1.0
     """That of the hunk being written."""
-    stays: float = 1.0
-    """The probability that nothing changes, up to the first hunk."""
     ended: bool = False
     steps: int = 0
     rejected: int = 0
@@ -71,8 +66,6 @@ def rewrite_of(request: RewriteRequest, read: ReadRegion, draft: WrittenRegion, 
     is_finished = text is not None and draft.ended
     return Rewrite(
         text=text if text is not None and is_finished else request.text,
-        probability=prod(each.probability for each in hunks) if is_finished else 0.0,
-        change_probability=1 - draft.stays,
         steps=draft.steps,
         elapsed=0.0,
         is_finished=is_finished,
@@ -91,7 +84,6 @@ def _hunks(draft: WrittenRegion, read: ReadRegion, text: str) -> tuple[RegionHun
             each.end - above,
             "".join(lines[each.new_start - above : each.new_end - above]),
             each.probability,
-            each.stays,
         )
         for each in draft.hunks
     )
