@@ -104,7 +104,7 @@ class PagedSpeculation:
 
     def _accept(self, hypothesis: Hypothesis, draft: Draft, decided: Decided) -> None:
         for place, (token, probability) in enumerate(zip(decided.tokens, decided.probabilities, strict=True)):
-            hypothesis.accept(token, probability, draft.source if draft.agrees(place, token) else "pass")
+            hypothesis.accept(token, probability, "repeat" if draft.agrees(place, token) else "pass")
             hypothesis.ended |= not hypothesis.spell and self._rules.leaves_gap(hypothesis)
             if hypothesis.ended:
                 break

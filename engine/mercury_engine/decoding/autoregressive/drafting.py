@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from mercury_engine.api import Source
 from mercury_engine.decoding.autoregressive.ngram_lookup import NgramLookup, NgramMatch
 from mercury_engine.decoding.context_reader import GapContext
 from mercury_engine.decoding.hypothesis import Hypothesis
@@ -11,10 +10,9 @@ from mercury_engine.decoding.hypothesis import Hypothesis
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Tokens to verify, from one source."""
+    """Tokens to verify."""
 
     ids: list[int] = field(default_factory=list)
-    source: Source = "repeat"
 
     def agrees(self, place: int, token: int) -> bool:
         return place < len(self.ids) and self.ids[place] == token

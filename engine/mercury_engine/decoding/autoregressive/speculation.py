@@ -111,7 +111,7 @@ class Speculation:
             token = best(logp_V, hypothesis.take_rank())
             agreed = draft.agrees(place, token)
             closings = self._rules.closings(hypothesis, token, logp_V)
-            source: Source = draft.source if agreed else "pass"
+            source: Source = "repeat" if agreed else "pass"
             hypothesis.accept(token, math.exp(float(logp_V[token])), source, closings)
             hypothesis.ended |= not hypothesis.spell and self._rules.leaves_gap(hypothesis)
             if hypothesis.ended or not agreed:
