@@ -34,10 +34,9 @@ class Header:
 
 @dataclass(frozen=True)
 class WholeDocument:
-    """A file by its path, language and lines, which keep their line breaks."""
+    """A file by its path and its lines, which keep their line breaks."""
 
     path: str
-    language: str
     lines: tuple[str, ...]
 
     @cached_property

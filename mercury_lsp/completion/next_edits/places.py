@@ -108,7 +108,7 @@ def ranked_places(documents: Sequence[tuple[Snapshot, str]], hunks: Sequence[Hun
         for each in hunks[-HUNKS_SEEN:]
         if each.uri in numbers
     ]
-    texts = tuple(WholeDocument(path, each.language_id, tuple(lines_of(each.text))) for each, path in read)
+    texts = tuple(WholeDocument(path, tuple(lines_of(each.text))) for each, path in read)
     own = [each for each in changes if each.document == 0]
     cursor = max(own[-1].start, own[-1].end - 1) if own else 0
     found = bundled_head().places(Situation(texts, tuple(changes), (0, cursor)), PLACES_FOUND)

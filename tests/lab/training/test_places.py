@@ -47,7 +47,7 @@ def second(number):
 
 
 def document(text: str, path: str = "app.py") -> WholeDocument:
-    return WholeDocument(path, "python", tuple(text.splitlines(keepends=True)))
+    return WholeDocument(path, tuple(text.splitlines(keepends=True)))
 
 
 def renamed(text: str = TEXT) -> Situation:
@@ -96,25 +96,25 @@ def test_there_are_never_more_candidates_than_the_bound_however_long_the_documen
 
 
 @pytest.mark.parametrize(
-    ("line", "language", "name"),
+    ("line", "name"),
     [
-        ("    async def get(self):\n", "python", "get"),
-        ("export const load = async (path: string) => {\n", "typescript", "load"),
-        ("func (s *Server) Close() error {\n", "go", "Close"),
-        ("pub(crate) fn read<T>(input: T) -> u8 {\n", "rust", "read"),
-        ("  public static int count(String text) {\n", "java", "count"),
-        ("static int read_all(FILE *file,\n", "c", "read_all"),
-        ("local function open(path)\n", "lua", "open"),
+        ("    async def get(self):\n", "get"),
+        ("export const load = async (path: string) => {\n", "load"),
+        ("func (s *Server) Close() error {\n", "Close"),
+        ("pub(crate) fn read<T>(input: T) -> u8 {\n", "read"),
+        ("  public static int count(String text) {\n", "count"),
+        ("static int read_all(FILE *file,\n", "read_all"),
+        ("local function open(path)\n", "open"),
     ],
 )
-def test_definitions_are_seen_in_many_languages(line, language, name):
-    found = WholeDocument("a", language, ("\n", line, "    return 1\n")).headers
+def test_definitions_are_seen_in_many_languages(line, name):
+    found = WholeDocument("a", ("\n", line, "    return 1\n")).headers
     assert [(header.line, header.name) for header in found] == [(1, name)]
 
 
 @pytest.mark.parametrize("line", ["if (ready) {\n", "return call(a, {\n", "for (;;) {\n", "total = count\n"])
 def test_statements_are_no_definitions(line):
-    assert WholeDocument("a", "javascript", (line,)).headers == []
+    assert WholeDocument("a", (line,)).headers == []
 
 
 def test_a_line_is_in_the_innermost_definition():
@@ -279,4 +279,4 @@ def _weights() -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("line", ["*" * 400, "&* " * 300, "a " * 500, "const x" + " = a" * 300, "f(" * 400, "a<" * 400])
 def test_a_line_that_begins_nothing_is_read_in_one_go(line):
     """A pattern that tries every way to split such a line would take longer than the world has."""
-    assert WholeDocument("a.c", "c", (line + ";\n", "int main(void) {\n")).headers[-1].name == "main"
+    assert WholeDocument("a.c", (line + ";\n", "int main(void) {\n")).headers[-1].name == "main"

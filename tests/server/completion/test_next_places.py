@@ -86,7 +86,7 @@ def test_a_document_too_long_to_be_parsed_is_not_looked_through(monkeypatch):
 def test_the_ranking_is_that_of_training():
     desk = HistoryDesk(a=CODE).replace("def load(path)", "def load(path, encoding)")
     [hunk] = desk.history.hunks()
-    whole = WholeDocument("a.py", "python", tuple(desk.text().splitlines(keepends=True)))
+    whole = WholeDocument("a.py", tuple(desk.text().splitlines(keepends=True)))
     change = LineChange(0, hunk.line, hunk.before_lines, hunk.after_lines)
     expected = bundled_head().places(Situation((whole,), (change,), (0, hunk.line)), 3)
     assert [(each.line, each.probability) for each in find(desk)] == [

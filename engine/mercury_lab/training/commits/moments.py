@@ -96,7 +96,7 @@ class Moment:
                 changes[step] = LineChange(number, len(kept), tuple(lines[step.start : step.end]), tuple(inserted))
                 kept += inserted
                 at = step.end
-            documents.append(WholeDocument(file.path, file.language, tuple(kept + lines[at:])))
+            documents.append(WholeDocument(file.path, tuple(kept + lines[at:])))
         history = tuple(changes[step] for step in self.made)
         cursor = self.elsewhere or (history[-1].document, max(history[-1].start, history[-1].end - 1))
         return Situation(tuple(documents), history, cursor)
@@ -174,7 +174,7 @@ def _moved_on(edit: CommitEdit, order: tuple[int, ...], other: CommitEdit, rng: 
 @lru_cache(CACHED_DOCUMENTS)
 def _document(file: CommitFile) -> WholeDocument:
     """A file without changes; the moments of an edit share what is computed of it."""
-    return WholeDocument(file.path, file.language, tuple(lines_of(file.text)))
+    return WholeDocument(file.path, tuple(lines_of(file.text)))
 
 
 def _moved(step: Step, made: Sequence[Step]) -> int:
