@@ -42,16 +42,6 @@ class Block:
         self.host = {name: view.numpy() for name, view in _views(self._host, shapes, reals).items()}
         self.fields = _views(self._block, shapes, reals)
 
-    @property
-    def bytes_in(self) -> int:
-        """Bytes that `send` copies."""
-        return self._block.nbytes
-
-    @property
-    def bytes_out(self) -> int:
-        """Bytes that `fetch` copies."""
-        return 4 * self._back_size
-
     def send(self) -> None:
         """Copy everything to the device."""
         if self._host is not self._block:

@@ -28,9 +28,6 @@ class Captures:
         self._counters = new_counters(device)
         self._pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
 
-    def __len__(self) -> int:
-        return len(self._graphs)
-
     def prepare(self, key: Hashable, work: CapturedWork) -> None:
         """Make the work ready to `run`. This runs it a few times, so fill its inputs afterwards."""
         if key in self._graphs:

@@ -72,5 +72,5 @@ def test_full_memory_costs_the_caches_and_one_fill(engine, monkeypatch, error):
         patch.setattr(engine.decoder, "write", full)
         with pytest.raises(DeviceError, match="try again"):
             engine.fill(REQUEST)
-    assert engine.cache.bytes == 0
+    assert engine.cache._blocks.total == 0
     assert engine.fill(REQUEST).text == before.text

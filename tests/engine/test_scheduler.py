@@ -214,7 +214,7 @@ def test_blocks_read_by_two_requests_at_once_are_cached_once(engine):
     request = requests()[0]
     filled(engine, [request, replace(request)])
     blocks = engine.cache._blocks.values()
-    assert engine.cache.bytes == sum(2 * each.keys.nbytes for each in blocks)
+    assert engine.cache._blocks.total == sum(2 * each.keys.nbytes for each in blocks)
     assert engine.fill(request).tokens_read == 0
 
 

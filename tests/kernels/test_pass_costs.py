@@ -92,8 +92,8 @@ def test_requests_that_share_a_pass_launch_nothing_more_and_read_every_weight_on
 
 def test_a_pass_takes_few_bytes_from_the_host_and_returns_fewer(engine):
     buffers = RowBuffers(Bucket(ROWS, 32, 1), torch.device("cpu"))
-    assert buffers.bytes_out <= 160
-    assert buffers.bytes_in <= 1100 + 8 * 256  # of which the pairs take 8 bytes each
+    assert 4 * buffers._back_size <= 160
+    assert buffers._block.nbytes <= 1100 + 8 * 256  # of which the pairs take 8 bytes each
 
 
 def test_a_key_behind_a_known_context_takes_a_pass_a_step_and_one_copy_each_way(engine, monkeypatch):

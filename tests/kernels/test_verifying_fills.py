@@ -294,10 +294,10 @@ def test_fills_that_are_observed_counted_or_many_take_the_plain_loop(engine, pas
 def test_after_loading_no_request_waits_for_a_capture(folder):
     engine = verifying(folder, page_size=64)
     engine.decoder.on_gpu.reader.prepare()
-    assert len(engine.decoder.on_gpu.reader.captures) == 30
+    assert len(engine.decoder.on_gpu.reader.captures._graphs) == 30
     for request in real_gaps(1):
         engine.fill(request)
-    assert len(engine.decoder.on_gpu.reader.captures) == 30
+    assert len(engine.decoder.on_gpu.reader.captures._graphs) == 30
 
 
 def test_more_requests_than_a_pass_takes_and_prefill_are_parted(engine, passes):

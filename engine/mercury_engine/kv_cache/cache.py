@@ -100,10 +100,6 @@ class BlockCache:
         self._sides = LeastRecentlyUsed[SegmentKey, KeyValueSegment](KEPT_SEGMENTS)
         self._stacks = LeastRecentlyUsed[StackKey, tuple[NearStack, ...]](stacks * (2 if network.adapters else 1))
 
-    @property
-    def bytes(self) -> int:
-        return self._blocks.total
-
     def context(
         self, far: list[TokenIds], near: TokenIds, suffix: list[TokenIds], adapted: AdaptedTokens | None = None
     ) -> ForwardSteps[CachedContext]:

@@ -41,8 +41,6 @@ class Past:
         config = decoder.config
         shape = config.num_hidden_layers, 1, config.num_key_value_heads, tokens, config.head_dim
         self.keys, self.values = (decoder.embedding.new_zeros(shape) for _ in range(2))
-        self.copied = 0
-        """Number of segments copied so far."""
         self._held: list[KeyValueSegment] = []
 
     def hold(self, segments: Sequence[KeyValueSegment]) -> None:
@@ -54,7 +52,6 @@ class Past:
             if not same:
                 self.keys[:, :, :, start : start + tokens].copy_(segment.keys)
                 self.values[:, :, :, start : start + tokens].copy_(segment.values)
-                self.copied += 1
             start += tokens
         self._held = [*segments]
 
@@ -76,11 +73,6 @@ class GraphedReader:
         self._inputs = torch.zeros(3, BLOCK_ROW_BUCKETS[-1], dtype=torch.long, device=decoder.device)
         """Of every row its token, its block and its position."""
         self._outputs: dict[Shape, tuple[Tensor, KeyValueBlock]] = {}
-
-    @property
-    def copied(self) -> int:
-        """Number of segments of context that were copied so far."""
-        return self._past.copied
 
     def prepare(self) -> None:
         """Capture a graph of every shape, so that no request has to wait for it."""

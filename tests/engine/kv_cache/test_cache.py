@@ -236,12 +236,12 @@ def test_blocks_stay_within_the_byte_budget_and_the_latest_are_kept():
     blocks = [tuple(range(first, first + 10)) for first in range(1, 70, 10)]
     for block in blocks:
         read(cache, [block], (), [])
-        assert cache.bytes <= cache.budget
-        assert cache.bytes == sum(2 * b.keys.nbytes for b in cache._blocks.values())
+        assert cache._blocks.total <= cache.budget
+        assert cache._blocks.total == sum(2 * b.keys.nbytes for b in cache._blocks.values())
     assert list(cache._blocks) == blocks[-3:]
     read(cache, [blocks[-3]], (), [])
     read(cache, [blocks[0]], (), [])
-    assert cache.bytes == 3 * one
+    assert cache._blocks.total == 3 * one
 
 
 class OnGpu(TorchNetwork):

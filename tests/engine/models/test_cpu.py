@@ -411,6 +411,6 @@ def test_cached_blocks_take_one_byte_per_dimension_and_a_scale(folder):
     engine = Engine.load(folder, device="cpu", backend="native")
     engine.fill(FillRequest(near="x = ", far=("def add(a, b):\n    return a + b\n",), max_slots=2))
     config, tokens = engine.reader.config, len(engine.tokenizer.encode("def add(a, b):\n    return a + b\n"))
-    assert engine.cache.bytes == 2 * tokens * config.num_hidden_layers * config.num_key_value_heads * (
+    assert engine.cache._blocks.total == 2 * tokens * config.num_hidden_layers * config.num_key_value_heads * (
         config.head_dim + 4
     )
