@@ -62,8 +62,6 @@ def load_model(
             "for it would get too large: take the file from the source repository, or choose another model"
         )
     reader, denoiser, paged = networks(folder, device, dtype, threads, backend)
-    if denoiser is not None:
-        denoiser.prepare()
     settings = weights.read_settings(folder)
     kind: type[DecodingOptions] = AutoregressiveOptions if config.kind == "causal" else DiffusionOptions
     return ModelParts(

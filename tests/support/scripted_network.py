@@ -29,8 +29,6 @@ class ScriptedNetwork:
         """Rows of every forward of every pass."""
         self.on_pass: Callable[[], None] = lambda: None
 
-    def prepare(self) -> None: ...
-
     def rest(self) -> None: ...
 
     def read_together(self, forwards: Sequence[ForwardRequest]) -> list[tuple[np.ndarray, KeyValueBlock]]:

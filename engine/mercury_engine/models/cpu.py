@@ -33,31 +33,29 @@ Angles = tuple[FloatArray, FloatArray]
 
 
 class CpuNetwork:
-    """Implements `Network`; the writer's additions are loaded when they are first needed."""
+    """Implements `Network`."""
 
     backend = "native"
     device = "cpu"
 
     def __init__(self, folder: Path, config: ModelConfig, layers: Layers) -> None:
         """Fill `layers` with the folder's weights. Raises ModelNotFound and ModelCorrupt."""
-        self.config, self.threads, self._folder, self._stack = config, layers.threads, folder, layers
+        self.config, self.threads, self._stack = config, layers.threads, layers
         state = weights.read_model(folder)
         quantized_weights.put_reader(self._stack, config, state, weights.reader_change(folder), folder)
         self.embedding = Embedding(state, config, folder)
         width, divisor = config.head_dim, np.array(config.rope_factors or 1.0)
         self._frequencies = (config.rope_theta ** (-np.arange(0, width, 2) / width) / divisor).astype(np.float32)
-        self._writes = False
         self._adapters = self._put_adapters(folder)
+        if config.adapter_rank:
+            self._put_writer(folder)
 
-    def prepare(self) -> None:
+    def _put_writer(self, folder: Path) -> None:
         """Load what the writer adds. Raises ModelNotFound and ModelCorrupt."""
-        if self._writes or not self.config.adapter_rank:
-            return
-        adapter = StoredTensors(self._folder, weights.ADAPTER_FILES)
-        quantized_weights.put_products(self._stack, self.config, adapter, self._folder, WRITER_ROWS)
-        markers = weights.adapter_tensor(adapter, "markers", (2, self.config.hidden_size), self._folder)
+        adapter = StoredTensors(folder, weights.ADAPTER_FILES)
+        quantized_weights.put_products(self._stack, self.config, adapter, folder, WRITER_ROWS)
+        markers = weights.adapter_tensor(adapter, "markers", (2, self.config.hidden_size), folder)
         self.embedding.markers = markers.astype(bfloat16).astype(np.float32)
-        self._writes = True
 
     def _put_adapters(self, folder: Path) -> dict[str, int]:
         """Load the folder's adapters; their numbers by name. Raises ModelCorrupt."""
@@ -106,7 +104,6 @@ class CpuNetwork:
 
     def denoise_together(self, forwards: Sequence[CanvasForward]) -> list[FloatArray]:
         """See `Network.denoise_together`: one pass, with each forward a part of it."""
-        self.prepare()
         frames = [_frames(each) for each in forwards]
         near, away = (self.angles(np.concatenate(positions)) for positions in zip(*frames, strict=True))
         x_RC = self.embedding.rows(np.concatenate([each.ids_R for each in forwards]))

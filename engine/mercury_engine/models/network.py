@@ -224,9 +224,6 @@ class Network(Protocol):
     def adapters(self) -> Collection[str]:
         """Names of the adapters that forwards may ask for."""
 
-    def prepare(self) -> None:
-        """Do now what would delay the first `denoise_together`."""
-
     def rest(self) -> None:
         """Return the device's freed memory to the system."""
 

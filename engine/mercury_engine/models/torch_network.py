@@ -37,11 +37,6 @@ class TorchNetwork:
         self.decoder, self.config, self.device = decoder, decoder.config, str(decoder.device)
         self._graphed = graphed
 
-    def prepare(self) -> None:
-        """Capture the graphs, if there are to be any."""
-        if self._graphed is not None:
-            self._graphed.prepare()
-
     def rest(self) -> None:
         if self.decoder.device.type == "cuda":
             torch.cuda.empty_cache()
@@ -139,7 +134,9 @@ def load(
     if device == "cpu":
         torch.set_num_threads(threads)
     decoder = decoder_weights.load(folder, dtype or element_type(torch_device), torch_device)
-    reader = TorchNetwork(decoder, GraphedReader(decoder) if device == "cuda" else None)
-    with torch.no_grad():
-        reader.prepare()
+    graphed = GraphedReader(decoder) if device == "cuda" else None
+    if graphed is not None:
+        with torch.no_grad():
+            graphed.prepare()
+    reader = TorchNetwork(decoder, graphed)
     return reader, reader if decoder.config.adapter_rank else None

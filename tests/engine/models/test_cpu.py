@@ -8,14 +8,13 @@ import torch
 from mercury_engine.api import FillRequest
 from mercury_engine.errors import ModelCorrupt, RequestError
 from mercury_engine.model_folders import BUNDLED_MODEL
-from mercury_engine.models import backend, cpu, decoder_weights, weights
+from mercury_engine.models import backend, decoder_weights, weights
 from mercury_engine.models.arrays import Array, on_host
 from mercury_engine.models.backend import Networks
 from mercury_engine.models.cpu import CpuNetwork, layers_for
 from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, Network
 from mercury_engine.models.network import packed as packed_canvases
 from mercury_engine.models.quantized_weights import eight_bit
-from mercury_engine.models.safetensors_files import StoredTensors
 from mercury_engine.models.torch_network import TorchNetwork
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_lab.engine import Engine
@@ -139,20 +138,15 @@ def test_canvases_of_several_requests_share_a_pass_and_do_not_see_each_other(nat
         assert np.array_equal(found, native.denoise_together([forward])[0])
 
 
-def test_the_writers_weights_are_loaded_on_first_use(folder, monkeypatch):
-    network, reads = loaded(folder), []
-    monkeypatch.setattr(cpu, "StoredTensors", lambda *given: reads.append(given) or StoredTensors(*given))
+def test_the_reader_is_not_changed_by_denoising(folder):
+    network = loaded(folder)
     before, _ = read(network)
-    assert not reads
-    for _ in range(2):
-        denoised(network, IDS, [], [], 0)
-        assert len(reads) == 1
-    assert np.array_equal(read(network)[0], before), "the reader is not changed by it"
+    denoised(network, IDS, [], [], 0)
+    assert np.array_equal(read(network)[0], before)
 
 
-def test_a_reader_without_a_writer_has_nothing_to_prepare(tmp_path):
+def test_a_model_without_a_writer_reads(tmp_path):
     network = loaded(tiny.folder(tmp_path, rank=0, **tiny.WIDE))
-    network.prepare()
     assert np.isfinite(read(network)[0]).all()
 
 
@@ -308,13 +302,12 @@ def test_damaged_files_are_reported_with_the_fix(tmp_path, damage, said):
     assert any(fix in str(error.value) for fix in ("again", "belong together"))
 
 
-def test_a_damaged_adapter_is_reported_when_the_writer_is_used(tmp_path):
+def test_a_damaged_adapter_is_reported(tmp_path):
     path = tiny.folder(tmp_path, **tiny.WIDE)
     adapter = load_file(path / "adapter.safetensors")
     save_file({name: t for name, t in adapter.items() if name != "layers.1.down.up"}, path / "adapter.safetensors")
-    network = loaded(path)
     with pytest.raises(ModelCorrupt, match=r"layers\.1\.down"):
-        network.prepare()
+        loaded(path)
 
 
 @pytest.mark.parametrize("name", ["layers.0.qkv.up", "layers.1.down.down", "markers"])
@@ -324,7 +317,7 @@ def test_an_adapter_with_nan_is_refused(tmp_path, name):
     adapter[name].view(-1)[3] = float("nan")
     save_file(adapter, path / "adapter.safetensors")
     with pytest.raises(ModelCorrupt, match="not finite"):
-        loaded(path).prepare()
+        loaded(path)
 
 
 def test_a_reader_change_with_an_infinite_value_is_refused(tmp_path):

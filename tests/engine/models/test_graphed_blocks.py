@@ -64,7 +64,7 @@ def test_a_context_takes_a_launch_for_every_512_tokens_and_no_plain_pass(gpu, mo
 
 
 def test_after_loading_no_request_waits_for_a_capture(gpu):
-    gpu.prepare()
+    gpu._graphed.prepare()
     captures = gpu._graphed._captures
     assert len(captures._graphs) == len(SHAPES)
     read(gpu, FAR)
