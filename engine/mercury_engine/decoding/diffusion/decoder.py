@@ -1,14 +1,24 @@
-"""The decoder of masked diffusion models: a canvas between cached context on both sides, denoised in a few steps."""
+"""The decoder of masked diffusion models: a canvas between cached context on both sides, denoised in a few steps.
+
+A step is one pass; the last is that after which the text that is accepted from the left has ended.
+
+Dimensions: S slots of a canvas, V vocabulary with mask and end.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
 
 from mercury_engine.api import Control, FillRequest
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.decoder import Decoder
-from mercury_engine.decoding.diffusion.denoising import Denoising
+from mercury_engine.decoding.diffusion.canvas import Canvas
+from mercury_engine.decoding.diffusion.denoise_step import DenoiseStep
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.options import DiffusionOptions
-from mercury_engine.models.batching import ForwardSteps
-from mercury_engine.models.network import Network
+from mercury_engine.models.arrays import Array, parted
+from mercury_engine.models.batching import DeadlineReached, ForwardSteps
+from mercury_engine.models.network import CanvasForward, Network, packed
 
 
 class DiffusionDecoder(Decoder):
@@ -23,10 +33,44 @@ class DiffusionDecoder(Decoder):
         options: DiffusionOptions,
     ) -> None:
         self.reader, self.contexts, self.rules, self.options = reader, contexts, rules, options
-        self.denoising = Denoising(denoiser, contexts, rules, options)
+        self._denoiser, self._step = denoiser, DenoiseStep(rules.masks, options)
 
     def write(self, request: FillRequest, control: Control) -> ForwardSteps[tuple[list[Hypothesis], GapContext | None]]:
-        """See `Decoder.write`."""
+        """See `Decoder.write`; the canvases of all hypotheses share their passes."""
         cut = self.contexts.cut(request)
-        hypotheses = self.rules.begin(request, cut)
-        return hypotheses, (yield from self.denoising.write(request, control, hypotheses, cut.read))
+        hypotheses, context = self.rules.begin(request, cut), None
+        with suppress(DeadlineReached):
+            context = yield from self.contexts.read(request, cut.read)
+            yield from self._denoise(request, control, [Canvas(each) for each in hypotheses], context)
+        return hypotheses, context
+
+    def _denoise(
+        self, request: FillRequest, control: Control, canvases: Sequence[Canvas], context: GapContext
+    ) -> ForwardSteps[None]:
+        canvases[0].show(control)
+        while live := [each for each in canvases if self.rules.is_open(request, each.written)]:
+            expected = yield from self._pass(live, context)
+            for canvas, logp_SV in zip(live, expected, strict=True):
+                canvas.written.steps += 1
+                self._step.unmask(canvas, logp_SV, is_last=canvas.written.steps == request.max_steps)
+                canvas.accept(self.rules)
+            canvases[0].show(control)
+            for canvas in live:
+                canvas.repair(self.rules, control)
+
+    def _pass(self, canvases: Sequence[Canvas], context: GapContext) -> ForwardSteps[list[Array]]:
+        """For every canvas the model's log-probabilities [S,V] at its slots."""
+        rows = [[context.last, *canvas.written.ids, *canvas.ids] for canvas in canvases]
+        ids_R, packing = packed(rows)
+        ends = [sum(map(len, rows[: number + 1])) for number in range(len(rows))]
+        wanted = [range(end - 1 - len(canvas.ids), end - 1) for end, canvas in zip(ends, canvases, strict=True)]
+        logp_WV = yield CanvasForward(
+            self._denoiser,
+            ids_R,
+            context.cached.before,
+            context.cached.after,
+            context.ends,
+            packing if len(rows) > 1 else None,
+            [row for each in wanted for row in each],
+        )
+        return parted(logp_WV, wanted)
