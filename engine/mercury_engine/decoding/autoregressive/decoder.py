@@ -13,7 +13,7 @@ from mercury_engine.api import (
     Rewrite,
     RewriteRequest,
 )
-from mercury_engine.decoding.autoregressive.ends import EndSearch, writes_on
+from mercury_engine.decoding.autoregressive.ends import end_at_best, writes_on
 from mercury_engine.decoding.autoregressive.generating import Generator
 from mercury_engine.decoding.autoregressive.line_ranking import LineRanking, is_ranked
 from mercury_engine.decoding.autoregressive.lookups import Lookups
@@ -60,7 +60,6 @@ class AutoregressiveDecoder:
         self.network, self.contexts, self.rules, self.options = network, contexts, rules, options
         lookups = Lookups(contexts.tokenizer)
         self.speculation = Speculation(network, contexts, lookups, rules, options)
-        self.ends = EndSearch(network, contexts, rules)
         self.ranking = LineRanking(network, contexts, rules, self.speculation)
         self.on_gpu = on_gpu
         self.rewriter = Rewriter(network, rules.vocabulary.texts)
@@ -88,7 +87,7 @@ class AutoregressiveDecoder:
             with suppress(DeadlineReached):
                 if hypotheses[0].writes_on:
                     for each in hypotheses:
-                        yield from self.ends.end(each, context)
+                        yield from end_at_best(each, context, self.network, self.rules)
                 elif self.rules.has_markers and is_ranked(request):
                     yield from self.ranking.rank(request, control, hypotheses, context)
         return fill_of(request, hypotheses, context, self.rules, control.check)

@@ -13,7 +13,7 @@ from itertools import islice
 
 from mercury_engine.api import FillRequest
 from mercury_engine.decoding.autoregressive.verifier import Verifier
-from mercury_engine.decoding.context_reader import ContextReader, GapContext
+from mercury_engine.decoding.context_reader import GapContext
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.models.batching import ForwardSteps
@@ -32,40 +32,34 @@ OPENS_BLOCK = ":{"
 """Ends of lines after which whole lines follow."""
 
 
-class EndSearch:
-    """Finds the ends of one model's texts."""
+def end_at_best(hypothesis: Hypothesis, context: GapContext, network: Network, rules: GapRules) -> ForwardSteps[None]:
+    """End the hypothesis at its best end, and note how well the text below fits there.
 
-    def __init__(self, network: Network, contexts: ContextReader, rules: GapRules) -> None:
-        self._network, self._contexts, self._rules = network, contexts, rules
-
-    def end(self, hypothesis: Hypothesis, context: GapContext) -> ForwardSteps[None]:
-        """End the hypothesis at its best end, and note how well the text below fits there.
-
-        It stays as it is where it has no end, or nothing stands below.
-        """
-        below, text = lines_below(hypothesis.below), self._rules.text(hypothesis)
-        if not below:
-            return
-        known, read, best, most = hypothesis.known, hypothesis.known, None, -math.inf
-        verifier = Verifier.after(self._network, context)
-        verifier.push(hypothesis.ids[:known])
-        try:
-            for end in islice(line_ends(text, hypothesis.ended), MOST_ENDS):
-                spelled = self._contexts.tokenizer.encode(hypothesis.begun + text[:end] + below)
-                ids = hypothesis.ids[:known] + spelled
-                shared = common_prefix(ids, hypothesis.ids)
-                if shared < read:  # the tokens of what was read before are others with this text after them
-                    continue
-                verifier.push(ids[read:shared])
-                read = shared
-                [logp_SV] = yield from verifier.verify([[]], [ids[shared:]])
-                nats = sum(float(logp_V[token]) for logp_V, token in zip(logp_SV, ids[shared:], strict=False))
-                if nats > most:
-                    best, most = end, nats
-        finally:  # when time is up, the best so far
-            if best is not None:
-                hypothesis.end_at(best)
-                hypothesis.fit = most
+    It stays as it is where it has no end, or nothing stands below.
+    """
+    below, text = lines_below(hypothesis.below), rules.text(hypothesis)
+    if not below:
+        return
+    known, read, best, most = hypothesis.known, hypothesis.known, None, -math.inf
+    verifier = Verifier.after(network, context)
+    verifier.push(hypothesis.ids[:known])
+    try:
+        for end in islice(line_ends(text, hypothesis.ended), MOST_ENDS):
+            spelled = rules.tokenizer.encode(hypothesis.begun + text[:end] + below)
+            ids = hypothesis.ids[:known] + spelled
+            shared = common_prefix(ids, hypothesis.ids)
+            if shared < read:  # the tokens of what was read before are others with this text after them
+                continue
+            verifier.push(ids[read:shared])
+            read = shared
+            [logp_SV] = yield from verifier.verify([[]], [ids[shared:]])
+            nats = sum(float(logp_V[token]) for logp_V, token in zip(logp_SV, ids[shared:], strict=False))
+            if nats > most:
+                best, most = end, nats
+    finally:  # when time is up, the best so far
+        if best is not None:
+            hypothesis.end_at(best)
+            hypothesis.fit = most
 
 
 def writes_on(request: FillRequest) -> bool:
