@@ -11,7 +11,7 @@ from types import ModuleType
 
 import torch
 from mercury_engine.models.network import ModelConfig
-from mercury_kernels import accept, attention, linear, norm, qkv, reference, swiglu
+from mercury_kernels import accept, attention, linear, qkv, reference
 from mercury_kernels.operands import Drafts, Matrix, RowPositions, Table
 from torch import Tensor
 
@@ -54,7 +54,7 @@ class Cases:
         return [Matrix(self.real(outputs, inputs, scale=inputs**-0.5)) for _ in range(count)]
 
     def all(self) -> Iterator[Case]:
-        yield from (self.norm(), self.swiglu(), self.epilogue(), self.qkv())
+        yield from (self.epilogue(), self.qkv())
         yield self.attention()
         c, inner, q = self.shape.hidden_size, self.shape.intermediate_size, self.heads * self.groups * self.width
         yield self.linear("out", c, q, residual=True)
@@ -65,14 +65,6 @@ class Cases:
     @property
     def groups(self) -> int:
         return self.shape.num_attention_heads // self.heads
-
-    def norm(self) -> Case:
-        moved = 2 * self.x.numel() * self.size
-        return Case("rms_norm", norm, lambda m, _: m.rms_norm(self.x, self.scale, 1e-6), moved, 0, 0)
-
-    def swiglu(self) -> Case:
-        inner = self.real(self.rows, 2 * self.shape.intermediate_size)
-        return Case("swiglu", swiglu, lambda m, _: m.swiglu(inner), 1.5 * inner.numel() * self.size, 0, 0)
 
     def places(self) -> RowPositions:
         positions = torch.arange(self.rows, device=self.device, dtype=torch.int32)

@@ -1,4 +1,4 @@
-"""The public operations: Triton kernels on a GPU, their torch twins elsewhere and where gradients are needed.
+"""The public operations: Triton kernels on a GPU, their torch twins elsewhere, and some in torch alone.
 
 If a kernel cannot run on a device, its twin answers and the log says so once (`launch.guarded`); `availability`
 summarises this for users.
@@ -18,10 +18,12 @@ from mercury_kernels.operands import Drafts, Matrix, RowPositions, Table
 from mercury_kernels.reference import (
     Segment,
     causal_attention,
+    rms_norm,
     rotary_angles,
     rotary_table,
     rotate,
     segmented_attention,
+    swiglu,
 )
 
 __all__ = [
@@ -47,16 +49,6 @@ __all__ = [
 
 FUSED_ROWS = 128
 """Number of rows up to which reading the weights limits a product, so that one fused pass over them is fastest."""
-
-
-def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
-    """x / sqrt(mean(x^2) + eps) * weight over the last dimension. arXiv 1910.07467."""
-    return _triton("norm").rms_norm(x, weight, eps) if _inference(x, weight) else reference.rms_norm(x, weight, eps)
-
-
-def swiglu(gate_up: Tensor) -> Tensor:
-    """silu(gate) * up for the two halves of the last dimension. arXiv 2002.05202."""
-    return _triton("swiglu").swiglu(gate_up) if _inference(gate_up) else reference.swiglu(gate_up)
 
 
 def project_qkv(
@@ -96,7 +88,7 @@ def linear(
 ) -> Tensor:
     """x [M,in] times the matrix, with an optional norm before and optional SwiGLU and residual [M,out] after it.
 
-    Many rows go to the library's matrix product, with kernels around it.
+    Many rows go to the library's matrix product.
     """
     if x.is_cuda and len(x) > FUSED_ROWS:
         return _many(x if norm is None else rms_norm(x, norm, eps), matrix, residual, gated)
@@ -136,11 +128,11 @@ def availability() -> str:
         return "no CUDA device: torch twins are used"
     device = torch.device("cuda", torch.cuda.current_device())
     name, version = torch.cuda.get_device_name(device), torch.cuda.get_device_capability(device)
-    if _triton("norm") is reference:
-        return f"{name}: Triton cannot be imported ({_import_error('norm')}), torch twins are used: pip install triton"
+    if why := _import_error("linear"):
+        return f"{name}: Triton cannot be imported ({why}), torch twins are used: pip install triton"
     launch = importlib.import_module("mercury_kernels.launch")
-    x = torch.ones(2, 16, device=device)
-    rms_norm(x, x[0], 1e-6)
+    x = torch.ones(16, 16, device=device)
+    linear(x, Matrix(x))
     if version < launch.OLDEST_CAPABILITY:
         return f"{name}, compute capability {version[0]}.{version[1]}: too old (8.0 is needed), torch twins are used"
     if launch.broken:
@@ -155,12 +147,6 @@ def why_not(device: torch.device) -> str | None:
     oldest = importlib.import_module("mercury_kernels.launch").OLDEST_CAPABILITY
     found = torch.cuda.get_device_capability(device)
     return None if found >= oldest else f"compute capability {found[0]}.{found[1]} is too old (8.0 is needed)"
-
-
-def _inference(*inputs: Tensor) -> bool:
-    """Whether the kernel may answer: it has no gradient, and torch.compile cannot trace it."""
-    wanted = torch.is_grad_enabled() and any(x.requires_grad for x in inputs)
-    return inputs[0].is_cuda and not wanted and not torch.compiler.is_compiling()
 
 
 @functools.cache

@@ -16,9 +16,8 @@ Segment = tuple[Tensor, Tensor, Tensor, Tensor | None]
 
 
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
-    """x / sqrt(mean(x^2) + eps) * weight over the last dimension; float32 inside. arXiv 1910.07467."""
-    wide = x.float()
-    return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)).to(x.dtype) * weight
+    """x / sqrt(mean(x^2) + eps) * weight over the last dimension; at least float32 inside. arXiv 1910.07467."""
+    return F.rms_norm(x, weight.shape, weight, eps)
 
 
 def rotary_angles(

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 import triton
-from mercury_kernels import accept, attention, launch, linear, norm, qkv, swiglu
+from mercury_kernels import accept, attention, launch, linear, qkv
 from mercury_kernels.operands import Drafts, Matrix, RowPositions, Table
 from triton.backends.compiler import GPUTarget
 from triton.runtime.jit import JITFunction
@@ -34,7 +34,7 @@ MODELS = {  # channels, inner channels, query heads, key heads, head width, voca
 ROWS = (16, 33, 65, 97)
 """Rows of passes."""
 
-KERNELS = (accept, attention, linear, norm, qkv, swiglu)
+KERNELS = (accept, attention, linear, qkv)
 
 
 class Target:
@@ -115,12 +115,9 @@ def verification(requests: int, channels: int, vocabulary: int) -> None:
     accept.accept(x, weights(vocabulary, channels), lists, drafts, vocabulary, x[0], 1e-5)
 
 
-def others(rows: int, channels: int) -> None:
-    """The kernels for many rows."""
-    x, scale = torch.zeros(rows, channels, dtype=torch.bfloat16), torch.zeros(channels, dtype=torch.bfloat16)
+def epilogue(rows: int) -> None:
+    """What follows the product of many rows."""
     slots = torch.zeros(rows, dtype=torch.int32)
-    norm.rms_norm(x, scale, 1e-5)
-    swiglu.swiglu(x)
     keys = torch.zeros(30, 3, 64, 64, dtype=torch.bfloat16)
     places = RowPositions(slots, torch.zeros(99, 32), torch.zeros(99, 32))
     many = torch.zeros(rows, 15 * 64, dtype=torch.bfloat16)
@@ -144,7 +141,7 @@ def main(capability: int, models: list[str]) -> None:
         now["model"], shape = model, MODELS[model]
         for rows in ROWS if models else ROWS[:1]:
             layer(rows, shape)
-            others(rows, shape[0])
+            epilogue(rows)
         for requests in (1, 4) if models else (1,):
             verification(requests, shape[0], shape[-1])
     for model in ("135M", "7B") if models else ("135M",):

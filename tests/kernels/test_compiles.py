@@ -12,7 +12,7 @@ pytest.importorskip("triton")
 
 
 KERNELS = {
-    "_accept", "_attend", "_linear", "_opinions", "_project_qkv", "_rms_norm", "_rotate_and_store", "_swiglu",
+    "_accept", "_attend", "_linear", "_opinions", "_project_qkv", "_rotate_and_store",
 }  # fmt: skip
 
 MOST_HEAD_REGISTERS = 160
