@@ -96,7 +96,7 @@ bench: .venv/.ready  ## run every benchmark; each writes to benchmarks/results
 eval: .venv/.ready  ## replay keystrokes, infill, calibrate, situations, next edits; CORPUS=DIR for other sources, MIRROR=DIR for commits, LIMIT=N for a quick look
 	set -e; for suite in replay infill calibration; do \
 		$(BIN)/python -m mercury_lab.evaluation $$suite --json --corpus "$(CORPUS)" $(LIMIT:%=--limit %) \
-			--out runs/evaluation/$$suite.json --plots runs/evaluation; done
+			--out runs/evaluation/$$suite.json; done
 	$(BIN)/python -m mercury_lab.evaluation situations --json $(LIMIT:%=--limit %) --out runs/evaluation/situations.json
 	$(BIN)/python -m mercury_lab.evaluation edits --json $(LIMIT:%=--limit %) --out runs/evaluation/edits.json
 	$(if $(MIRROR),$(BIN)/python -m mercury_lab.evaluation commits --mirror "$(MIRROR)" --json $(LIMIT:%=--limit %) --out runs/evaluation/commits.json)

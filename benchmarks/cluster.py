@@ -80,7 +80,7 @@ def main() -> int:
     found, killed_at, hung_up = asyncio.run(measured(options, texts))
     record = options_of_all.circumstances() | {"editors": options.editors, "seconds": options.seconds}
     record |= judged(found, killed_at) | {"hung_up": hung_up, "replica_mb": memory_mb()}
-    suite.deliver(record, table(record), options, options_of_all.without_plots)
+    suite.deliver(record, table(record), options)
     return 0
 
 

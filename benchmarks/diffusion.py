@@ -59,7 +59,7 @@ def main() -> int:
             name: fills(masked.varied(DiffusionOptions(schedule="linear", exact=exact)), texts, options.rounds)
             for name, exact in (("stale", False), ("exact", True))
         }
-        suite.deliver(record, table(record), options, options_of_all.without_plots)
+        suite.deliver(record, table(record), options)
     except MercuryError as error:
         parser.exit(1, f"{error}\n")
     return 0

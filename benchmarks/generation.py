@@ -67,7 +67,7 @@ def main() -> int:
         texts = [file.text for file in held_out_files(options.corpus) if len(file.text) > PROMPT_CHARS]
         record = {"model": engine.name, "threads": options.threads} | options_of_all.circumstances()
         record["rows"] = measured(ways, texts, options.rounds)
-        suite.deliver(record, table(record), options, options_of_all.without_plots)
+        suite.deliver(record, table(record), options)
     except MercuryError as error:
         parser.exit(1, f"{error}\n")
     return 0

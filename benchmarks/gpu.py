@@ -1,6 +1,6 @@
 """Kernels and fills on a GPU against floors: `python benchmarks/gpu.py [--minutes 4] [--out DIR]`.
 
-Needs torch, triton and matplotlib, for real fills tokenizers and safetensors; neither pygls nor tree-sitter. Real code
+Needs torch and triton, for real fills tokenizers and safetensors; neither pygls nor tree-sitter. Real code
 is filled by the bundled model, in passes over pages and by the plain loop, and keys are timed. Elsewhere weights are
 random, so the figures are about the machine: milliseconds of a kernel, and of a pass that decides.
 What does not fit into the time is left out and listed. `--rehearse` runs all parts at tiny size on a CPU, kernels
@@ -25,7 +25,7 @@ def main() -> int:
     parser.add_argument(
         "--minutes", type=float, default=4.0, help="time limit; parts that do not fit are skipped (default 4)"
     )
-    parser.add_argument("--out", type=Path, default=HERE / "results", help="folder for gpu.json and gpu.png")
+    parser.add_argument("--out", type=Path, default=HERE / "results", help="folder for gpu.json")
     parser.add_argument("--rehearse", action="store_true", help="tiny, on the CPU, in the interpreter")
     parser.add_argument("--sweep", action="store_true", help="only: tile sizes for products of few rows")
     parser.add_argument(
@@ -101,7 +101,7 @@ class Run:
         self.real_fills()
         self.result["fallbacks"], self.result["budgets"] = dict(launch.broken), budgets.held(self.result)
         self.table()
-        self.write(picture=True)
+        self.write()
 
     def compile_ahead(self) -> None:
         """Fill the compilers' caches in parallel; a rehearsal does it without effect."""
@@ -239,17 +239,10 @@ class Run:
         print("real fills:", json.dumps(self.result.get("real_fills", "left out")))
         print(f"left out for time: {len(self.result['left_out'])}; kernels off: {self.result['fallbacks'] or 'none'}")
 
-    def write(self, picture: bool = False) -> None:
-        from on_gpu import plot
-
+    def write(self) -> None:
         self.options.out.mkdir(parents=True, exist_ok=True)
         name = ("sweep" if self.options.sweep else "gpu") + ("-rehearsal" if self.tiny else "")
         (self.options.out / f"{name}.json").write_text(json.dumps(self.result, indent=1) + "\n")
-        if picture:
-            try:
-                plot.plot_results(self.result, self.options.out / f"{name}.png")
-            except ImportError as error:
-                print(f"no picture ({error}): pip install matplotlib")
 
 
 if __name__ == "__main__":

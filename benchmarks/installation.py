@@ -51,7 +51,7 @@ def main() -> int:
     options = parser.parse_args()
     try:
         found = entries(options.out) | {options.entry: measured(options)}
-        suite.deliver(found, table(found), options, options_of_all.without_plots)
+        suite.deliver(found, table(found), options)
     except MercuryError as error:
         parser.exit(1, f"{error}\n")
     return 0

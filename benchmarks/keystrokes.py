@@ -1,4 +1,4 @@
-"""Measure milliseconds per keystroke: `python benchmarks/keystrokes.py [--quick] [--json] [--plots DIR] [--out FILE]`.
+"""Measure milliseconds per keystroke: `python benchmarks/keystrokes.py [--quick] [--json] [--out FILE]`.
 
 It types lines of held-out files into the language server over stdio, with pauses, corrected typos and jumps to other
 places, and times every answer: in the server, the worker's queue, prefill and denoising. The server is the one that
@@ -34,7 +34,6 @@ from mercury_lsp.context.context import ContextBuilder  # noqa: E402
 from mercury_lsp.documents.document import Document as OpenDocument  # noqa: E402
 
 GGUF = HERE.parent / "runs" / "downloads" / "SmolLM2-135M-Instruct.Q4_1.gguf"
-RATIO_NAMES = ("vs_left_to_right", "vs_recompute", "vs_llama_cpp")
 
 MEAN_NAMES = ("steps", "tokens", "tokens_read")
 
@@ -55,11 +54,10 @@ def main() -> int:
     options_of_all.add_threads(parser, 2)
     parser.add_argument("--tokens", type=int, default=24, help="of the fills that are compared (default 24)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--plots", type=Path, help="also plot the figures as PNG into this folder")
     options = parser.parse_args()
     try:
-        found, parts = measured(options, QUICK_SIZES if options.quick else FULL_SIZES)
-        suite.deliver(found, StackedTables(figures.tables(found)), options, lambda r, folder: plot(r, parts, folder))
+        found = measured(options, QUICK_SIZES if options.quick else FULL_SIZES)
+        suite.deliver(found, StackedTables(figures.tables(found)), options)
     except MercuryError as error:
         parser.exit(1, f"{error}\n")
     return 0
@@ -75,10 +73,10 @@ class StackedTables:
         yield from self._tables
 
 
-def measured(options: argparse.Namespace, sizes: dict[str, int]) -> tuple[dict[str, Any], dict[str, list[float]]]:
-    """The record of a run, and the latencies by part for the plots."""
+def measured(options: argparse.Namespace, sizes: dict[str, int]) -> dict[str, Any]:
+    """The record of a run."""
     scripts = sample_scripts(held_out_files(options.corpus), sizes["files"], sizes["keys"], options.seed)
-    typed, rows = through_the_server(options, scripts, sizes)
+    typed = through_the_server(options, scripts, sizes)
     ways, against = compared(options, scripts, sizes)
     typing = typed["typing"]
     headline = {
@@ -96,7 +94,7 @@ def measured(options: argparse.Namespace, sizes: dict[str, int]) -> tuple[dict[s
         "files": [document.name for document, _ in scripts],
         **options_of_all.circumstances(),
     }
-    return {name: headline[name] for name in figures.HEADLINE} | typed | {"ways": ways} | circumstances, by_part(rows)
+    return {name: headline[name] for name in figures.HEADLINE} | typed | {"ways": ways} | circumstances
 
 
 def sample_scripts(found: list[HeldOutFile], files: int, keys: int, seed: int) -> list[tuple[HeldOutFile, Script]]:
@@ -108,8 +106,8 @@ def sample_scripts(found: list[HeldOutFile], files: int, keys: int, seed: int) -
 
 def through_the_server(
     options: argparse.Namespace, scripts: list[tuple[HeldOutFile, Script]], sizes: dict[str, int]
-) -> tuple[dict[str, Any], list[editor.KeyTimes]]:
-    """Type into the server; returns the figures and the rows."""
+) -> dict[str, Any]:
+    """Type into the server; returns the figures."""
     rows: list[editor.KeyTimes] = []
     fills: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -133,7 +131,7 @@ def through_the_server(
         # All that was read counts: also for answers that nobody awaited, and ahead of time.
         "encoded_tokens_per_keystroke": sum(fill["tokens_read"] for fill in fills) / max(1, len(rows) + hurried),
         "resident_mb": resident,
-    }, rows
+    }
 
 
 def in_long_and_short(typist: editor.Typist, root: Path, keys: int, options: argparse.Namespace) -> dict[str, Any]:
@@ -241,21 +239,6 @@ def over_ours(took: dict[str, dict[Any, peers.Timed]], name: str) -> float | Non
     """The ratio of a way's time to ours, over the requests that both filled."""
     shared = list(took[name])
     return figures.ratio([took[name][at].seconds for at in shared], [took["ours"][at].seconds for at in shared])
-
-
-def by_part(rows: list[editor.KeyTimes]) -> dict[str, list[float]]:
-    """Latencies for the plot: of all keys, and by part of the keys that called the model."""
-    asked = [each.parts() for each in rows if each.fill]
-    return {"keystroke": [each.milliseconds for each in rows]} | {
-        name: [part[name] for part in asked] for name in figures.LATENCY_PARTS
-    }
-
-
-def plot(record: dict[str, Any], parts: dict[str, list[float]], folder: Path) -> None:
-    from on_keys import plot
-
-    plot.latencies(parts, folder / "keystrokes-latency.png")
-    plot.ratios(record, RATIO_NAMES, folder / "keystrokes-ratios.png")
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def main() -> int:
         runs = [(model, _child(model, options)) for _ in range(options.rounds) for model in options.models]
         record = {"threads": options.threads, "cached_tokens": CACHED} | options_of_all.circumstances()
         record["models"] = [summary(model, [run for name, run in runs if name == model]) for model in options.models]
-        suite.deliver(record, table(record), options, options_of_all.without_plots)
+        suite.deliver(record, table(record), options)
     except MercuryError as error:
         parser.exit(1, f"{error}\n")
     return 0

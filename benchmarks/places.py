@@ -84,7 +84,7 @@ def main() -> int:
         "seed": options.seed,
         **options_of_all.circumstances(),
     }
-    suite.deliver(record, table(record), options, options_of_all.without_plots)
+    suite.deliver(record, table(record), options)
     return 0
 
 

@@ -51,7 +51,7 @@ def main() -> int:
         },
         **options_of_all.circumstances(),
     }
-    suite.deliver(record, table(record), options, options_of_all.without_plots)
+    suite.deliver(record, table(record), options)
     return 0
 
 

@@ -90,7 +90,7 @@ def main() -> int:
         "corpus": options.corpus.name,
         **options_of_all.circumstances(),
     }
-    suite.deliver(found | circumstances, table(found), options, options_of_all.without_plots)
+    suite.deliver(found | circumstances, table(found), options)
     return 0
 
 

@@ -53,7 +53,7 @@ def main() -> int:
         "quick": options.quick,
         **options_of_all.circumstances(),
     }
-    suite.deliver(found | circumstances, table(found), options, options_of_all.without_plots)
+    suite.deliver(found | circumstances, table(found), options)
     return 0
 
 

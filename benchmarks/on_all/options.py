@@ -18,7 +18,6 @@ def parser(name: str, description: str | None) -> argparse.ArgumentParser:
     made.add_argument("--json", action="store_true", help="print the record and nothing else")
     made.add_argument("--model", help="a folder or a name (default: the bundled model)")
     made.add_argument("--out", type=Path, default=BENCHMARKS / "results" / f"{name}.json")
-    made.set_defaults(plots=None)
     return made
 
 
@@ -44,7 +43,3 @@ def circumstances() -> dict[str, Any]:
         "load_average": round(os.getloadavg()[0], 2),
         "date": date.today().isoformat(),
     }
-
-
-def without_plots(record: dict[str, Any], folder: Path) -> None:
-    """The plotting function of benchmarks that have no plots."""

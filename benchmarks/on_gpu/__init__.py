@@ -1,1 +1,1 @@
-"""Parts of benchmarks/gpu.py: shapes, clocks, kernels, fills, baselines, plot."""
+"""Parts of benchmarks/gpu.py: shapes, clocks, kernels, fills, baselines."""

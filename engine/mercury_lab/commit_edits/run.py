@@ -259,7 +259,6 @@ def option_parser(step: str = "commits", description: str | None = __doc__) -> a
     parser.add_argument("--texts", type=Path, help="write what is shown into this file; not for the held-out half")
     parser.add_argument("--json", action="store_true", help="print the record and nothing else")
     parser.add_argument("--out", type=Path, help="also write the record to this file")
-    parser.set_defaults(plots=None)
     return parser
 
 
@@ -293,7 +292,7 @@ def main(argv: list[str]) -> int:
         "ways": {way: figures_by_group([e for e in own if e.way == way], options.seed) for way in options.ways},
         "answers": [asdict(each) for each in own if each.is_shown or each.is_late],
     }
-    suite.deliver(result, results_table(result), options, lambda *_: None)
+    suite.deliver(result, results_table(result), options)
     return 0
 
 

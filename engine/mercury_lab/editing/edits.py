@@ -207,7 +207,6 @@ def option_parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, help="of the bootstrap intervals")
     parser.add_argument("--json", action="store_true", help="print the record and nothing else")
     parser.add_argument("--out", type=Path, help="also write the record to this file")
-    parser.set_defaults(plots=None)
     return parser
 
 
@@ -231,5 +230,5 @@ def main(argv: list[str]) -> int:
         "ways": {way: figures_by_group(own, options.seed) for way, own in found.items()},
         "answers": {way: [each.record() for each in own if each.is_shown or each.jumps] for way, own in found.items()},
     }
-    suite.deliver(record, results_table(record), options, lambda *_: None)
+    suite.deliver(record, results_table(record), options)
     return 0

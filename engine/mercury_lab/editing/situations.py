@@ -203,7 +203,6 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--limit", type=suite.count, help="cursors, spread over all files (default: all)")
     parser.add_argument("--json", action="store_true", help="print the record and nothing else")
     parser.add_argument("--out", type=Path, help="also write the record to this file")
-    parser.set_defaults(plots=None)
     options = parser.parse_args(argv)
     is_drawn = options.mirror is not None
     all_cursors = drawn_cursors.read_drawn(options.list, options.mirror) if is_drawn else read_cursors(options.corpus)
@@ -224,5 +223,5 @@ def main(argv: list[str]) -> int:
     }
     if options.texts:
         options.texts.write_text("".join(json.dumps(each.texts) + "\n" for each in (*found, *followed)), "utf-8")
-    suite.deliver(record, results_table(record), options, lambda *_: None)
+    suite.deliver(record, results_table(record), options)
     return 0

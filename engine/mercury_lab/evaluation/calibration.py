@@ -183,14 +183,6 @@ def results_table(record: suite.SuiteRecord) -> Table:
     return table
 
 
-def plot(record: suite.SuiteRecord, folder: Path) -> None:
-    from mercury_lab.evaluation import plots
-
-    curves = {"as the engine says": record["reliability"], "after the fit": record["reliability_after_fit"]}
-    plots.reliability(curves, folder / "calibration-reliability.png")
-    plots.precision_against_shown({record["model"]: record["gates"]}, folder / "calibration-precision.png")
-
-
 def main(argv: list[str]) -> int:
     parser = suite.parser("calibration", __doc__, 400, "gaps to fit on, and as many to report on")
     parser.add_argument("--fit", type=Path, help="a folder of different source files to fit on")
@@ -205,5 +197,5 @@ def main(argv: list[str]) -> int:
     record = figures(fitted_on, reported_on, options.wrong, options.stubs) | suite.circumstances(engine, options)
     if options.write:
         suite.store_settings(engine.path, calibration=record["calibration"], utility=record["utility"])
-    suite.deliver(record, results_table(record), options, plot)
+    suite.deliver(record, results_table(record), options)
     return 0

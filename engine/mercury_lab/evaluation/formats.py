@@ -105,7 +105,7 @@ def main(argv: list[str]) -> int:
         rows = [with_both({name: way(gap) for name, way in ways.items()}) for gap in suite.progress(asked, kind)]
         record[kind] = {"count": len(rows), **figures(rows)}
     record |= {"format": engine.gap_format, **suite.circumstances(engine, options)}
-    suite.deliver(record, _table(record, options.kinds, [*ways, "surer", "either"]), options, lambda *_: None)
+    suite.deliver(record, _table(record, options.kinds, [*ways, "surer", "either"]), options)
     return 0
 
 

@@ -207,5 +207,5 @@ def main(argv: list[str]) -> int:
     engine = suite.load_engine(options)
     record = figures(engine, found, options.true_length) | suite.circumstances(engine, options)
     record |= {"corpus": options.data.name}
-    suite.deliver(record, results_table(record), options, lambda record, folder: None)
+    suite.deliver(record, results_table(record), options)
     return 0

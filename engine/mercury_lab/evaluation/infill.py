@@ -145,14 +145,6 @@ def results_table(record: suite.SuiteRecord, kinds: Sequence[str]) -> Table:
     return table
 
 
-def plot(record: suite.SuiteRecord, folder: Path) -> None:
-    from mercury_lab.evaluation import plots
-
-    kinds = {kind: record[kind]["by_steps"] for kind in GAP_KINDS if kind in record}
-    plots.quality_against_steps(kinds, folder / "infill-steps.png")
-    plots.precision_against_shown({record["model"]: record["gates"]}, folder / "infill-precision.png")
-
-
 def main(argv: list[str]) -> int:
     parser = suite.parser("infill", __doc__, 100, "gaps of every kind")
     parser.add_argument("--kinds", nargs="+", choices=GAP_KINDS, default=list(GAP_KINDS))
@@ -178,5 +170,5 @@ def main(argv: list[str]) -> int:
         "peer": peer.name if peer else None,
         **suite.circumstances(engine, options),
     }
-    suite.deliver(record, results_table(record, options.kinds), options, plot)
+    suite.deliver(record, results_table(record, options.kinds), options)
     return 0

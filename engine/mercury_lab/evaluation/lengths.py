@@ -233,7 +233,7 @@ def main(argv: list[str]) -> int:
         "rules_where_fitted": figures(taught, bias),
         **suite.circumstances(engine, options),
     }
-    suite.deliver(record, _table(record), options, lambda *_: None)
+    suite.deliver(record, _table(record), options)
     return 0
 
 

@@ -12,7 +12,6 @@ multi-line fills only where the syntax allows them (here: on every empty line), 
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from pathlib import Path
 
 from mercury_engine.utility import Utility
 from rich.table import Column, Table
@@ -143,17 +142,6 @@ def results_table(record: suite.SuiteRecord) -> Table:
     return table
 
 
-def plot(record: suite.SuiteRecord, folder: Path) -> None:
-    from mercury_lab.evaluation import plots
-
-    ways = {record["model"]: record, **record["baselines"]}
-    written = {
-        name: [part["written_by_accepting"] for part in (whole, whole["python"])] for name, whole in ways.items()
-    }
-    plots.written_by_accepting(written, folder / "replay-written.png")
-    plots.precision_against_shown({n: part["gates"] for n, part in ways.items()}, folder / "replay-precision.png")
-
-
 def main(argv: list[str]) -> int:
     parser = suite.parser("replay", __doc__, 60, "lines to type")
     parser.add_argument("--wrong-cost", type=float, help="what reading a wrong text costs, in characters to type")
@@ -170,5 +158,5 @@ def main(argv: list[str]) -> int:
         "baselines": {name: replay(lines, fill, utility, name) for name, fill in ways.items()},
         **suite.circumstances(engine, options),
     }
-    suite.deliver(record, results_table(record), options, plot)
+    suite.deliver(record, results_table(record), options)
     return 0

@@ -4,7 +4,7 @@ import argparse
 import json
 import platform
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -12,7 +12,6 @@ from typing import Any, TypeVar, get_args
 from mercury_engine.errors import RequestError
 from mercury_engine.models.backend import Backend
 from mercury_engine.models.gpu import nvidia_gpus
-from mercury_kernels.installation import install_command
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -38,7 +37,6 @@ def parser(name: str, description: str | None, limit: int, what: str) -> argpars
     made.add_argument("--threads", type=count)
     made.add_argument("--json", action="store_true", help="print the record and nothing else")
     made.add_argument("--out", type=Path, help="also write the record to this file")
-    made.add_argument("--plots", type=Path, help="also plot the figures as PNG into this folder")
     return made
 
 
@@ -88,20 +86,12 @@ def _cpuinfo() -> list[str]:
     return path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
 
 
-def deliver(
-    record: SuiteRecord, table: Table, options: argparse.Namespace, plot: Callable[[SuiteRecord, Path], None]
-) -> None:
-    """Print the record or the table; write the file and the plots that the options request."""
+def deliver(record: SuiteRecord, table: Table, options: argparse.Namespace) -> None:
+    """Print the record or the table; write the file that the options request."""
     text = json.dumps(record, indent=2)
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(text + "\n")
-    if options.plots:
-        options.plots.mkdir(parents=True, exist_ok=True)
-        try:
-            plot(record, options.plots)
-        except ModuleNotFoundError as error:
-            raise RequestError(f"--plots needs {error.name}: {install_command('training')}") from error
     if options.json:
         sys.stdout.write(text + "\n")
     else:
