@@ -148,7 +148,7 @@ def reader(session: Session) -> list[Command]:
 def _compared(session: Session, name: str, model: Path) -> Command:
     """How many gaps of held-out files a model fills exactly."""
     limit = 1 if session.device == "cpu" else 25
-    words = ("--model", model, "--corpus", HELD_OUT, "--device", session.device, "--limit", limit, "--steps")
+    words = ("--model", model, "--corpus", HELD_OUT, "--device", session.device, "--limit", limit)
     out = session.out / f"infill-{name}.json"
     return python(
         f"infill-{name}", "-m", "mercury_lab.evaluation", "infill", *words, "--out", out, minutes=1.5, optional=True

