@@ -19,7 +19,6 @@ from rich.table import Column, Table
 
 from mercury_lab.editing.edit_desk import WAYS, Answer, EditDesk, own_daemon
 from mercury_lab.editing.edit_figures import Verdict, bootstrap, harmonic_mean, judge, leads_to_edit
-from mercury_lab.editing.edit_peers import PEER_WAYS, Peer
 from mercury_lab.editing.scenario_checks import language
 from mercury_lab.editing.scenarios import Scenario, read_scenarios
 from mercury_lab.evaluation import suite
@@ -181,12 +180,6 @@ def ask_server(
     return found, model
 
 
-def ask_peer(scenarios: Sequence[Scenario], way: str, options: argparse.Namespace) -> tuple[list[Judged], str]:
-    """What the peer would show, and its model's name."""
-    peer = Peer(options.peer, way, options.threads)
-    return [judged(each, peer.ask(each)) for each in suite.progress(scenarios, way)], peer.name
-
-
 def server_settings(options: argparse.Namespace) -> dict[str, object]:
     """The server's settings that the options name."""
     named = {name: getattr(options, name) for name in ("model", "device", "threads", "eagerness")}
@@ -198,8 +191,7 @@ def option_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mercury_lab.evaluation edits", description=__doc__)
     parser.add_argument("--model", help="a folder or a name (default: the bundled model)")
     parser.add_argument("--corpus", type=Path, default=SCENARIOS, help="a folder of *.edits files")
-    parser.add_argument("--ways", nargs="+", choices=(*WAYS, *PEER_WAYS), default=WAYS, help="ways of asking")
-    parser.add_argument("--peer", help="the model of the ways without the server: a folder, a GGUF file or a name")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS, help="ways of asking")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"))
     parser.add_argument("--threads", type=suite.count)
     parser.add_argument("--eagerness", choices=get_args(Eagerness), help="the setting (default: medium)")
@@ -211,18 +203,11 @@ def option_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str]) -> int:
-    parser = option_parser()
-    options = parser.parse_args(argv)
-    if options.peer is None and set(options.ways) & set(PEER_WAYS):
-        parser.error("these ways need --peer MODEL")
+    options = option_parser().parse_args(argv)
     scenarios = spread(read_scenarios(options.corpus), options.limit)
-    found, models = dict[str, list[Judged]](), dict[str, str]()
-    if ways := [way for way in options.ways if way in WAYS]:
-        found, models["server"] = ask_server(scenarios, ways, server_settings(options))
-    for way in (way for way in options.ways if way in PEER_WAYS):
-        found[way], models[way] = ask_peer(scenarios, way, options)
+    found, model = ask_server(scenarios, options.ways, server_settings(options))
     record = {
-        "models": models,
+        "models": {"server": model},
         "limit": options.limit,
         "seed": options.seed,
         **server_settings(options),

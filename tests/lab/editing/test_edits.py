@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from mercury_lab.editing import edit_peers, edits
+from mercury_lab.editing import edits
 from mercury_lab.editing.edit_desk import Answer, Jump, offset_of, position
 from mercury_lab.editing.edit_figures import Verdict, bootstrap, judge, narrowed
 from mercury_lab.editing.line_edits import LineEdit, keystrokes, line_edit
@@ -172,34 +172,3 @@ def test_the_suite_asks_a_server_both_ways_and_writes_its_record(tmp_path, capfd
     assert record == json.loads(out.read_text())
     assert {way: groups["all"]["quiet"] for way, groups in record["ways"].items()} == {"unasked": 1, "by key": 1}
     assert record["models"]["server"] != "unknown"
-
-
-def test_a_peer_looks_where_a_word_is_that_the_last_edit_took_away():
-    at = Scenario("a", "rename", "x", {"a.py": TEXT}, (HISTORY,), ("a.py", 12), (SECOND,))
-    found = edit_peers.guessed(at, at.now)
-    assert (found.start, found.end, found.text) == (1, 2, "    a = rows[0]\n")
-    assert edit_peers.around(found, at.now) == LineEdit("a.py", 0, 4, at.now["a.py"])
-
-
-def test_without_such_a_word_a_peer_looks_at_the_cursor():
-    at = Scenario("a", "fresh", "x", {"a.py": TEXT}, (), ("a.py", TEXT.index("return")), ())
-    assert edit_peers.guessed(at, at.now).start == 3
-
-
-def test_a_peer_sees_the_region_its_surroundings_and_the_history():
-    files = {"a.py": TEXT, "b.py": TEXT}
-    other = LineEdit("b.py", 3, 4, "    return b\n")
-    at = Scenario("a", "rename", "x", files, (other, HISTORY), ("a.py", 11), (SECOND,))
-    asked = edit_peers.request(at, at.now, LineEdit("a.py", 2, 3, "    b = rows[1]\n"))
-    assert "".join(asked.far) + asked.near == "def f(lines):\n    a = rows[0]\n"
-    assert "".join(asked.suffix) == "    return a\n"
-    assert [(hunk.path, hunk.start, hunk.removed, hunk.inserted) for hunk in asked.history] == [
-        ("b.py", TEXT.index("    return"), "    return a\n", "    return b\n"),
-        (None, 0, "def f(rows):\n", "def f(lines):\n"),
-    ]
-
-
-def test_ways_without_the_server_need_a_peer(capsys):
-    with pytest.raises(SystemExit):
-        edits.main(["--ways", "plain"])
-    assert "these ways need --peer MODEL" in capsys.readouterr().err
