@@ -1,5 +1,5 @@
 """`python -m mercury_lab.evaluation COMMAND`: replay, infill, humaneval, doctests, situations, edits, commits,
-commit-list, cursor-list, formats, calibration, lengths or unpack.
+commit-list, cursor-list, formats, calibration or lengths.
 """
 
 import sys
@@ -19,7 +19,6 @@ SUITE_MODULES = {
     "formats": "evaluation.formats",
     "calibration": "evaluation.calibration",
     "lengths": "evaluation.lengths",
-    "unpack": "evaluation.unpack",
 }
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from mercury_engine.errors import ModelNotFound, RequestError
 from mercury_lab import subcommands
-from mercury_lab.evaluation import calibration, formats, gaps, infill, replay, suite, unpack
+from mercury_lab.evaluation import calibration, formats, gaps, infill, replay, suite
 
 from mercury_lsp import cli
 from mercury_lsp.context.context import ContextBuilder
@@ -147,15 +147,12 @@ def test_a_fit_of_a_bare_file_says_where_its_settings_would_be_kept(tmp_path):
         suite.store_settings(file, utility={"least": 3.0})
 
 
-def test_unpacked_held_out_files_are_a_corpus(tmp_path):
+def test_the_files_of_a_corpus_step_are_read_as_they_are(tmp_path):
     code = "total = left + right\n"
-    packed = tiny.corpus(tmp_path / "packed", [("one", "one/a.py", code), ("two", "src/../b.py", code)])
-    assert unpack.unpack(packed, tmp_path / "all") == 2
-    assert [d.name for d in gaps.held_out_files(tmp_path / "all")] == ["one/a.py", "two/src/b.py"]
-    assert unpack.main(["--from", str(packed), "--out", str(tmp_path / "some"), "--packages", "one"]) == 0
-    assert (tmp_path / "some" / "one" / "a.py").read_text() == code
-    with pytest.raises(ModelNotFound, match="three"):
-        unpack.unpack(packed, tmp_path / "none", ["three"])
+    packed = tiny.corpus(tmp_path, [("two", "src/b.py", code), ("one", "one/a.py", f"# first\n{code}")])
+    found = gaps.held_out_files(packed, {code})
+    assert [(file.name, file.repository, file.language) for file in found] == [("one/a.py", "one", "python")]
+    assert [file.name for file in gaps.held_out_files(packed)] == ["one/a.py", "two/src/b.py"]
 
 
 @pytest.mark.slow
