@@ -5,7 +5,7 @@ CORPUS ?= tests/data/held_out
 WORKERS ?= auto
 BIN := .venv/bin
 
-.PHONY: help try try-http playground test ignored interpreted chaos fuzz soak check check-python check-typescript check-lua format docs bench eval lock sbom
+.PHONY: help try try-http playground test ignored interpreted chaos fuzz soak check check-python check-typescript check-lua format docs eval lock sbom
 
 help:  ## list the targets
 	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -89,9 +89,6 @@ sbom: .venv/.ready  ## the bill of materials of an installation from requirement
 	build/locked/bin/pip install --disable-pip-version-check -q --require-hashes -r requirements.lock
 	build/locked/bin/pip install --disable-pip-version-check -q --no-deps .
 	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-file build/sbom.cdx.json build/locked
-
-bench: .venv/.ready  ## run every benchmark; each writes to benchmarks/results
-	set -e; for script in $(sort $(wildcard benchmarks/*.py)); do echo "$$script"; $(BIN)/python "$$script"; done
 
 eval: .venv/.ready  ## replay keystrokes, infill, calibrate, situations, next edits; CORPUS=DIR for other sources, MIRROR=DIR for commits, LIMIT=N for a quick look
 	set -e; for suite in replay infill calibration; do \
