@@ -7,8 +7,8 @@ from dataclasses import replace
 from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.prompt.edit_layout import edit_blocks
 from mercury_engine.prompt.layout import path_block
-from mercury_lab.training.window import window
 from mercury_engine.prompt.tokenizer import Tokenizer
+
 from mercury_lab.training.data.corpus import SourceFile
 from mercury_lab.training.edits import (
     asynchronous,
@@ -34,6 +34,7 @@ from mercury_lab.training.edits.stage import (
 )
 from mercury_lab.training.edits.versions import from_versions
 from mercury_lab.training.examples.gaps import PATH_SHARE, GapSettings, TrainingGap
+from mercury_lab.training.window import window
 
 MAX_TARGET_TOKENS = 48
 """Tokens of a target; regions are shrunk, or dropped, to stay within it."""

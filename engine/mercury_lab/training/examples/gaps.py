@@ -5,12 +5,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.prompt.layout import path_block
-from mercury_lab.training.window import window
+from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.text.brackets import outside_strings
+
 from mercury_lab.training.data.corpus import SourceFile
 from mercury_lab.training.examples.snippets import snippet_blocks
+from mercury_lab.training.window import window
 
 PATH_SHARE = 0.7
 """Share of windows that include the file's path."""
@@ -81,7 +82,8 @@ class GapSampler:
         text = file.text.replace("\r\n", "\n")
         if len(text) < MIN_FILE_CHARS:
             return None
-        middle = self.rng.randrange(min(len(text), WINDOW_REACH_CHARS) if self.rng.random() < FILE_START_SHARE else len(text))
+        end = min(len(text), WINDOW_REACH_CHARS) if self.rng.random() < FILE_START_SHARE else len(text)
+        middle = self.rng.randrange(end)
         low, high = max(0, middle - WINDOW_REACH_CHARS), min(len(text) - 1, middle + WINDOW_REACH_CHARS)
         first = first_blocks(file, text[low:high], others, self.rng)
         return text, first, (self._span(text, self.rng.randrange(low, high)) for _ in range(count))

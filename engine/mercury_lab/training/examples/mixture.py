@@ -4,11 +4,12 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.errors import ModelCorrupt
+from mercury_engine.prompt.tokenizer import Tokenizer
+
 from mercury_lab.training.data.corpus import SourceFile
 from mercury_lab.training.examples.edits import EditSampler
-from mercury_lab.training.examples.gaps import TrainingGap, GapSampler, GapSettings
+from mercury_lab.training.examples.gaps import GapSampler, GapSettings, TrainingGap
 
 CANVAS_SLOT_CHOICES = (8, 16, 16, 16, 24, 24, 32, 64)
 """Slots of canvases with a tail of end markers, by frequency; all gaps of a window have the same."""

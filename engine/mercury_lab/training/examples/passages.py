@@ -4,16 +4,16 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mercury_engine.kv_cache.cache import TokenIds
+from mercury_engine.prompt.chunking import split
+from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS, rest_and_below
+from mercury_engine.prompt.tokenizer import Tokenizer
 from torch.utils.data import Dataset
 
-from mercury_engine.prompt.chunking import split
-from mercury_engine.prompt.tokenizer import Tokenizer
-from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS, rest_and_below
-from mercury_lab.training.window import around
 from mercury_lab.training.data.corpus import SourceFile
 from mercury_lab.training.examples.gaps import FILE_START_SHARE, first_blocks
 from mercury_lab.training.examples.mixture import Mixture
-from mercury_engine.kv_cache.cache import TokenIds
+from mercury_lab.training.window import around
 
 CONTEXT_BUDGETS = ((PREFIX_CHARS, SUFFIX_CHARS), (900, 700), (900, 700))
 """Characters of context before and after the cursor; short ones are cheaper to prefill and teach as much."""

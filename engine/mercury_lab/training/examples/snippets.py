@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from mercury_engine.prompt.chunking import split
 from mercury_engine.prompt.layout import path_block
+
 from mercury_lab.training.data.corpus import SourceFile
 
 MAX_SNIPPET_FILES = 3
@@ -28,7 +29,8 @@ def snippet_blocks(around: str, others: Sequence[SourceFile], rng: random.Random
     words = [set(_WORD.findall(chunk)) for _, chunk in chunks]
     wanted = set(_WORD.findall(around))
     holders = {word: sum(word in of_chunk for of_chunk in words) for word in wanted}
-    value = [math.fsum(1 / holders[word] for word in of_chunk & wanted) for of_chunk in words]  # fsum: the same in any order
+    # fsum: the same in any order
+    value = [math.fsum(1 / holders[word] for word in of_chunk & wanted) for of_chunk in words]
     best = sorted(range(len(chunks)), key=lambda number: -value[number])[: rng.choice((1, 2))]
     return [snippet_block(file.path, file.language, chunk) for file, chunk in (chunks[number] for number in best)]
 
