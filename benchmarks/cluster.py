@@ -14,21 +14,16 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
-from pathlib import Path
 from typing import Any, NamedTuple
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-
-import httpx  # noqa: E402
-from mercury_lab.evaluation import suite  # noqa: E402
-from mercury_lab.evaluation.gaps import held_out_files  # noqa: E402
-from on_all import options as options_of_all  # noqa: E402
-from on_keys import figures  # noqa: E402
-from rich.table import Table  # noqa: E402
+import httpx
+from mercury_lab.evaluation import suite
+from mercury_lab.evaluation.gaps import held_out_files
+from on_all import options as options_of_all
+from on_keys import figures
+from rich.table import Table
 
 PREFIX_CHARS, SUFFIX_CHARS = 1200, 400
 

@@ -19,21 +19,18 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+from mercury_engine.errors import MercuryError
+from mercury_lab.editing.client import Client
+from mercury_lab.evaluation import suite
+from mercury_lab.evaluation.gaps import held_out_files
+from on_all import options as options_of_all
+from on_connections.daemons import INSTANT_DAEMON, daemon
+from on_connections.typists import connected
+from on_keys import editor, figures
+from on_keys.script import Script, lines_to_type, retyped
+from rich.table import Table
 
-from mercury_engine.errors import MercuryError  # noqa: E402
-from mercury_lab.editing.client import Client  # noqa: E402
-from mercury_lab.evaluation import suite  # noqa: E402
-from mercury_lab.evaluation.gaps import held_out_files  # noqa: E402
-from on_all import options as options_of_all  # noqa: E402
-from on_connections.daemons import INSTANT_DAEMON, daemon  # noqa: E402
-from on_connections.typists import connected  # noqa: E402
-from on_keys import editor, figures  # noqa: E402
-from on_keys.script import Script, lines_to_type, retyped  # noqa: E402
-from rich.table import Table  # noqa: E402
-
-from mercury_lsp.daemon.address import UnixAddress  # noqa: E402
+from mercury_lsp.daemon.address import UnixAddress
 
 PARSING_SECONDS = 4.0
 """Seconds for parsing new documents and searching them for drafts; typing is timed, not opening."""

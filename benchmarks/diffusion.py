@@ -7,30 +7,25 @@ agree on a slot's likeliest token after some keys were typed. Beside them the sa
 and without n-gram lookup.
 """
 
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from statistics import median
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-
-import numpy as np  # noqa: E402
-from mercury_engine.api import FillRequest  # noqa: E402
-from mercury_engine.decoding.diffusion.full_attention import FullAttentionDecoder  # noqa: E402
-from mercury_engine.decoding.options import AutoregressiveOptions, DiffusionOptions  # noqa: E402
-from mercury_engine.errors import MercuryError  # noqa: E402
-from mercury_engine.kv_cache.two_sided import TwoSides  # noqa: E402
-from mercury_engine.loading import ModelParts  # noqa: E402
-from mercury_engine.models.network import MaskedAttention  # noqa: E402
-from mercury_lab.engine import Engine, finished  # noqa: E402
-from mercury_lab.evaluation import suite  # noqa: E402
-from mercury_lab.evaluation.gaps import held_out_files  # noqa: E402
-from on_all import options as options_of_all  # noqa: E402
-from rich.table import Table  # noqa: E402
+import numpy as np
+from mercury_engine.api import FillRequest
+from mercury_engine.decoding.diffusion.full_attention import FullAttentionDecoder
+from mercury_engine.decoding.options import AutoregressiveOptions, DiffusionOptions
+from mercury_engine.errors import MercuryError
+from mercury_engine.kv_cache.two_sided import TwoSides
+from mercury_engine.loading import ModelParts
+from mercury_engine.models.network import MaskedAttention
+from mercury_lab.engine import Engine, finished
+from mercury_lab.evaluation import suite
+from mercury_lab.evaluation.gaps import held_out_files
+from on_all import options as options_of_all
+from rich.table import Table
 
 CONTEXTS, SLOTS = (256, 512), (16, 32)
 

@@ -26,9 +26,6 @@ from rich.table import Table
 from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document
 
-HERE = Path(__file__).resolve().parent
-
-
 FIRST_LINE = 20
 """Line at which the cursor starts, so that there is text before it."""
 

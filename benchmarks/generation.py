@@ -15,17 +15,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-
-from mercury_engine.api import GenerateRequest, Generation  # noqa: E402
-from mercury_engine.errors import MercuryError  # noqa: E402
-from mercury_engine.models.gguf.file import gguf_of  # noqa: E402
-from mercury_lab.engine import Engine  # noqa: E402
-from mercury_lab.evaluation import suite  # noqa: E402
-from mercury_lab.evaluation.gaps import held_out_files  # noqa: E402
-from on_all import options as options_of_all  # noqa: E402
-from rich.table import Table  # noqa: E402
+from mercury_engine.api import GenerateRequest, Generation
+from mercury_engine.errors import MercuryError
+from mercury_engine.models.gguf.file import gguf_of
+from mercury_lab.engine import Engine
+from mercury_lab.evaluation import suite
+from mercury_lab.evaluation.gaps import held_out_files
+from on_all import options as options_of_all
+from rich.table import Table
 
 STREAMS = (1, 4)
 

@@ -24,19 +24,16 @@ from statistics import mean
 from threading import Event, Thread
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-
-import httpx  # noqa: E402
-from mercury_engine.errors import MercuryError  # noqa: E402
-from mercury_lab.editing.client import Client  # noqa: E402
-from mercury_lab.evaluation import suite  # noqa: E402
-from mercury_lab.evaluation.gaps import held_out_files  # noqa: E402
-from on_all import options as options_of_all  # noqa: E402
-from on_keys import figures  # noqa: E402
-from on_keys.editor import Typist, resident_mb  # noqa: E402
-from on_keys.script import lines_to_type, retyped  # noqa: E402
-from rich.table import Table  # noqa: E402
+import httpx
+from mercury_engine.errors import MercuryError
+from mercury_lab.editing.client import Client
+from mercury_lab.evaluation import suite
+from mercury_lab.evaluation.gaps import held_out_files
+from on_all import options as options_of_all
+from on_keys import figures
+from on_keys.editor import Typist, resident_mb
+from on_keys.script import lines_to_type, retyped
+from rich.table import Table
 
 PREFIX_CHARS, SUFFIX_CHARS = 400, 100
 """Characters of a request: some 150 tokens, which two slow cores read in under a second."""

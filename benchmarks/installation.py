@@ -18,21 +18,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import memory
+from connections import shared_mb
+from mercury_engine.errors import MercuryError
+from mercury_lab.editing.client import Client
+from mercury_lab.evaluation import suite
+from on_all import options as options_of_all
+from on_installation import sizes, start
+from on_keys import editor
+from rich.table import Table
+
+from mercury_lsp.daemon import control, lock
+from mercury_lsp.daemon.address import UnixAddress
+
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-
-import memory  # noqa: E402
-from connections import shared_mb  # noqa: E402
-from mercury_engine.errors import MercuryError  # noqa: E402
-from mercury_lab.editing.client import Client  # noqa: E402
-from mercury_lab.evaluation import suite  # noqa: E402
-from on_all import options as options_of_all  # noqa: E402
-from on_installation import sizes, start  # noqa: E402
-from on_keys import editor  # noqa: E402
-from rich.table import Table  # noqa: E402
-
-from mercury_lsp.daemon import control, lock  # noqa: E402
-from mercury_lsp.daemon.address import UnixAddress  # noqa: E402
 
 RUNS = 7
 """Timed starts of each kind."""

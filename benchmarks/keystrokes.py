@@ -17,22 +17,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mercury_engine.api import FillRequest, Source
+from mercury_engine.errors import MercuryError
+from mercury_lab.engine import Engine
+from mercury_lab.evaluation import suite
+from mercury_lab.evaluation.gaps import HeldOutFile, held_out_files
+from on_all import options as options_of_all
+from on_keys import editor, figures, peers
+from on_keys.script import Script, lines_to_type, moved, repeated, retyped
+
+from mercury_lsp.context import lookup_text
+from mercury_lsp.context.context import ContextBuilder
+from mercury_lsp.documents.document import Document as OpenDocument
+
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-
-from mercury_engine.api import FillRequest, Source  # noqa: E402
-from mercury_engine.errors import MercuryError  # noqa: E402
-from mercury_lab.engine import Engine  # noqa: E402
-from mercury_lab.evaluation import suite  # noqa: E402
-from mercury_lab.evaluation.gaps import HeldOutFile, held_out_files  # noqa: E402
-from on_all import options as options_of_all  # noqa: E402
-from on_keys import editor, figures, peers  # noqa: E402
-from on_keys.script import Script, lines_to_type, moved, repeated, retyped  # noqa: E402
-
-from mercury_lsp.context import lookup_text  # noqa: E402
-from mercury_lsp.context.context import ContextBuilder  # noqa: E402
-from mercury_lsp.documents.document import Document as OpenDocument  # noqa: E402
-
 GGUF = HERE.parent / "runs" / "downloads" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 MEAN_NAMES = ("steps", "tokens", "tokens_read")

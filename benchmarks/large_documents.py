@@ -13,19 +13,16 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+from mercury_engine.errors import MercuryError
+from mercury_lab.editing.client import Client
+from mercury_lab.evaluation import suite
+from on_all import options as options_of_all
+from on_connections.daemons import INSTANT_DAEMON, daemon
+from on_keys import figures
+from rich.table import Table
 
-from mercury_engine.errors import MercuryError  # noqa: E402
-from mercury_lab.editing.client import Client  # noqa: E402
-from mercury_lab.evaluation import suite  # noqa: E402
-from on_all import options as options_of_all  # noqa: E402
-from on_connections.daemons import INSTANT_DAEMON, daemon  # noqa: E402
-from on_keys import figures  # noqa: E402
-from rich.table import Table  # noqa: E402
-
-from mercury_lsp.daemon.address import UnixAddress  # noqa: E402
-from mercury_lsp.transport.framing import framed  # noqa: E402
+from mercury_lsp.daemon.address import UnixAddress
+from mercury_lsp.transport.framing import framed
 
 SECONDS = 4.0
 """Seconds of asking for each piece of work; the longest takes two."""

@@ -16,16 +16,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-
-from mercury_engine.errors import MercuryError  # noqa: E402
-from mercury_lab.evaluation import suite  # noqa: E402
-from mercury_lab.evaluation.gaps import held_out_files  # noqa: E402
-from on_all import options as options_of_all  # noqa: E402
-from on_keys import editor  # noqa: E402
-from on_keys.script import Script, lines_to_type, retyped  # noqa: E402
-from rich.table import Table  # noqa: E402
+from mercury_engine.errors import MercuryError
+from mercury_lab.evaluation import suite
+from mercury_lab.evaluation.gaps import held_out_files
+from on_all import options as options_of_all
+from on_keys import editor
+from on_keys.script import Script, lines_to_type, retyped
+from rich.table import Table
 
 OPEN_FILES = 20
 

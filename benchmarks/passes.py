@@ -14,19 +14,16 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-
-import numpy as np  # noqa: E402
-from mercury_engine.errors import MercuryError, RequestError  # noqa: E402
-from mercury_engine.loading import load_model  # noqa: E402
-from mercury_engine.models.cpu import CpuNetwork  # noqa: E402
-from mercury_engine.models.network import ForwardRequest  # noqa: E402
-from mercury_lab.evaluation import suite  # noqa: E402
-from mercury_lab.evaluation.gaps import held_out_files  # noqa: E402
-from on_all import options as options_of_all  # noqa: E402
-from on_keys import editor  # noqa: E402
-from rich.table import Table  # noqa: E402
+import numpy as np
+from mercury_engine.errors import MercuryError, RequestError
+from mercury_engine.loading import load_model
+from mercury_engine.models.cpu import CpuNetwork
+from mercury_engine.models.network import ForwardRequest
+from mercury_lab.evaluation import suite
+from mercury_lab.evaluation.gaps import held_out_files
+from on_all import options as options_of_all
+from on_keys import editor
+from rich.table import Table
 
 CACHED, ROWS = 760, (1, 4, 8)
 

@@ -19,15 +19,11 @@ from mercury_lab.evaluation import suite
 from mercury_lab.training.commits.build import read_split
 from mercury_lab.training.ranking.cases import Case, all_cases
 from mercury_lab.training.ranking.figures import candidate_figures, place_figures
+from on_all import options as options_of_all
+from on_edits.ranking_time import ranking_ms
 from rich.table import Table
 
 from mercury_lsp.completion.next_edits.places import HEAD_FILE
-
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-
-from on_all import options as options_of_all  # noqa: E402
-from on_edits.ranking_time import ranking_ms  # noqa: E402
 
 
 def main() -> int:

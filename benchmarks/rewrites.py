@@ -8,7 +8,6 @@ text around the region before; edits and region are new. Milliseconds under `aga
 """
 
 import random
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,12 +29,8 @@ from mercury_lab.training.commits.examples import edit_example
 from mercury_lab.training.commits.moments import moments
 from mercury_lab.training.edits.stage import EditExample
 from mercury_lab.training.window import window
+from on_all import options as options_of_all
 from rich.table import Table
-
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-
-from on_all import options as options_of_all  # noqa: E402
 
 KINDS = ("changed", "unchanged")
 

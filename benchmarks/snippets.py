@@ -13,7 +13,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from mercury_engine.api import FillRequest
@@ -32,7 +31,6 @@ from mercury_lsp.context.workspace.imports import imports
 from mercury_lsp.context.workspace.library import MAX_IMPORTED_FILES, MAX_PACKAGE_FILES
 from mercury_lsp.context.workspace.workspace import CHOICE_REACH_CHARS
 
-HERE = Path(__file__).resolve().parent
 WORKSPACE_ROOT = "/corpus/"
 
 

@@ -13,16 +13,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+from mercury_lab.evaluation import suite
+from on_all import options as options_of_all
+from on_keys import editor, figures
+from rich.table import Table
 
-from mercury_lab.evaluation import suite  # noqa: E402
-from on_all import options as options_of_all  # noqa: E402
-from on_keys import editor, figures  # noqa: E402
-from rich.table import Table  # noqa: E402
-
-from mercury_lsp.context.workspace.background import Pace  # noqa: E402
-from mercury_lsp.context.workspace.library import Library  # noqa: E402
+from mercury_lsp.context.workspace.background import Pace
+from mercury_lsp.context.workspace.library import Library
 
 FILES_IN_FOLDER = 20
 MODULE = (
