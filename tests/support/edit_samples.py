@@ -2,6 +2,7 @@
 
 import random
 
+from mercury_lab.training.adapters.examples import MAX_EDIT_TOKENS, REGION_LINES
 from mercury_lab.training.data.corpus import SourceFile
 from mercury_lab.training.edits import (
     asynchronous,
@@ -17,6 +18,7 @@ from mercury_lab.training.edits import (
 from mercury_lab.training.edits.plan import EditPlan, applied
 from mercury_lab.training.edits.source import Source
 from mercury_lab.training.examples.edits import EditSampler
+from mercury_lab.training.examples.gaps import GapSettings
 
 SHOP = '''"""A shop."""
 
@@ -135,5 +137,10 @@ def shop(text: str = SHOP, path: str = "shop/main.py", language: str = "python")
     return SourceFile(path, "shop", language, text)
 
 
+def sampler(tokenizer, seed: int, spans: GapSettings | None = None) -> EditSampler:
+    """A sampler of regions of the size that the edit adapter learns from."""
+    return EditSampler(tokenizer, random.Random(seed), spans or GapSettings(), REGION_LINES, MAX_EDIT_TOKENS - 1)
+
+
 def sampled(tokenizer, seeds: int = 40, file: SourceFile | None = None):
-    return [e for seed in range(seeds) for e in EditSampler(tokenizer, random.Random(seed)).examples(file or shop(), 8)]
+    return [e for seed in range(seeds) for e in sampler(tokenizer, seed).examples(file or shop(), 8)]

@@ -20,7 +20,7 @@ CALLS = "from toy.a import add_1\n\n\n" + "".join(
 
 NAMES = "".join(f"def take_{n}(value):\n    return value + {n}\n\n\n" for n in range(12))
 
-PLAN = TrainingPlan(minutes=60, files=1, gaps=3, rank=2, edits=0.3)
+PLAN = TrainingPlan(minutes=60, files=1, gaps=3, rank=2)
 
 
 class Clock:

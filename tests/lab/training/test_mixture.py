@@ -1,7 +1,6 @@
-"""What a step draws: gaps, snippets, edits, canvases."""
+"""What a step draws: gaps, snippets, canvases."""
 
 import random
-from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -11,7 +10,7 @@ from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_lab.training.data import corpus
 from mercury_lab.training.data.sources import SourceFile
 from mercury_lab.training.examples.gaps import GapSampler, GapSettings, TrainingGap, closing_bracket
-from mercury_lab.training.examples.mixture import GapWindow, Mixture, WindowSampler, edit_window
+from mercury_lab.training.examples.mixture import GapWindow, Mixture, WindowSampler
 from mercury_lab.training.examples.snippets import snippet_blocks
 from mercury_lab.training.optimisation.objective import Noise, corrupt, lay_rows
 from mercury_lab.training.optimisation.steps import WriterSteps
@@ -65,7 +64,7 @@ def test_the_bracket_that_closes_what_a_gap_is_in(text, position):
 
 
 def test_the_same_generator_draws_the_same_windows_whatever_was_drawn_before(tokenizer, mixture):
-    sampler = WindowSampler(tokenizer, mixture, 6, 0.3, GapSettings())
+    sampler = WindowSampler(tokenizer, mixture, 6, GapSettings())
     steps = WriterSteps(sampler, CONFIG, 2, Noise(), 7, packed=False)
     first = steps[5]
     steps[4], steps[6]
@@ -99,27 +98,6 @@ def test_snippets_are_the_first_far_blocks_of_some_windows(tokenizer, mixture):
         assert all(text.removeprefix(opening) in split(CODE) for text in snippets)
         shown += bool(snippets)
     assert 10 <= shown <= 30
-
-
-def test_a_share_of_the_gaps_are_edits_that_fit_their_canvases(tokenizer, mixture):
-    sampler = WindowSampler(tokenizer, mixture, 16, 0.25, GapSettings())
-    windows = sampler.windows(30, random.Random(3))
-    kinds = Counter(found.kind for window in windows for found in window.gaps)
-    edits = kinds["edit"] + kinds["edit_none"]
-    assert 0.1 < edits / kinds.total() < 0.4
-    for window in windows:
-        if window.gaps[0].kind.startswith("edit"):
-            assert all(len(found.target) < window.slots for found in window.gaps)
-
-
-def test_edits_can_be_left_out(tokenizer, mixture):
-    windows = WindowSampler(tokenizer, mixture, 8, 0.0, GapSettings()).windows(6, random.Random(3))
-    assert not any(found.kind.startswith("edit") for window in windows for found in window.gaps)
-
-
-def test_the_canvases_of_an_edit_have_room_for_the_longest(tokenizer):
-    assert edit_window([gap(*range(20, 35)), gap(20)]).slots == 16
-    assert edit_window([gap(*range(20, 36))]).slots == 32
 
 
 def test_the_fourth_canvas_hides_what_the_random_one_shows():

@@ -88,7 +88,7 @@ def test_a_broken_checkpoint_is_told_with_its_path(run, tmp_path):
         training_data.run(tmp_path)
 
 
-@pytest.mark.parametrize("wrong", [{"minutes": 0}, {"files": 0}, {"gaps": -1}, {"edits": 1.0}])
+@pytest.mark.parametrize("wrong", [{"minutes": 0}, {"files": 0}, {"gaps": -1}])
 def test_a_plan_that_cannot_be_run_is_refused(wrong):
     with pytest.raises(RequestError, match="above 0"):
         replace(PLAN, **wrong)
@@ -173,11 +173,11 @@ def test_options_become_plan_and_setup(tmp_path, monkeypatch):
     monkeypatch.setattr(train.WriterRun, "leg", lambda self, minutes: seen.append((self, minutes)))
     base, corpus = training_data.base(tmp_path / "base"), training_data.corpus(tmp_path / "corpus")
     options = ["--base", base, "--corpus", corpus, "--run", tmp_path / "run", "--device", "cpu", "--rank", 2]
-    options += ["--leg", 9, "--canvases", 4, "--optimizer", "muon", "--edits", 0, "--validate-every", 2]
+    options += ["--leg", 9, "--canvases", 4, "--optimizer", "muon", "--validate-every", 2]
     assert train.main([str(option) for option in options]) == 0
     ((run, minutes),) = seen
     assert (run.network.device.type, minutes) == ("cpu", 9)
-    assert (run.plan.canvases, run.plan.optimizer, run.plan.edits, run.plan.context) == (4, "muon", 0, 800)
+    assert (run.plan.canvases, run.plan.optimizer, run.plan.context) == (4, "muon", 800)
     assert (run.setup.packed, run.setup.compiled, run.setup.workers, run.setup.validate_every) == (False, False, 0, 120)
     assert run.steps.noise.complement
 

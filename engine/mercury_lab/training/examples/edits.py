@@ -1,7 +1,7 @@
-"""Sample gaps whose target is the next edit, laid out like the server's requests for a next edit."""
+"""Sample synthetic edits of files, laid out like the server's requests for a next edit."""
 
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from mercury_engine.lru import LeastRecentlyUsed
@@ -32,12 +32,8 @@ from mercury_lab.training.edits.stage import (
     steps,
     steps_in_order,
 )
-from mercury_lab.training.edits.versions import from_versions
-from mercury_lab.training.examples.gaps import PATH_SHARE, GapSettings, TrainingGap
+from mercury_lab.training.examples.gaps import PATH_SHARE, GapSettings
 from mercury_lab.training.window import window
-
-MAX_TARGET_TOKENS = 48
-"""Tokens of a target; regions are shrunk, or dropped, to stay within it."""
 
 OTHER_FILE_SHARE = 0.1
 """Share of examples whose history is in another file, if the text can be split."""
@@ -65,31 +61,17 @@ PLANNER_WEIGHTS: dict[Planner, float] = {
 
 
 class EditSampler:
-    """Samples edits of files; equal generators give equal gaps.
+    """Samples edits of files; equal generators give equal edits.
 
     `window`: lines of a region, see `choose_example`; `most_tokens` of a region's new text.
     """
 
     def __init__(
-        self,
-        tokenizer: Tokenizer,
-        rng: random.Random,
-        spans: GapSettings | None = None,
-        window: int = 0,
-        most_tokens: int = MAX_TARGET_TOKENS,
+        self, tokenizer: Tokenizer, rng: random.Random, spans: GapSettings, window: int, most_tokens: int
     ) -> None:
-        self.tokenizer, self.rng, self.spans = tokenizer, rng, spans or GapSettings()
+        self.tokenizer, self.rng, self.spans = tokenizer, rng, spans
         self.window, self.most_tokens = window, most_tokens
         self._sources = LeastRecentlyUsed[tuple[str, int], Source](MAX_CACHED_SOURCES)
-
-    def gaps(self, file: SourceFile, count: int) -> list[TrainingGap]:
-        """Up to `count` gaps of synthetic edits; kind "edit", or "edit_none" if the region does not change."""
-        return self._laid_out(self.examples(file, count))
-
-    def version_gaps(self, old: SourceFile, new: SourceFile, count: int) -> list[TrainingGap]:
-        """Up to `count` gaps of the edits between one version of a file and the next."""
-        found = list(from_versions(new.path, new.language, old.text, new.text, self.rng, self._fits))
-        return self._laid_out(self.rng.sample(found, min(count, len(found))))
 
     def examples(self, file: SourceFile, count: int) -> Iterator[EditExample]:
         """Up to `count` synthetic edits of a file."""
@@ -97,22 +79,6 @@ class EditSampler:
         for _ in range(count):
             if example := self._example(source):
                 yield example
-
-    def gap(self, example: EditExample) -> TrainingGap | None:
-        """The region as a gap; None at the very start of a file, and if the target is too long."""
-        far, near, suffix = self.surroundings(example)
-        cut = self.tokenizer.cut(near)
-        target = self.tokenizer.encode(cut.spell + example.rewritten)
-        if not near or not target or len(target) > MAX_TARGET_TOKENS:
-            return None
-        return TrainingGap(
-            [self.tokenizer.block(block) for block in far],
-            cut.read + cut.known,
-            [self.tokenizer.block(block) for block in suffix],
-            target,
-            example.rewritten,
-            "edit_none" if example.is_quiet else "edit",
-        )
 
     def surroundings(self, example: EditExample) -> tuple[list[str], str, list[str]]:
         """Far blocks with history and region last, near prefix and suffix blocks, as the server sends them."""
@@ -126,16 +92,11 @@ class EditSampler:
             far.insert(0, path_block(example.path, example.language))
         return far, near, suffix
 
-    def _laid_out(self, examples: Iterable[EditExample]) -> list[TrainingGap]:
-        return [gap for example in examples if (gap := self.gap(example))]
-
     def _source(self, file: SourceFile) -> Source:
         return self._sources.get_or_make((file.path, hash(file.text)), lambda: cut_source(file, self.rng))
 
     def _fits(self, example: EditExample) -> bool:
-        """Regions that begin a file have no near prefix, which only a model with a gap format can do without."""
-        has_room = bool(example.region[0] or self.window)
-        return has_room and len(self.tokenizer.encode("\n" + example.rewritten)) <= self.most_tokens
+        return len(self.tokenizer.encode("\n" + example.rewritten)) <= self.most_tokens
 
     def _example(self, source: Source) -> EditExample | None:
         """One edit; whether it is quiet is drawn first, so that what fits does not change the share."""

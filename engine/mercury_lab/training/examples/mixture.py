@@ -1,14 +1,13 @@
-"""Sample a step's gaps: files in a fixed mix of languages, a window of gaps in each file, edits among the gaps."""
+"""Sample a step's gaps: files in a fixed mix of languages, and a window of gaps in each file."""
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mercury_engine.errors import ModelCorrupt
 from mercury_engine.prompt.tokenizer import Tokenizer
 
 from mercury_lab.training.data.corpus import SourceFile
-from mercury_lab.training.examples.edits import EditSampler
 from mercury_lab.training.examples.gaps import GapSampler, GapSettings, TrainingGap
 
 CANVAS_SLOT_CHOICES = (8, 16, 16, 16, 24, 24, 32, 64)
@@ -16,9 +15,6 @@ CANVAS_SLOT_CHOICES = (8, 16, 16, 16, 24, 24, 32, 64)
 
 LONG_CANVAS_SLOTS = 32
 """Slots; windows with more have half as many gaps."""
-
-EDIT_CANVAS_SLOTS = (16, 32, 48, 64)
-"""Slots of canvases for edits; a window gets the fewest that hold each of its edits and an end marker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,29 +54,19 @@ class Mixture:
 
 @dataclass(frozen=True, slots=True)
 class WindowSampler:
-    """Samples windows of `gaps` gaps each; `edits` is the share of edits among them."""
+    """Samples windows of `gaps` gaps each."""
 
     tokenizer: Tokenizer
     mixture: Mixture
     gaps: int
-    edits: float
     spans: GapSettings
 
     def windows(self, files: int, rng: random.Random) -> list[GapWindow]:
         """The windows of `files` files; they depend on the generator only, not on earlier calls."""
-        gaps, edits = GapSampler(self.tokenizer, rng, self.spans), EditSampler(self.tokenizer, rng, self.spans)
-        found = []
+        sampler, found = GapSampler(self.tokenizer, rng, self.spans), list[GapWindow]()
         for _ in range(files):
             file = self.mixture.sample(rng)
             slots = rng.choice(CANVAS_SLOT_CHOICES)
             count = self.gaps if slots <= LONG_CANVAS_SLOTS else max(1, self.gaps // 2)
-            changed = sum(rng.random() < self.edits for _ in range(count))
-            found.append(GapWindow(gaps.gaps(file, count - changed, self.mixture.others(file, rng)), slots))
-            found.append(edit_window(edits.gaps(file, changed) if changed else []))
+            found.append(GapWindow(sampler.gaps(file, count, self.mixture.others(file, rng)), slots))
         return [window for window in found if window.gaps]
-
-
-def edit_window(gaps: Sequence[TrainingGap]) -> GapWindow:
-    """A window of one file's edits."""
-    longest = max((len(gap.target) for gap in gaps), default=0)
-    return GapWindow(list(gaps), next((slots for slots in EDIT_CANVAS_SLOTS if slots > longest), EDIT_CANVAS_SLOTS[-1]))

@@ -23,7 +23,6 @@ def parser(description: str | None, step: str = "train") -> argparse.ArgumentPar
     made.add_argument("--files", type=int, default=2, help="files per step")
     made.add_argument("--gaps", type=int, default=16, help="gaps per file (for the reader: passages)")
     made.add_argument("--canvases", type=int, choices=(3, 4), help="most canvases per gap (4 on a GPU, else 3)")
-    made.add_argument("--edits", type=float, default=0.12, help="share of gaps that are edits")
     made.add_argument(
         "--context", type=int, help=f"characters before the cursor's chunk ({PREFIX_CHARS} on a GPU, else 800)"
     )
@@ -51,7 +50,6 @@ def plan_of(options: argparse.Namespace) -> TrainingPlan:
         options.files,
         options.gaps,
         options.canvases or (4 if on_gpu else 3),
-        options.edits,
         options.context or (PREFIX_CHARS if on_gpu else 800),
         options.optimizer,
         options.learning_rate,

@@ -26,8 +26,6 @@ class TrainingPlan:
     """Gaps per file in every step."""
     canvases: int = 3
     """Maximum canvases per gap; the fourth masks the complement of the third."""
-    edits: float = 0.12
-    """Share of gaps that are edits."""
     context: int = 800
     """Characters before a gap's chunk; half as many after it."""
     optimizer: OptimizerName = "adamw"
@@ -53,8 +51,8 @@ class TrainingPlan:
 
     def __post_init__(self) -> None:
         least = min(self.minutes, self.files, self.gaps, self.rank, self.context, self.learning_rate)
-        if least <= 0 or not 0 <= self.edits < 1:
-            raise RequestError("minutes, files, gaps, rank, context and learning rate must be above 0, edits in [0, 1)")
+        if least <= 0:
+            raise RequestError("minutes, files, gaps, rank, context and learning rate must be above 0")
 
     @property
     def spans(self) -> GapSettings:

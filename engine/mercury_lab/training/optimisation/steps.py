@@ -47,7 +47,7 @@ class WriterSteps(Dataset[list[Layout]]):
         return self.layouts(windows, canvases)
 
     def layouts(self, windows: Sequence[GapWindow], canvases: Sequence[Sequence[TrainingCanvas]]) -> list[Layout]:
-        """Layouts of all the windows; raises Overflow if a single window does not fit."""
+        """Layouts of all the windows; one that does not fit even alone gets shapes of its own."""
         if not self.packed:
             return [self._padded(window, of) for window, of in zip(windows, canvases, strict=True)]
         try:
@@ -55,7 +55,7 @@ class WriterSteps(Dataset[list[Layout]]):
         except Overflow:
             half = len(windows) // 2
             if not half:
-                raise
+                return [replace(self, room=None)._packed(windows, canvases)]
             return self.layouts(windows[:half], canvases[:half]) + self.layouts(windows[half:], canvases[half:])
 
     def _padded(self, window: GapWindow, canvases: Sequence[TrainingCanvas]) -> Padded:

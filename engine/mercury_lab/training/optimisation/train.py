@@ -56,7 +56,7 @@ class WriterRun(TrainingRun):
 
     def _lay(self, files: Iterable[SourceFile]) -> None:
         plan, config = self.plan, self.network.config
-        sampler = WindowSampler(self.tokenizer, Mixture(files), plan.gaps, plan.edits, plan.spans)
+        sampler = WindowSampler(self.tokenizer, Mixture(files), plan.gaps, plan.spans)
         self.steps = WriterSteps(sampler, config, plan.files, plan.noise, plan.seed, self.setup.packed).with_room()
         held_out, gaps = self.setup.validation, self.setup.validation_gaps
         self.validation = Validation.of(held_out, self.tokenizer, config, gaps) if held_out else None

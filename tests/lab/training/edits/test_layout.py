@@ -16,10 +16,9 @@ from mercury_lab.training.edits import (
     python_facts,
     source,
 )
-from mercury_lab.training.examples.edits import EditSampler
 from mercury_lab.training.examples.gaps import GapSettings
 
-from tests.support.edit_samples import SHOP, sampled, shop
+from tests.support.edit_samples import SHOP, sampled, sampler, shop
 
 
 def test_blocks_are_comments_and_plain_code_newest_edit_last():
@@ -75,30 +74,23 @@ def test_blocks_keep_their_limits():
     assert wide.splitlines()[-1].endswith("ac")
 
 
-def test_gaps_are_laid_out_as_the_document_stands(tokenizer):
-    sampler = EditSampler(tokenizer, random.Random(4), GapSettings(prefix_chars=400, suffix_chars=200))
-    decode = tokenizer.decode
+def test_edits_are_laid_out_as_the_document_stands(tokenizer):
+    drawn = sampler(tokenizer, 4, GapSettings(prefix_chars=400, suffix_chars=200))
     count = 0
-    for example in sampler.examples(shop(), 30):
-        gap = sampler.gap(example)
-        assert gap is not None
+    for example in drawn.examples(shop(), 30):
+        far, near, suffix = drawn.surroundings(example)
         (start, end), text = example.region, example.current
         blocks = edit_blocks(example.history, text[start:end], "python")
-        far = [decode(list(block)) for block in gap.far]
         assert tuple(far[-len(blocks) :]) == blocks
         above = "".join(block for block in far[: -len(blocks)] if not block.startswith("# path: "))
-        written = above + decode(gap.near) + decode(gap.target)
-        assert (text[:start] + example.rewritten).endswith(written)
-        assert text[end:].startswith("".join(decode(list(block)) for block in gap.suffix))
-        assert 0 < len(gap.target) <= 48
-        assert gap.kind == ("edit_none" if example.is_quiet else "edit")
-        assert gap.truth == example.rewritten
+        assert text[:start].endswith(above + near)
+        assert text[end:].startswith("".join(suffix))
         count += 1
     assert count > 20
 
 
-def test_the_same_seed_draws_the_same_gaps(tokenizer):
-    first, second = (EditSampler(tokenizer, random.Random(5)).gaps(shop(), 8) for _ in range(2))
+def test_the_same_seed_draws_the_same_edits(tokenizer):
+    first, second = ([*sampler(tokenizer, 5).examples(shop(), 8)] for _ in range(2))
     assert first == second
     assert first
 
@@ -107,11 +99,11 @@ def test_a_file_is_parsed_once_while_it_is_kept(tokenizer, monkeypatch):
     read = []
     parse = python_facts.read
     monkeypatch.setattr(source.python_facts, "read", lambda text: read.append(1) or parse(text))
-    sampler = EditSampler(tokenizer, random.Random(0))
-    sampler.gaps(shop(), 4)
-    sampler.gaps(shop(), 4)
+    drawn = sampler(tokenizer, 0)
+    assert [*drawn.examples(shop(), 4)]
+    assert [*drawn.examples(shop(), 4)]
     assert len(read) == 1
-    sampler.gaps(shop(SHOP + "\nx = 1\n"), 4)
+    assert [*drawn.examples(shop(SHOP + "\nx = 1\n"), 4)]
     assert len(read) == 2
 
 
