@@ -1,6 +1,6 @@
 """`python -m mercury_lab.training STEP`, with a step of:
 
-corpus, pack, commits, places, compression, base, reader, train, adapt, denoiser, export.
+corpus, pack, commits, places, base, reader, train, adapt, denoiser, export.
 """
 
 import sys
@@ -12,7 +12,6 @@ STEP_MODULES = {
     "pack": "training.data.pack",
     "commits": "training.commits.build",
     "places": "training.ranking.run",
-    "compression": "training.conversion.compression",
     "base": "training.conversion.base",
     "reader": "training.optimisation.reader",
     "train": "training.optimisation.train",

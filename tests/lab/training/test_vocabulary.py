@@ -1,4 +1,4 @@
-"""A cut vocabulary reads like the whole one wherever nothing was cut; what it costs is told."""
+"""A cut vocabulary reads like the whole one wherever nothing was cut."""
 
 import json
 import os
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mercury_engine.model_folders import BUNDLED_MODEL
-from mercury_lab.training.conversion import compression
 from mercury_lab.training.conversion.base import SMOLLM2
+from mercury_lab.training.conversion.gguf_weights import GGUFReader, vocabulary_of
 from mercury_lab.training.conversion.vocabulary import (
     build_tokenizer,
     cut_vocabulary,
@@ -71,7 +71,8 @@ def both() -> tuple[Tokenizer, Tokenizer, dict[int, int]]:
         pytest.skip(
             f"the base with its whole vocabulary is not in {CACHE}; run the base step, or set MERCURY_DOWNLOADS"
         )
-    whole, shipped = compression.whole_tokenizer(GGUF), Tokenizer.from_file(str(SHIPPED))
+    tokens, merges, types = vocabulary_of(GGUFReader(GGUF))
+    whole, shipped = build_tokenizer(tokens, merges, types.index(1)), Tokenizer.from_file(str(SHIPPED))
     numbers = whole.get_vocab()
     return whole, shipped, {i: numbers[token] for token, i in shipped.get_vocab().items()}
 
@@ -144,25 +145,3 @@ def test_used_tokens_are_the_most_frequent_of_the_corpus(tmp_path):
     few, many = used_tokens(tokenizer, folder, 3), used_tokens(tokenizer, folder, 400)
     assert len(few) == 3
     assert few < many < set(tokenizer.get_vocab().values())
-
-
-def test_compression_counts_the_bytes_of_a_token_for_every_language(tmp_path):
-    folder = corpus(tmp_path, {"python": 5, "lua": 2})
-    bytewise = build_tokenizer(["<|endoftext|>", *ALPHABET], [], 1)
-    rows = compression.measure(folder, {"whole": tiny.tokenizer(400), "cut": bytewise}, 10**6)
-    assert rows.keys() == {"lua", "python"}
-    assert [(row["bytes"], row["cut"]) for row in rows.values()] == [(200, 1.0), (500, 1.0)]
-    assert all(row["whole"] > 1.0 for row in rows.values())
-
-
-def test_the_command_prints_a_row_for_every_language(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(compression, "obtain", lambda origin, cache: cache)
-    monkeypatch.setattr(compression, "whole_tokenizer", lambda path: tiny.tokenizer(400))
-    tiny.tokenizer(300).save(str(tmp_path / "tokenizer.json"))
-    options = ["--corpus", str(corpus(tmp_path / "corpus", {"lua": 2, "python": 5})), "--cut", str(tmp_path)]
-    assert compression.main(options) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[1] for line in lines[-2:]] == ["lua", "python"]
-    assert compression.main([*options, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["vocabulary"] == {"whole": 400, "cut": 300}
