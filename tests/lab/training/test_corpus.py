@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mercury_lab.training.data import build, corpus, debian, filters, installed, selection, sources
+from mercury_lab.training.data import build, corpus, debian, filters, selection, sources
 from mercury_lab.training.data.contamination import Fingerprints
 from mercury_lab.training.data.corpus import Corpus, SourceFile
 from mercury_lab.training.data.duplicates import Duplicates
@@ -291,64 +291,6 @@ def test_of_a_source_package_only_the_authors_archive_is_kept(tmp_path: Path):
         (tmp_path / name).touch()
     debian.keep_original(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["toy_1.orig.tar.xz"]
-
-
-def install(folder: Path, name: str, fields: str, members: Mapping[str, str]) -> None:
-    """What an installer leaves of a distribution in a site-packages folder."""
-    info = folder / f"{name}-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text(f"Metadata-Version: 2.4\nName: {name}\nVersion: 1.0\n{fields}")
-    for path, content in members.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(content)
-    (info / "RECORD").write_text("".join(f"{path},,\n" for path in [*members, f"{name}-1.0.dist-info/METADATA"]))
-
-
-@pytest.mark.parametrize(
-    ("fields", "licence"),
-    [
-        ("License-Expression: MIT OR GPL-3.0-only\n", "MIT OR GPL-3.0-only"),
-        ("License-Expression: GPL-3.0-only\nClassifier: License :: OSI Approved :: MIT License\n", None),
-        ("Classifier: License :: OSI Approved\nClassifier: License :: OSI Approved :: BSD License\n", "BSD-3-Clause"),
-        ("Classifier: License :: OSI Approved :: MIT License\nClassifier: License :: Other/Proprietary\n", None),
-        ("License: Apache 2.0\n", "Apache-2.0"),
-        ("License: see the file\n", None),
-        ("", None),
-    ],
-)
-def test_a_licence_is_taken_only_where_all_that_is_told_is_permissive(tmp_path: Path, fields: str, licence: str | None):
-    install(tmp_path, "toy", fields, {})
-    (distribution,) = installed.distributions(tmp_path)
-    assert installed.licence_of(distribution) == licence
-
-
-def test_installed_python_files_become_a_corpus_without_what_is_held_out(tmp_path: Path):
-    environment = tmp_path / "venv" / "lib" / "python3" / "site-packages"
-    mit = "License-Expression: MIT\n"
-    install(environment, "toy", mit, {"toy/a.py": CODE, "toy/data.json": '{"a": 1}' * 20, "toy/copy.py": HELD})
-    install(environment, "rich", mit, {"rich/a.py": CODE.replace("add", "paint")})
-    install(environment, "closed", "License: proprietary\n", {"closed/a.py": CODE.replace("add", "sell")})
-    base = Corpus([SourceFile("old/a.py", "old", "python", CODE.replace("add", "old"))], known=Fingerprints.of([HELD]))
-    base.write(tmp_path / "base")
-    options = [
-        "--installed",
-        "--environment",
-        tmp_path / "venv",
-        "--onto",
-        tmp_path / "base",
-        "--out",
-        tmp_path / "new",
-    ]
-    assert build.main([str(option) for option in options]) == 0
-    assert [file.path for file in corpus.read_files(tmp_path / "new")] == ["old/a.py", "toy/a.py"]
-    told = corpus.read_manifest(tmp_path / "new")
-    assert [entry["name"] for entry in told["missing"]] == ["closed", "rich"]
-    assert [entry["registry"] for entry in told["packages"]] == ["installed"]
-
-
-def test_an_environment_without_distributions_is_told_of(tmp_path: Path):
-    with pytest.raises(SourceError, match="virtual environment"):
-        installed.distributions(tmp_path)
 
 
 REAL = Path(os.environ.get("MERCURY_CORPUS", "runs/corpus"))

@@ -176,16 +176,3 @@ def test_held_out_text_in_a_shard_is_refused_where_it_is_read(tmp_path: Path):
     with pytest.raises(HeldOut, match="toy/c.py"):
         corpus.assert_no_held_out(path)
     corpus.assert_no_held_out(put(tmp_path / "clean.shard", PACKED))
-
-
-def test_what_is_installed_is_packed_onto_a_shard(tmp_path: Path):
-    environment = tmp_path / "site-packages"
-    info = environment / "new-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.4\nName: new\nVersion: 1.0\nLicense-Expression: MIT\n")
-    (info / "RECORD").write_text("new.py,,\n")
-    (environment / "new.py").write_text("".join(f"def new_{n}():\n    return {n}\n\n\n" for n in range(20)))
-    old = put(tmp_path / "old.shard", PACKED)
-    options = ["--installed", "--environment", environment, "--onto", old, "--out", tmp_path / "x.shard"]
-    assert pack.main([str(option) for option in [*options, "--tokenizer", tokenizer(tmp_path)]]) == 0
-    assert [each.path for each in corpus.read_files(tmp_path / "x.shard")] == ["toy/a.py", "new.py", "toy/b.rs"]

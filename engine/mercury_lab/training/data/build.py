@@ -2,7 +2,6 @@
 
 `python -m mercury_lab.training corpus --out DIR` writes a corpus folder (see mercury_lab.training.data.corpus).
 The same sources give the same bytes. Archives stay in DIR/archives, so that an interrupted build can resume.
-`--installed` takes the Python distributions of an environment instead and needs no network.
 """
 
 import argparse
@@ -15,7 +14,7 @@ from pathlib import Path
 
 from rich.progress import track
 
-from mercury_lab.training.data import installed, sources
+from mercury_lab.training.data import sources
 from mercury_lab.training.data.contamination import Fingerprints
 from mercury_lab.training.data.corpus import MANIFEST, Corpus, assert_no_held_out, read_files
 from mercury_lab.training.data.duplicates import Duplicates
@@ -56,33 +55,6 @@ def build_corpus(folder: Path, held_out: Path, *, near: bool = True, only: Colle
     everything = chain(kept_out, (file.text for file in corpus.files))
     corpus.keep_out(Fingerprints.of(kept_out).without_common(everything))
     corpus.write(folder)
-    return corpus
-
-
-def build_installed(environment: Path | None = None, onto: Path | None = None, *, near: bool = True) -> Corpus:
-    """The Python files of an environment's distributions, after the files of the corpus `onto`.
-
-    They are checked against the fingerprints of `onto`. Distributions with another licence and those kept for
-    evaluation are listed as missing.
-    """
-    listed = sources.load()
-    corpus = Corpus.load(onto) if onto else Corpus()
-    duplicates = Duplicates(near)
-    for file in corpus.files:
-        duplicates.add(file.text)
-    for distribution in track(installed.distributions(environment), "Reading distributions"):
-        source = PackageSource(
-            "installed", distribution.name, distribution.version, installed.licence_of(distribution) or ""
-        )
-        held = sources.normalised_name(source.name) in listed.held_names
-        if held or not source.licence:
-            reason = "is kept for evaluation" if held else "has no known permissive licence"
-            corpus.missing.append({**asdict(source), "reason": f"{source.name} {reason}"})
-            continue
-        found = installed.distribution_files(distribution)
-        corpus.add(source, select(source, found, duplicates, listed.held_names, listed.caps, corpus.dropped))
-    if corpus.known:
-        corpus.keep_out(corpus.known)
     return corpus
 
 
@@ -130,31 +102,22 @@ def main(argv: list[str] | None = None) -> int:
         type=Path,
         help="folder of those repositories, built if missing (default: held_out beside --out)",
     )
-    parser.add_argument(
-        "--installed", action="store_true", help="take the installed distributions instead; needs no network"
-    )
-    parser.add_argument("--environment", type=Path, help="whose distributions to take (default: this interpreter's)")
-    parser.add_argument("--onto", type=Path, help="a corpus folder or shard to add them to")
     parser.add_argument("--only", nargs="+", default=(), metavar="NAME", help="take only these packages")
     parser.add_argument("--near-dedup", action=argparse.BooleanOptionalAction, default=True)
     options = parser.parse_args(argv)
-    if not options.installed and (options.environment or options.onto):
-        parser.error("--environment and --onto go with --installed")
     if options.held_out:
         corpus = build_held_out(options.out, near=options.near_dedup)
-    elif options.installed:
-        corpus = build_installed(options.environment, options.onto, near=options.near_dedup)
-        corpus.write(options.out)
     else:
         beside = options.out.with_name("held_out")
         corpus = build_corpus(options.out, options.held_out_set or beside, near=options.near_dedup, only=options.only)
     if not options.held_out:
         assert_no_held_out(options.out)
-    return print_totals(corpus, complete=options.installed)
+    print_totals(corpus)
+    return 1 if corpus.missing else 0
 
 
-def print_totals(corpus: Corpus, *, complete: bool = False) -> int:
-    """Print totals and missing sources; returns 1 if any is missing, unless `complete` says that this is intended."""
+def print_totals(corpus: Corpus) -> None:
+    """Print totals and missing sources."""
     manifest = corpus.manifest()
     for language, totals in manifest["languages"].items():
         print(f"{language:12} {totals['files']:6} files {totals['bytes'] / 1e6:8.2f} MB")
@@ -162,4 +125,3 @@ def print_totals(corpus: Corpus, *, complete: bool = False) -> int:
         print(f"dropped {count:6} {reason}")
     for entry in corpus.missing:
         print(f"missing: {entry['reason']}", file=sys.stderr)
-    return 1 if corpus.missing and not complete else 0

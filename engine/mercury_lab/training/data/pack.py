@@ -2,8 +2,7 @@
 
 The file can be used wherever a corpus folder can. It holds the whole corpus if that fits; otherwise Python fills half
 of it and the other languages share the rest evenly; languages that need less than their part are kept whole.
-`--installed` packs the Python distributions of an environment instead of a folder. The format is described in
-mercury_lab.training.data.shard.
+The format is described in mercury_lab.training.data.shard.
 """
 
 import argparse
@@ -20,7 +19,7 @@ from mercury_engine.prompt.tokenizer import Tokenizer
 from rich.progress import track
 
 from mercury_lab.training.data import shard
-from mercury_lab.training.data.build import build_installed, print_totals
+from mercury_lab.training.data.build import print_totals
 from mercury_lab.training.data.corpus import Corpus, SourceFile, read_manifest, replace_file
 from mercury_lab.training.data.shard import ShardEntry, ShardTokens, Speller
 from mercury_lab.training.data.sources import SourceError
@@ -117,12 +116,7 @@ def _manifest(whole: Corpus, files: list[SourceFile]) -> dict[str, Any]:
 def main(argv: list[str]) -> int:
     """Write a shard and print its totals."""
     parser = argparse.ArgumentParser(prog="mercury_lab.training pack", description=__doc__)
-    chosen = parser.add_mutually_exclusive_group(required=True)
-    chosen.add_argument("--corpus", type=Path, help="a corpus folder or shard")
-    chosen.add_argument("--installed", action="store_true", help="take the installed distributions; needs no network")
-    parser.add_argument("--environment", type=Path, help="whose distributions to take (default: this interpreter's)")
-    parser.add_argument("--onto", type=Path, help="a corpus folder or shard to add them to")
-    parser.add_argument("--near-dedup", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--corpus", type=Path, required=True, help="a corpus folder or shard")
     parser.add_argument("--out", type=Path, required=True, help="the shard to write")
     parser.add_argument("--limit-mb", type=float, default=55.0, help="size limit of the shard in million bytes")
     parser.add_argument(
@@ -132,16 +126,11 @@ def main(argv: list[str]) -> int:
         help="model folder of the tokenizer (default: the bundled model)",
     )
     options = parser.parse_args(argv)
-    if not options.installed and (options.environment or options.onto):
-        parser.error("--environment and --onto go with --installed")
-    if options.installed:
-        whole = build_installed(options.environment, options.onto, near=options.near_dedup)
-    else:
-        whole = Corpus.load(options.corpus)
+    whole = Corpus.load(options.corpus)
     content = pack(whole, Tokenizer(options.tokenizer).bpe, int(options.limit_mb * MEGABYTE))
     options.out.parent.mkdir(parents=True, exist_ok=True)
     replace_file(options.out, content)
-    print_totals(whole, complete=True)
+    print_totals(whole)
     _print_packed(options.out, read_manifest(options.out))
     return 0
 

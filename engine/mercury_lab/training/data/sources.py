@@ -60,7 +60,7 @@ class HeldOut(SourceError):
 class PackageSource:
     """One version of one package. `include`: the folders to take paths from; empty takes all."""
 
-    registry: Registry | Literal["installed"]
+    registry: Registry
     name: str
     version: str
     licence: str
