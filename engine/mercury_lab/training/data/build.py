@@ -1,12 +1,13 @@
 """Build the training corpus: permissively licensed packages, filtered, without the held-out repositories.
 
-`python -m mercury_lab.training corpus --out DIR` writes a corpus folder (see mercury_lab.training.data.corpus).
-The same sources give the same bytes. Archives stay in DIR/archives, so that an interrupted build can resume.
+`python -m mercury_lab.training corpus --out DIR` writes a corpus folder (see mercury_lab.training.data.corpus), and the
+repositories kept for evaluation to held_out beside it, unless they are there. The same sources give the same bytes.
+Archives stay in DIR/archives, so that an interrupted build can resume.
 """
 
 import argparse
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from itertools import chain
@@ -32,11 +33,8 @@ def build_held_out(folder: Path, *, near: bool = True) -> Corpus:
     return corpus
 
 
-def build_corpus(folder: Path, held_out: Path, *, near: bool = True, only: Collection[str] = ()) -> Corpus:
-    """Write the corpus to `folder`, without the text of the held-out set in `held_out`, which is built if missing.
-
-    `only`: the names of the packages to take; empty for all.
-    """
+def build_corpus(folder: Path, held_out: Path, *, near: bool = True) -> Corpus:
+    """Write the corpus to `folder`, without the text of the held-out set in `held_out`, which is built if missing."""
     listed = sources.load()
     if not held_out.is_file() and not (held_out / MANIFEST).is_file():
         lost = build_held_out(held_out, near=near).missing
@@ -50,8 +48,7 @@ def build_corpus(folder: Path, held_out: Path, *, near: bool = True, only: Colle
     for text in kept_out:
         duplicates.add(text)
     corpus = Corpus()
-    chosen = [source for source in listed.training if not only or source.name in only]
-    _collect(corpus, chosen, folder, duplicates, listed.held_names, listed.caps)
+    _collect(corpus, listed.training, folder, duplicates, listed.held_names, listed.caps)
     everything = chain(kept_out, (file.text for file in corpus.files))
     corpus.keep_out(Fingerprints.of(kept_out).without_common(everything))
     corpus.write(folder)
@@ -97,20 +94,12 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="mercury_lab.training corpus", description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder for the corpus and its archives")
     parser.add_argument("--held-out", action="store_true", help="build the repositories kept for evaluation instead")
-    parser.add_argument(
-        "--held-out-set",
-        type=Path,
-        help="folder of those repositories, built if missing (default: held_out beside --out)",
-    )
-    parser.add_argument("--only", nargs="+", default=(), metavar="NAME", help="take only these packages")
     parser.add_argument("--near-dedup", action=argparse.BooleanOptionalAction, default=True)
     options = parser.parse_args(argv)
     if options.held_out:
         corpus = build_held_out(options.out, near=options.near_dedup)
     else:
-        beside = options.out.with_name("held_out")
-        corpus = build_corpus(options.out, options.held_out_set or beside, near=options.near_dedup, only=options.only)
-    if not options.held_out:
+        corpus = build_corpus(options.out, options.out.with_name("held_out"), near=options.near_dedup)
         assert_no_held_out(options.out)
     print_totals(corpus)
     return 1 if corpus.missing else 0
