@@ -26,7 +26,6 @@ def parser(description: str | None, step: str = "train") -> argparse.ArgumentPar
     made.add_argument(
         "--context", type=int, help=f"characters before the cursor's chunk ({PREFIX_CHARS} on a GPU, else 800)"
     )
-    made.add_argument("--optimizer", choices=("adamw", "muon"), default="adamw")
     made.add_argument("--learning-rate", type=float, default=1e-3)
     made.add_argument("--rank", type=int, default=32)
     made.add_argument("--seed", type=int, default=0)
@@ -51,7 +50,6 @@ def plan_of(options: argparse.Namespace) -> TrainingPlan:
         options.gaps,
         options.canvases or (4 if on_gpu else 3),
         options.context or (PREFIX_CHARS if on_gpu else 800),
-        options.optimizer,
         options.learning_rate,
         options.rank,
         seed=options.seed,

@@ -10,7 +10,6 @@ from mercury_engine.errors import RequestError
 from mercury_lab.training.examples.gaps import GapSettings
 from mercury_lab.training.optimisation.loss import LateStage
 from mercury_lab.training.optimisation.objective import Noise
-from mercury_lab.training.optimisation.optimizer import OptimizerName
 
 WARM_UP_STEPS = 30
 """Steps in which the learning rate rises to its full value."""
@@ -28,7 +27,6 @@ class TrainingPlan:
     """Maximum canvases per gap; the fourth masks the complement of the third."""
     context: int = 800
     """Characters before a gap's chunk; half as many after it."""
-    optimizer: OptimizerName = "adamw"
     learning_rate: float = 1e-3
     rank: int = 32
     decay_share: float = 0.4

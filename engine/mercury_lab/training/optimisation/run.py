@@ -24,12 +24,13 @@ from torch.utils.data import Dataset
 
 from mercury_lab.training import element_type
 from mercury_lab.training.data.corpus import SourceFile, read_checked, read_files
-from mercury_lab.training.optimisation.optimizer import Optimizer
 from mercury_lab.training.optimisation.options import plan_of, setup_of
 from mercury_lab.training.optimisation.plan import Setup, TrainingPlan
 from mercury_lab.training.optimisation.steps import prefetched
 
 CHECKPOINT = "checkpoint.pt"
+
+WEIGHT_DECAY = 0.01
 
 LogRow = dict[str, Any]
 """One line of the log."""
@@ -67,7 +68,8 @@ class TrainingRun(ABC):
         self.network = self._network(base, device)
         self.tokenizer = Tokenizer(base)
         self.trained = decoder_weights.adapter_parameters(self.network)
-        self.optimizer = Optimizer(self.trained, plan.optimizer)
+        fused = device.type == "cuda"
+        self.optimizer = torch.optim.AdamW(self.trained.values(), weight_decay=WEIGHT_DECAY, fused=fused)
         self.step, self.elapsed, self.canvas_tokens = 0, 0.0, 0
         self.stopped = False
         if parent is not None:
@@ -96,7 +98,7 @@ class TrainingRun(ABC):
             raise ModelCorrupt(f"the run in {self.folder} trains a {part}, not a {self.part}; take a new folder")
         self._copy(saved["adapter"], self.trained, self.folder)
         self._copy(saved["mean"], self.mean, self.folder)
-        self.optimizer.load(saved["optimizer"])
+        self._load_moments(saved["optimizer"])
         self.step, self.elapsed, self.canvas_tokens = saved["step"], saved["elapsed"], saved["canvas_tokens"]
 
     @torch.no_grad()
@@ -115,7 +117,7 @@ class TrainingRun(ABC):
             "part": self.part,
             "adapter": {name: p.detach().cpu() for name, p in self.trained.items()},
             "mean": {name: p.cpu() for name, p in self.mean.items()},
-            "optimizer": self.optimizer.state(),
+            "optimizer": self._moments(),
             "step": self.step,
             "elapsed": self.elapsed,
             "canvas_tokens": self.canvas_tokens,
@@ -125,6 +127,17 @@ class TrainingRun(ABC):
         scratch = self.folder / "checkpoint.tmp"
         torch.save(state | self.also_saved(), scratch)
         scratch.replace(self.folder / CHECKPOINT)
+
+    def _moments(self) -> dict[str, Any]:
+        """The optimiser's state of every parameter, by name."""
+        state = self.optimizer.state_dict()["state"]
+        return {name: state.get(number, {}) for number, name in enumerate(self.trained)}
+
+    def _load_moments(self, saved: Mapping[str, Any]) -> None:
+        """Go on from a state; a parameter without one of AdamW, as after an older run with Muon, starts without."""
+        state = {n: saved[name] for n, name in enumerate(self.trained) if "exp_avg" in saved.get(name, {})}
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": state, "param_groups": groups})
 
     def also_saved(self) -> dict[str, Any]:
         """What a checkpoint holds besides."""
@@ -143,7 +156,8 @@ class TrainingRun(ABC):
         norm = torch.nn.utils.clip_grad_norm_(self.trained.values(), 1.0)
         if not bool(torch.isfinite(norm)):
             return {}
-        self.optimizer.step(self.plan.rate(self.elapsed, self.step))
+        self.optimizer.param_groups[0]["lr"] = self.plan.rate(self.elapsed, self.step)
+        self.optimizer.step()
         with torch.no_grad():
             torch._foreach_lerp_(list(self.mean.values()), list(self.trained.values()), 1 - self.plan.averaging)
         self.canvas_tokens += self._learned(batch)
