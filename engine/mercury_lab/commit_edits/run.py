@@ -28,7 +28,7 @@ from mercury_lab.editing.edit_figures import bootstrap
 from mercury_lab.editing.edits import server_settings
 from mercury_lab.editing.scenarios import Scenario
 from mercury_lab.evaluation import suite
-from mercury_lab.evaluation.intervals import wilson
+from mercury_lab.intervals import rate
 from mercury_lsp.settings import Eagerness
 
 DEADLINE = 10.0
@@ -104,7 +104,7 @@ def figures(found: Sequence[Judged]) -> suite.SuiteRecord:
 
 
 def _rate(part: int, whole: int) -> suite.SuiteRecord:
-    return {"count": part, "share": part / whole if whole else None, "interval": wilson(part, whole)}
+    return {"count": part} | rate(part, whole)
 
 
 def figures_by_group(found: Sequence[Judged], seed: int) -> suite.SuiteRecord:

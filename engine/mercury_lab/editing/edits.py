@@ -22,7 +22,7 @@ from mercury_lab.editing.edit_figures import Verdict, bootstrap, harmonic_mean, 
 from mercury_lab.editing.scenario_checks import language
 from mercury_lab.editing.scenarios import Scenario, read_scenarios
 from mercury_lab.evaluation import suite
-from mercury_lab.evaluation.intervals import wilson
+from mercury_lab.intervals import rate
 from mercury_lsp.settings import Eagerness
 
 SCENARIOS = Path("tests/data/edits")
@@ -97,19 +97,19 @@ def figures(found: Sequence[Judged], seed: int) -> suite.SuiteRecord:
     return {
         "wanted": len(wanted),
         "quiet": len(quiet),
-        "show": _rate(len(shown), len(wanted)),
-        "right_place": _rate(sum(each.verdict.right_place for each in wanted), len(wanted)),
-        "right_place_of_shown": _rate(sum(each.verdict.right_place for each in shown), len(shown)),
-        "exact": _rate(sum(each.verdict.exact for each in wanted), len(wanted)),
-        "exact_of_shown": _rate(sum(each.verdict.exact for each in shown), len(shown)),
-        "quiet_rate": _rate(sum(not each.is_shown for each in quiet), len(quiet)),
-        "quiet_with_history": _rate(sum(not each.is_shown for each in with_history), len(with_history)),
+        "show": rate(len(shown), len(wanted)),
+        "right_place": rate(sum(each.verdict.right_place for each in wanted), len(wanted)),
+        "right_place_of_shown": rate(sum(each.verdict.right_place for each in shown), len(shown)),
+        "exact": rate(sum(each.verdict.exact for each in wanted), len(wanted)),
+        "exact_of_shown": rate(sum(each.verdict.exact for each in shown), len(shown)),
+        "quiet_rate": rate(sum(not each.is_shown for each in quiet), len(quiet)),
+        "quiet_with_history": rate(sum(not each.is_shown for each in with_history), len(with_history)),
         "character_f": _estimate(wanted, character_f, seed),
         "score": _estimate(found, score, seed),
-        "jump_right": _rate(sum(each.jumps_right for each in wanted), len(wanted)),
-        "right_of_jumps": _rate(sum(each.jumps_right for each in found), sum(each.jumps for each in found)),
-        "right_place_or_jump": _rate(sum(each.verdict.right_place or each.jumps_right for each in wanted), len(wanted)),
-        "quiet_without_jump": _rate(sum(not (each.is_shown or each.jumps) for each in with_history), len(with_history)),
+        "jump_right": rate(sum(each.jumps_right for each in wanted), len(wanted)),
+        "right_of_jumps": rate(sum(each.jumps_right for each in found), sum(each.jumps for each in found)),
+        "right_place_or_jump": rate(sum(each.verdict.right_place or each.jumps_right for each in wanted), len(wanted)),
+        "quiet_without_jump": rate(sum(not (each.is_shown or each.jumps) for each in with_history), len(with_history)),
         "ms_p50": round(times[len(times) // 2]) if times else None,
         "ms_p95": round(times[min(len(times) - 1, len(times) * 95 // 100)]) if times else None,
     }
@@ -118,10 +118,6 @@ def figures(found: Sequence[Judged], seed: int) -> suite.SuiteRecord:
 def character_f(wanted: Sequence[Judged]) -> float | None:
     """Mean character F; positions where nothing is shown count 0."""
     return fmean(each.verdict.character_f for each in wanted) if wanted else None
-
-
-def _rate(part: int, whole: int) -> suite.SuiteRecord:
-    return {"share": part / whole if whole else None, "interval": wilson(part, whole)}
 
 
 def _estimate(

@@ -20,7 +20,7 @@ from mercury_lab.editing.cursors import PLACES, Cursor, read_cursors
 from mercury_lab.editing.editor import Editor, ShownSuggestion, editor
 from mercury_lab.editing.verdicts import VERDICTS, Verdict, is_cut, runs_over, saved, verdict
 from mercury_lab.evaluation import suite
-from mercury_lab.evaluation.intervals import wilson
+from mercury_lab.intervals import rate
 from mercury_lsp.settings import Eagerness
 
 LETTERS = (0, 2)
@@ -97,7 +97,7 @@ def next_line_figures(found: Sequence[Judged]) -> suite.SuiteRecord:
             "accepted": len(own),
             "shown": len(shown),
             **{verdict: shown.count(verdict) for verdict in VERDICTS},
-            "wrong_rate": _rate(shown.count("wrong"), len(shown)),
+            "wrong_rate": rate(shown.count("wrong"), len(shown)),
         }
     return counts
 
@@ -113,8 +113,8 @@ def figures(found: Sequence[Judged]) -> suite.SuiteRecord:
         "cursors": len(found),
         "shown": len(verdicts),
         **counts,
-        "shown_rate": _rate(len(verdicts), len(found)),
-        **{f"{name}_rate": _rate(count, len(verdicts)) for name, count in counts.items()},
+        "shown_rate": rate(len(verdicts), len(found)),
+        **{f"{name}_rate": rate(count, len(verdicts)) for name, count in counts.items()},
         "characters": characters,
         "characters_saved": kept,
         "characters_saved_rate": kept / characters if characters else None,
@@ -123,11 +123,6 @@ def figures(found: Sequence[Judged]) -> suite.SuiteRecord:
         "several_lines": sum("\n" in each.shown.text.rstrip() for each in found),
         "several_lines_right": sum("\n" in e.shown.text.rstrip() and e.verdict == "line" for e in found),
     }
-
-
-def _rate(part: int, whole: int) -> suite.SuiteRecord:
-    """A share, None of nothing, with its 95 % interval."""
-    return {"share": part / whole if whole else None, "interval": wilson(part, whole)}
 
 
 def figures_by_group(found: Sequence[Judged]) -> suite.SuiteRecord:

@@ -30,8 +30,8 @@ from rich.table import Table
 
 from mercury_lab.engine import Engine
 from mercury_lab.evaluation import suite
-from mercury_lab.evaluation.intervals import wilson
 from mercury_lab.evaluation.judge import exact
+from mercury_lab.intervals import wilson
 from mercury_lab.training.window import window
 
 SECONDS = 10

@@ -30,8 +30,8 @@ from rich.table import Table
 from mercury_lab.engine import Engine, finished
 from mercury_lab.evaluation import suite
 from mercury_lab.evaluation.gaps import Gap, gaps
-from mercury_lab.evaluation.intervals import wilson
 from mercury_lab.evaluation.judge import exact, fitted
+from mercury_lab.intervals import wilson
 
 KINDS = ("rest_of_line", "whole_line")
 

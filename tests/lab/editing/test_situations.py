@@ -9,7 +9,7 @@ import pytest
 from mercury_lab.editing import situations
 from mercury_lab.editing.cursors import PLACES, Cursor, read_cursors
 from mercury_lab.editing.editor import ShownSuggestion
-from mercury_lab.evaluation.intervals import wilson
+from mercury_lab.intervals import wilson
 
 from mercury_lsp.documents.languages import language_of
 from mercury_lsp.errors import UsageError

@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from math import sqrt
 from typing import Any
 
 from mercury_engine.places.candidates import Kind
 from mercury_engine.places.head import LikelyPlace
 
+from mercury_lab.intervals import wilson
 from mercury_lab.training.ranking.cases import Case, covers
 
 GATES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -66,10 +66,6 @@ def _gated(pairs: Sequence[tuple[Case, Sequence[LikelyPlace]]], gate: float) -> 
 
 
 def _share(count: int, total: int) -> list[float] | None:
-    """The share and its interval of 95 % (Wilson); None of nothing."""
-    if not total:
-        return None
-    z, share = 1.96, count / total
-    middle = (share + z * z / (2 * total)) / (1 + z * z / total)
-    half = z * sqrt(share * (1 - share) / total + z * z / (4 * total * total)) / (1 + z * z / total)
-    return [round(value, 3) for value in (share, max(0.0, middle - half), min(1.0, middle + half))]
+    """The share and its 95 % interval; None of nothing."""
+    interval = wilson(count, total)
+    return None if interval is None else [round(value, 3) for value in (count / total, *interval)]

@@ -1,6 +1,7 @@
-"""Confidence intervals of shares."""
+"""Shares and their confidence intervals."""
 
 import math
+from typing import Any
 
 Z_95 = 1.959964
 """Normal quantile of a two-sided interval of 95 %."""
@@ -14,3 +15,8 @@ def wilson(part: int, whole: int) -> tuple[float, float] | None:
     centre = (share + spread / 2) / (1 + spread)
     half = math.sqrt(spread * (share * (1 - share) + spread / 4)) / (1 + spread)
     return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def rate(part: int, whole: int) -> dict[str, Any]:
+    """The share, None of nothing, with its 95 % interval."""
+    return {"share": part / whole if whole else None, "interval": wilson(part, whole)}
