@@ -20,7 +20,7 @@ from itertools import combinations
 from mercury_engine.text.lines import equal_ends, lines_of
 
 from mercury_lab.editing.edit_figures import narrowed
-from mercury_lab.editing.line_edits import LineEdit
+from mercury_lab.editing.line_edits import LineEdit, is_exact
 from mercury_lab.editing.scenarios import Scenario
 from mercury_lab.evaluation.judge import STUB_CHARS
 
@@ -52,7 +52,7 @@ def judge(scenario: Scenario, edit: LineEdit) -> Verdict:
     old, new = now[edit.path], edit.apply(now)[edit.path]
     useful = False
     for target in _targets(scenario, now, narrow):
-        if _bare(target) == _bare(new):
+        if is_exact(new, target):
             return Verdict(True, True)
         useful = useful or is_on_the_way(old, new, target, _begins_line(scenario))
     return Verdict(useful)
@@ -81,7 +81,7 @@ def is_on_the_way(old: str, new: str, target: str, is_begun: bool = False) -> bo
 
 def _targets(scenario: Scenario, now: Mapping[str, str], edit: LineEdit) -> Iterator[str]:
     """The file after the wanted changes that the edit touches: one of them, or several."""
-    touched = [each for each in scenario.wants if _touch(each, edit)]
+    touched = [each for each in scenario.wants if each.touches(edit)]
     counts = range(1, len(touched) + 1) if len(touched) <= MAX_TOUCHED else (1, len(touched))
     for count in counts:
         for chosen in combinations(touched, count):
@@ -89,10 +89,6 @@ def _targets(scenario: Scenario, now: Mapping[str, str], edit: LineEdit) -> Iter
             for each in reversed(chosen):  # wants are listed from top to bottom
                 files = each.apply(files)
             yield files[edit.path]
-
-
-def _touch(wanted: LineEdit, edit: LineEdit) -> bool:
-    return wanted.path == edit.path and wanted.start <= edit.end and edit.start <= wanted.end
 
 
 def _begins_line(scenario: Scenario) -> bool:
@@ -175,8 +171,3 @@ def _is_line_end(between: Sequence[str], after: Sequence[str], done: Opcode, lef
             start > 0 and between[start - 1] == "\n" and end > start and between[end - 1] == "\n"
         )
     return False
-
-
-def _bare(text: str) -> list[str]:
-    """The lines without blanks at their ends, and without blank lines at the end."""
-    return [line.rstrip() for line in text.rstrip().split("\n")]

@@ -14,7 +14,7 @@ from typing import TypeVar
 from mercury_engine.places.candidates import Candidate, Kind
 from mercury_engine.text.lines import equal_ends, lines_of
 
-from mercury_lab.editing.line_edits import LineEdit
+from mercury_lab.editing.line_edits import LineEdit, is_exact
 from mercury_lab.editing.scenarios import Scenario
 from mercury_lab.training.ranking.cases import covers
 
@@ -56,7 +56,7 @@ def judge(scenario: Scenario, now: Mapping[str, str], edit: LineEdit) -> Verdict
     made, best = _change(old, new), Verdict()
     for right in _right(scenario, now, narrow):
         wanted = right[path]
-        best = Verdict(True, best.exact or _bare(wanted) == _bare(new), max(best.character_f, _f(made, old, wanted)))
+        best = Verdict(True, best.exact or is_exact(new, wanted), max(best.character_f, _f(made, old, wanted)))
     return best
 
 
@@ -78,7 +78,7 @@ def narrowed(now: Mapping[str, str], edit: LineEdit) -> LineEdit | None:
 
 def _right(scenario: Scenario, now: Mapping[str, str], edit: LineEdit) -> Iterator[dict[str, str]]:
     """The files after each right edit that the edit touches, and after all wanted ones that it touches."""
-    touched = [right for right in (*scenario.wants, *scenario.others) if _touch(right, edit)]
+    touched = [right for right in (*scenario.wants, *scenario.others) if right.touches(edit)]
     for right in touched:
         yield right.apply(now)
     wanted = sorted((each for each in touched if each in scenario.wants), key=lambda each: -each.start)
@@ -87,10 +87,6 @@ def _right(scenario: Scenario, now: Mapping[str, str], edit: LineEdit) -> Iterat
         for each in wanted:
             files = each.apply(files)
         yield files
-
-
-def _touch(right: LineEdit, edit: LineEdit) -> bool:
-    return right.path == edit.path and right.start <= edit.end and edit.start <= right.end
 
 
 def _f(made: _Change, old: str, wanted_text: str) -> float:
@@ -116,11 +112,6 @@ def _change(old: str, new: str) -> _Change:
             removed |= {at: len(word) for at, word in gone[a:b]}
             inserted += come[c:d]
     return _Change(removed, tuple(inserted))
-
-
-def _bare(text: str) -> list[str]:
-    """The lines without blanks at their ends, and without blank lines at the end."""
-    return [line.rstrip() for line in text.rstrip().split("\n")]
 
 
 def harmonic_mean(a: float, b: float) -> float:

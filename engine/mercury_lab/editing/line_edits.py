@@ -32,6 +32,10 @@ class LineEdit:
         """The text that the edit replaces."""
         return "".join(lines_of(files[self.path])[self.start : self.end])
 
+    def touches(self, other: "LineEdit") -> bool:
+        """Whether both share a line or meet between two."""
+        return self.path == other.path and self.start <= other.end and other.start <= self.end
+
 
 def line_edit(path: str, old: str, start: int, end: int, text: str) -> LineEdit:
     """The replacement of old[start:end] by whole lines."""
@@ -54,6 +58,15 @@ def keystrokes(old: str, edit: LineEdit) -> Iterator[tuple[int, int, str]]:
             for number, key in enumerate(come if len(come) <= PASTE_CHARS else [come]):
                 yield at + number, at + number, key
         at += len(come)
+
+
+def is_exact(new: str, right: str) -> bool:
+    """Whether the texts are equal, blank lines at the end and blanks at the ends of lines aside."""
+    return _bare(new) == _bare(right)
+
+
+def _bare(text: str) -> list[str]:
+    return [line.rstrip() for line in text.rstrip().split("\n")]
 
 
 def cursor_behind(files: Mapping[str, str], edits: Sequence[LineEdit]) -> tuple[str, int]:
