@@ -33,6 +33,12 @@ class Client:
             self.notify("exit", None)
         self._process.wait()
 
+    @property
+    def model(self) -> str:
+        """The name of the loaded model, from the log; "unknown" before the first question."""
+        loaded = [line.removeprefix("loaded ") for line in self.log if line.startswith("loaded ")]
+        return loaded[-1].rpartition(" on ")[0] if loaded else "unknown"
+
     def request(self, method: str, params: Any) -> Any:
         """Ask and wait for the answer. Raises UsageError if the server answers with an error."""
         self._last_id += 1

@@ -101,9 +101,7 @@ class EditDesk:
 
     @property
     def model(self) -> str:
-        """The name of the loaded model, from the server's log; known after the first question."""
-        loaded = [line.removeprefix("loaded ") for line in self._client.log if line.startswith("loaded ")]
-        return loaded[-1].rpartition(" on ")[0] if loaded else "unknown"
+        return self._client.model
 
     def work(self, scenario: Scenario) -> None:
         """Open the files, ask for nothing worth showing so that the model is loaded, and make the edits."""

@@ -63,9 +63,7 @@ class Editor:
 
     @property
     def model(self) -> str:
-        """The name of the loaded model, from the server's log; known after the first question."""
-        loaded = [line.removeprefix("loaded ") for line in self._client.log if line.startswith("loaded ")]
-        return loaded[-1].rpartition(" on ")[0] if loaded else "unknown"
+        return self._client.model
 
 
 def _position(cursor: Cursor) -> dict[str, int]:
