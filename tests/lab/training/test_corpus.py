@@ -164,7 +164,7 @@ def written(folder: Path, path: str = "toy/a.py") -> Path:
 
 def test_what_is_written_is_read_back_and_the_same_each_time(tmp_path: Path):
     first, second = written(tmp_path / "first"), written(tmp_path / "second")
-    assert [file.text for file in corpus.read_files(first, ["python"])] == [CODE]
+    assert [file.text for file in corpus.read_files(first)] == [CODE]
     assert {path.name: path.read_bytes() for path in first.iterdir()} == {
         path.name: path.read_bytes() for path in second.iterdir()
     }

@@ -21,7 +21,7 @@ from mercury_lab.training.commits.moments import Moment, begun, moments
 from mercury_lab.training.data.corpus import SourceFile
 from mercury_lab.training.edits.stage import EditExample
 from mercury_lab.training.examples.edits import EditSampler
-from mercury_lab.training.examples.gaps import GapSampler, GapSettings
+from mercury_lab.training.examples.gaps import GapSampler, GapSettings, Span
 from mercury_lab.training.examples.mixture import Mixture
 from mercury_lab.training.window import window
 
@@ -169,8 +169,8 @@ class GapExamples:
         text, first, spans = drawn
         return list(islice(self._fitting(text, first, spans), self.gaps))
 
-    def _fitting(self, text: str, first: Sequence[str], spans: Iterator[tuple[int, int, str]]) -> Iterator[Example]:
-        for start, end, _ in spans:
+    def _fitting(self, text: str, first: Sequence[str], spans: Iterator[Span]) -> Iterator[Example]:
+        for start, end in spans:
             far, near, suffix = window(text, start, end, self.spans.prefix_chars, self.spans.suffix_chars)
             if near and text[start:end].strip():
                 request = FillRequest(near=near, far=(*first, *far), suffix=tuple(suffix))

@@ -73,10 +73,10 @@ def cut_vocabulary(tokens: list[str], merges: list[str], special: int, used: set
     return sorted(keep), alive
 
 
-def used_tokens(tokenizer: Tokenizer, corpus: Path, size: int, per_language: int = 6_000_000) -> set[int]:
-    """The `size` most frequent tokens in about `per_language` bytes of every language, four times as many of Python."""
+def used_tokens(tokenizer: Tokenizer, corpus: Path, size: int) -> set[int]:
+    """The `size` most frequent tokens in about 6 MB of every language, four times as many of Python."""
     counts: Counter[int] = Counter()
-    wanted = defaultdict(lambda: per_language, python=4 * per_language)
+    wanted = defaultdict(lambda: 6_000_000, python=24_000_000)
     for file in track(sample_by_language(corpus, wanted), "counting tokens"):
         counts.update(tokenizer.encode(file.text, add_special_tokens=False).ids)
     return {token for token, _ in counts.most_common(size)}

@@ -10,7 +10,7 @@ import json
 import sys
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -125,13 +125,12 @@ def read_fingerprints(path: Path) -> Fingerprints | None:
     return Fingerprints.from_bytes(packed) if packed else None
 
 
-def read_files(path: Path, languages: Iterable[str] | None = None) -> Iterator[SourceFile]:
-    """The files of a corpus folder or shard, language by language; all languages by default. Raises SourceError."""
-    wanted = sorted(read_manifest(path)["languages"]) if languages is None else list(languages)
+def read_files(path: Path) -> Iterator[SourceFile]:
+    """The files of a corpus folder or shard, language by language. Raises SourceError."""
     if path.is_file():
-        yield from (SourceFile(**record) for record in shard.read_entries(path) if record["language"] in wanted)
+        yield from (SourceFile(**record) for record in shard.read_entries(path))
         return
-    for language in wanted:
+    for language in sorted(read_manifest(path)["languages"]):
         stored = path / f"{language}.jsonl.gz"
         try:
             with gzip.open(stored, "rt", encoding="utf-8", newline="\n") as lines:

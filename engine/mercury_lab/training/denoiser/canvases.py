@@ -135,7 +135,7 @@ class CanvasSteps(Dataset[list[Canvas]]):
         if drawn is None:
             return []
         text, _, spans = drawn
-        found = (self._canvas(text, start, end, rng) for start, end, _ in spans if text[start:end].strip())
+        found = (self._canvas(text, start, end, rng) for start, end in spans if text[start:end].strip())
         return [each for each in found if each is not None]
 
     def _canvas(self, text: str, start: int, end: int, rng: random.Random) -> Canvas | None:

@@ -28,8 +28,8 @@ WINDOW_REACH_CHARS = 500
 MIN_FILE_CHARS = 200
 """Characters of a file; shorter ones have no gaps."""
 
-Span = tuple[int, int, str]
-"""Start and end of a gap in its text, and its kind."""
+Span = tuple[int, int]
+"""Start and end of a gap in its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,6 @@ class TrainingGap:
     near: list[int]
     suffix: list[tuple[int, ...]]
     target: list[int]
-    truth: str
-    kind: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,7 @@ class GapSampler:
         text, first, spans = drawn
         found = ((span, self.gap(text, *span, first)) for span in spans)
         useful = islice(((span, gap) for span, gap in found if gap.target and gap.near), count)
-        return [gap for _, gap in sorted(useful, key=lambda pair: pair[0][:2])]
+        return [gap for _, gap in sorted(useful, key=lambda pair: pair[0])]
 
     def places(
         self, file: SourceFile, count: int, others: Sequence[SourceFile] = ()
@@ -88,7 +86,7 @@ class GapSampler:
         first = first_blocks(file, text[low:high], others, self.rng)
         return text, first, (self._span(text, self.rng.randrange(low, high)) for _ in range(count))
 
-    def gap(self, text: str, start: int, end: int, kind: str, first: Sequence[str] = ()) -> TrainingGap:
+    def gap(self, text: str, start: int, end: int, first: Sequence[str] = ()) -> TrainingGap:
         """The gap text[start:end] with the context of the server for a cursor at `start`, after the blocks `first`."""
         far, near, suffix = window(text, start, end, self.spans.prefix_chars, self.spans.suffix_chars)
         cut = self.tokenizer.cut(near)
@@ -98,8 +96,6 @@ class GapSampler:
             cut.read + cut.known,
             [self.tokenizer.block(b) for b in suffix],
             target,
-            text[start:end],
-            kind,
         )
 
     def _span(self, text: str, at: int) -> Span:
@@ -107,18 +103,18 @@ class GapSampler:
         end_of_line = text.find("\n", at)
         end_of_line = len(text) if end_of_line < 0 else end_of_line
         if kind < self.spans.rest_of_line:
-            return at, end_of_line, "rest_of_line"
+            return at, end_of_line
         if kind < self.spans.rest_of_line + self.spans.random_span:
-            return at, min(len(text), at + self.rng.randint(2, 50)), "random_span"
+            return at, min(len(text), at + self.rng.randint(2, 50))
         if kind < self.spans.rest_of_line + self.spans.random_span + self.spans.in_brackets:
             closing = closing_bracket(text[at:end_of_line])
-            return at, end_of_line if closing is None else at + closing, "in_brackets"
+            return at, end_of_line if closing is None else at + closing
         start = text.rfind("\n", 0, at) + 1
         start += len(text[start:end_of_line]) - len(text[start:end_of_line].lstrip())
         end = end_of_line
         for _ in range(self.rng.randint(0, 3)):
             end = text.find("\n", end + 1) if text.find("\n", end + 1) > 0 else end
-        return start, max(start, end), "lines"
+        return start, max(start, end)
 
 
 def closing_bracket(text: str) -> int | None:

@@ -30,13 +30,13 @@ class Case:
     """Which candidates cover the step that comes next in the moment's order."""
 
 
-def cases(edits: Sequence[CommitEdit], seed: int, count: int = MOMENTS_PER_EDIT) -> Iterator[Case]:
+def cases(edits: Sequence[CommitEdit], seed: int) -> Iterator[Case]:
     """Cases of edits without steps that only change white space, edit by edit; equal seeds give equal cases."""
     kept = [edit for edit in edits if not any(_is_blank(edit, number) for number in range(len(edit.steps)))]
     for edit in kept:
         rng = random.Random(f"places {seed} {edit.commit}")
         others = [each for each in kept if each.repository == edit.repository and each is not edit]
-        for moment in moments(edit, rng, count, rng.choice(others) if others else None):
+        for moment in moments(edit, rng, MOMENTS_PER_EDIT, rng.choice(others) if others else None):
             yield case_of(moment)
 
 
