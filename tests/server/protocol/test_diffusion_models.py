@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mercury_engine.errors import ModelError
@@ -27,9 +28,18 @@ def test_a_checkpoint_loads_and_its_denoising_is_streamed_without_special_tokens
         asked = place | {"context": {"triggerKind": 1}, "partialResultToken": "part"}
         found = editor.request("textDocument/inlineCompletion", asked)
         parts = editor.received("$/progress")
-    assert "mask" in {slot["state"] for slot in parts[0]["value"][0]["mercury"]["slots"]}
+        for _ in range(9):  # on a busy machine the newest of several steps is shown, perhaps the last one
+            if shows_a_mask(parts):
+                break
+            editor.request("textDocument/inlineCompletion", asked)
+            parts = editor.received("$/progress")
+    assert shows_a_mask(parts)
     special = (*masked.MASKS.values(), "<|mask|>", "<|expand|>", tiny.START)
     assert not any(text in json.dumps([found, parts]) for text in special)
+
+
+def shows_a_mask(parts: list[dict[str, Any]]) -> bool:
+    return any(slot["state"] == "mask" for part in parts for slot in part["value"][0]["mercury"]["slots"])
 
 
 @pytest.mark.parametrize(
