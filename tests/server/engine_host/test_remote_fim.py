@@ -68,11 +68,11 @@ async def test_llama_server_is_found_and_asked_in_its_own_dialect():
 
 
 async def test_mercurys_own_api_is_asked_without_its_penalty_for_repeats():
-    reply = events(choice("f(x", None), choice(")", "stop"))
+    reply = events(choice("f(x, y", None), choice(")", "stop"))
     with FakeRemote({"POST /v1/fim/completions": reply}) as server:
         engine = await remote(f"{server.url}/v1/fim/completions#mercury-coder")
         found = await filled(engine, replace(ASKED, multiline=True, effort="low"))
-        assert (found.text, found.confidence) == ("f(x)", UNKNOWN_CONFIDENCE)
+        assert (found.text, found.confidence) == ("f(x, y)", UNKNOWN_CONFIDENCE)
         assert engine.utility.is_enough(found.confidence, found.text, is_finished=True)
         assert [sent.path for sent in server.sent] == ["/v1/fim/completions"] * 2  # nothing else was asked
         assert server.posted("/v1/fim/completions")[-1] == {
