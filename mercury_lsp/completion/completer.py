@@ -105,9 +105,10 @@ class Completer:
     ) -> list[Suggestion]:
         """Suggestions at the context's cursor, valid for its text only; empty when silence is better.
 
-        `automatic`: the editor asked, not the user, so the silence gate applies. `on_step` sees the canvas after each
-        denoise step. Raises Cancelled when a newer request supersedes this one (`SuggestionRequest.supersedes`). When
-        the caller's task is cancelled, the fill stops too unless another feature waits for it.
+        `automatic`: the editor asked, not the user, so the silence gate applies; a user who asks where nothing is to be
+        added to a line gets the next ones. `on_step` sees the canvas after each denoise step. Raises Cancelled when a
+        newer request supersedes this one (`SuggestionRequest.supersedes`). When the caller's task is cancelled, the
+        fill stops too unless another feature waits for it.
         """
         request = SuggestionRequest(feature, snapshot, context.offset, not automatic, on_step is not None)
         self._coalescer.cancel_where(request.supersedes)
@@ -121,7 +122,12 @@ class Completer:
         if automatic and typing.has_finished_line(context.offset):
             context = context.at_line_end()
         found = await self._coalescer.answer(request, partial(self._start, context, snapshot, automatic, on_step))
-        return [each for each in found[:1] if self._is_worth_showing(each, context, automatic)] if automatic else found
+        if automatic:
+            return [each for each in found[:1] if self._is_worth_showing(each, context, automatic)]
+        lines = context.at_line_end()
+        if found or lines == context or not self.settings.allows(context.language_id):
+            return found
+        return await self._coalescer.answer(request, partial(self._start, lines, snapshot, automatic, on_step))
 
     def edited(self, uri: str, edits: Sequence[Edit]) -> None:
         """Take in edits, in order."""

@@ -133,6 +133,18 @@ async def test_within_a_line_a_comment_or_a_string_no_line_follows(text, offset)
         assert not any(request.multiline for request in desk.engine.asked)
 
 
+async def test_by_key_the_next_line_is_offered_at_the_end_of_any_line_to_which_nothing_can_be_added():
+    async with desk_of(Lines(), "x = one") as desk:
+        assert await desk.ask(7) == []
+        assert await desk.ask(7, automatic=False) == ["\ny = two"]
+        assert [request.multiline for request in desk.engine.asked] == [False, False, True]
+
+
+async def test_by_key_a_line_that_can_be_finished_is_finished(lines):
+    assert await lines.ask(4, automatic=False) == ["one"]
+    assert not any(request.multiline for request in lines.engine.asked)
+
+
 async def test_no_line_follows_a_text_that_ends_before_its_line_does(lines):
     lines.engine.is_finished = False
     await lines.ask(4)
