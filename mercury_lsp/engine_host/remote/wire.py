@@ -24,7 +24,7 @@ from mercury_engine.utility import Utility
 
 PATH = "/mercury/v1/answer"
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Changes when a request or an answer no longer means the same."""
 
 KINDS: dict[str, tuple[type[Request], type[Answer]]] = {
