@@ -13,11 +13,11 @@ import sys
 import sysconfig
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from math import sqrt
 from pathlib import Path
 from typing import Any
 
 from mercury_lab.evaluation import suite
+from mercury_lab.intervals import wilson
 from on_all import options as options_of_all
 from on_secrets import lists, ordinary
 from on_secrets.corpus import LANGUAGES, Planted, corpus, formats
@@ -101,13 +101,6 @@ def list_record(name: str) -> dict[str, Any]:
         "files": files,
         "leaking_files": shown,
     }
-
-
-def wilson(hits: int, count: int) -> tuple[float, float]:
-    """The 95 % interval of a share (Wilson 1927)."""
-    z, share = 1.96, hits / max(1, count)
-    middle, width = share + z * z / (2 * count), z * sqrt(share * (1 - share) / count + z * z / (4 * count * count))
-    return max(0.0, (middle - width) / (1 + z * z / count)), (middle + width) / (1 + z * z / count)
 
 
 def ordinary_record(roots: Sequence[Path], part: str, examples: int) -> dict[str, Any]:

@@ -236,8 +236,8 @@ def _answers(found: Scenario, ways: Sequence[str], options: argparse.Namespace) 
             yield way, desk.ask(found, way)
 
 
-def option_parser(step: str = "commits", description: str | None = __doc__) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=f"mercury_lab.evaluation {step}", description=description)
+def option_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="mercury_lab.evaluation commits", description=__doc__)
     parser.add_argument("--mirror", type=Path, required=True, help="folder of bare clones, OWNER+NAME[/repo]")
     parser.add_argument("--list", type=Path, default=LIST, help=f"positions (default: {LIST})")
     parser.add_argument(
