@@ -47,4 +47,4 @@ def _diffusion(parts: ModelParts, denoiser: Network, contexts: ContextReader, ru
     from mercury_engine.decoding.diffusion.decoder import DiffusionDecoder
 
     assert isinstance(parts.options, DiffusionOptions)
-    return DiffusionDecoder(parts.reader, denoiser, contexts, rules, parts.options)
+    return DiffusionDecoder(denoiser, contexts, rules, parts.options)

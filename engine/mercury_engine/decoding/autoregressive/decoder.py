@@ -57,7 +57,7 @@ class AutoregressiveDecoder:
         on_gpu: SpeculationOnGpu | None = None,
     ) -> None:
         """`on_gpu`: None off a GPU, and where a GPU's kernels do not run the model."""
-        self.network, self.contexts, self.rules, self.options = network, contexts, rules, options
+        self.network, self.contexts, self.rules = network, contexts, rules
         lookups = Lookups(contexts.tokenizer)
         self.speculation = Speculation(network, contexts, lookups, rules, options)
         self.ranking = LineRanking(network, contexts, rules, self.speculation)

@@ -36,7 +36,7 @@ class BlockCausalDecoder(Decoder):
     """Implements `Decoder`."""
 
     def __init__(self, network: Network, contexts: ContextReader, rules: GapRules, options: DiffusionOptions) -> None:
-        self.contexts, self.rules, self.options = contexts, rules, options
+        self.contexts, self.rules = contexts, rules
         self.blocks = Blocks(network, options)
 
     def write(self, request: FillRequest, control: Control) -> ForwardSteps[tuple[list[Hypothesis], GapContext | None]]:

@@ -24,15 +24,8 @@ from mercury_engine.models.network import CanvasForward, Network, packed
 class DiffusionDecoder(Decoder):
     """Implements `Decoder` for masked diffusion models whose context is read causally."""
 
-    def __init__(
-        self,
-        reader: Network,
-        denoiser: Network,
-        contexts: ContextReader,
-        rules: GapRules,
-        options: DiffusionOptions,
-    ) -> None:
-        self.reader, self.contexts, self.rules, self.options = reader, contexts, rules, options
+    def __init__(self, denoiser: Network, contexts: ContextReader, rules: GapRules, options: DiffusionOptions) -> None:
+        self.contexts, self.rules = contexts, rules
         self._denoiser, self._step = denoiser, DenoiseStep(rules.masks, options)
 
     def write(self, request: FillRequest, control: Control) -> ForwardSteps[tuple[list[Hypothesis], GapContext | None]]:
