@@ -113,6 +113,19 @@ def multiprocessors(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count
 
 
+@functools.cache
+def shared_memory(device: torch.device) -> int:
+    """Most bytes of shared memory that a program may ask for; those of an H200 on other devices."""
+    if device.type != "cuda":
+        return 232_448
+    return triton.compiler.max_shared_mem(torch.cuda.current_device() if device.index is None else device.index)
+
+
+def stages(device: torch.device, most: int, each: int) -> int:
+    """Stages of a loop whose steps load `each` bytes: every one but the last holds a load in shared memory."""
+    return max(1, min(most, 1 + shared_memory(device) // each))
+
+
 def power(value: int, least: int = 16, most: int = 1 << 30) -> int:
     """The next power of two, clamped to limits that are powers of two."""
     return max(least, min(most, 1 << max(0, value - 1).bit_length()))

@@ -20,6 +20,7 @@ from mercury_kernels.launch import (
     multiprocessors,
     options,
     power,
+    stages,
 )
 from mercury_kernels.operands import Matrix
 
@@ -172,13 +173,14 @@ def linear(
     partial = torch.empty(cells, dtype=torch.float32, device=x.device)
     squares = torch.empty(grid[0] * grid[1] * splits * rows if splits > 1 else 1, device=x.device)
     warps = 8 if rows * columns * (1 + gated) > 4096 else 4
-    stages = 3 if rows == 128 or (norm is not None and columns == 128) else 4  # a fourth spills 8 bytes on 10.0
+    most = 3 if rows == 128 or (norm is not None and columns == 128) else 4  # a fourth spills 8 bytes on 10.0
+    step = (rows + columns * (1 + gated) + (norm is not None)) * depth * x.element_size()
     _linear[grid](
         x, weight, out, _or(matrix.bias, x), _or(norm, x), _or(residual, x),
         partial, squares, counters(x.device), len(x), outputs, inner, each, splits, eps,
         norm is not None,
         matrix.bias is not None, residual is not None, gated, splits > 1,
-        rows, columns, depth, **options(x.device, warps, stages),
+        rows, columns, depth, **options(x.device, warps, stages(x.device, most, step)),
     )  # fmt: skip
     return out
 

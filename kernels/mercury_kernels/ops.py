@@ -136,7 +136,8 @@ def availability() -> str:
     if version < launch.OLDEST_CAPABILITY:
         return f"{name}, compute capability {version[0]}.{version[1]}: too old (8.0 is needed), torch twins are used"
     if launch.broken:
-        return f"{name}: torch twins are used for " + "; ".join(f"{k} ({why})" for k, why in launch.broken.items())
+        refused = "; ".join(f"{kernel} ({why})" for kernel, why in launch.broken.items())
+        return f"{name}: torch's own operations, slower and with the same result, replace {refused}"
     return f"{name}, compute capability {version[0]}.{version[1]}: kernels run"
 
 

@@ -15,7 +15,7 @@ import triton.language as tl
 from torch import Tensor
 
 from mercury_kernels import reference
-from mercury_kernels.launch import dot, guarded, multiprocessors, options, power
+from mercury_kernels.launch import dot, guarded, multiprocessors, options, power, stages
 from mercury_kernels.linear import LARGE, linear
 from mercury_kernels.operands import Matrix, RowPositions
 
@@ -211,10 +211,12 @@ def project_qkv(
     out = x.new_empty(len(x), queries, width)
     rows, block = power(len(x), most=64), _pairs(x.device, width // 2, queries + 2 * heads)
     grid = (triton.cdiv(len(x), rows), (queries + 2 * heads) * triton.cdiv(width // 2, block))
+    step = (rows + 2 * block + 1) * _depth(x) * x.element_size()
+    warps = 8 if 2 * rows * block > 4096 else 4
     _project_qkv[grid](
         x, norm, matrix.weight, x if matrix.bias is None else matrix.bias, out, places.positions, places.cos,
         places.sin, keys, values, slots, eps, len(x), x.shape[1], width // 2, size, queries, heads,
-        matrix.bias is not None, rows, block, _depth(x), **options(x.device, 4, 4),
+        matrix.bias is not None, rows, block, _depth(x), **options(x.device, warps, stages(x.device, 4, step)),
     )  # fmt: skip
     return out
 

@@ -1,8 +1,8 @@
-"""Compiles every kernel for one generation of GPUs on a machine without any, at the shapes of models.
+"""Compiles every kernel for a GPU on a machine without any, at the shapes of models.
 
-Run as a script with a compute capability (80, 90 or 100) and names of models, or none for the smallest one at the rows
-of a verifying pass, it prints one JSON line a kernel: registers, bytes of stack (spilled registers), how often it
-copies asynchronously and multiplies matrices.
+Run as a script with the name of a GPU in `CARDS` and names of models, or none for the smallest one at the rows of a
+verifying pass, it prints one JSON line a kernel: registers, bytes of stack (spilled registers) and of shared memory,
+how often it copies asynchronously and multiplies matrices.
 """
 
 import json
@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 import triton
@@ -22,13 +23,33 @@ from triton.runtime.jit import JITFunction
 BINARIES = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
 
 
-MULTIPROCESSORS = {80: 108, 90: 132, 100: 148}
+class Card(NamedTuple):
+    """A GPU: its compute capability, its multiprocessors, and the bytes of shared memory that a program may have."""
+
+    capability: int
+    multiprocessors: int
+    shared: int
+
+
+CARDS = {
+    "A100": Card(80, 108, 166_912),
+    "RTX 3060": Card(86, 28, 101_376),
+    "RTX 3090": Card(86, 82, 101_376),
+    "RTX 4060": Card(89, 24, 101_376),
+    "RTX 4090": Card(89, 128, 101_376),
+    "H200": Card(90, 132, 232_448),
+    "B200": Card(100, 148, 232_448),
+    "RTX 5060": Card(120, 30, 101_376),
+    "RTX 5090": Card(120, 170, 101_376),
+}
 
 MODELS = {  # channels, inner channels, query heads, key heads, head width, vocabulary with mask and end
     "135M": (576, 1536, 9, 3, 64, 23176),
     "0.5B": (896, 4864, 14, 2, 64, 151938),
     "1.5B": (1536, 8960, 12, 2, 128, 151938),
+    "1.7B": (2048, 6144, 16, 8, 128, 151938),
     "7B": (3584, 18944, 28, 4, 128, 152066),
+    "8B": (4096, 12288, 32, 8, 128, 151938),
 }
 
 ROWS = (16, 33, 65, 97)
@@ -78,6 +99,7 @@ def compile_only(kernel: JITFunction, grid: object):
         row |= {
             "float32": args[0].dtype is torch.float32,
             "stack": stack,
+            "shared": made.metadata.shared,
             "copies": ptx.count("cp.async.c"),
             "dots": sum(map(ptx.count, ("mma.sync", "wgmma.mma", "tcgen05.mma"))),
         }
@@ -124,19 +146,20 @@ def epilogue(rows: int) -> None:
     qkv.rotate_and_store(many, places, keys, keys, slots)
 
 
-def aim(capability: int) -> None:
-    """Launch options of a GPU of the capability."""
+def aim(card: Card) -> None:
+    """Launch options of the GPU."""
+    launch.shared_memory = lambda _: card.shared  # type: ignore[assignment]
     for module in KERNELS:
         module.options = lambda _, warps, stages: {"num_warps": warps, "num_stages": stages}  # type: ignore[attr-defined]
     for module in (attention, linear, qkv):
-        module.multiprocessors = lambda _: MULTIPROCESSORS[capability]  # type: ignore[attr-defined]
+        module.multiprocessors = lambda _: card.multiprocessors  # type: ignore[attr-defined]
 
 
-def main(capability: int, models: list[str]) -> None:
-    triton.runtime.driver.set_active(Target(capability))
+def main(card: Card, models: list[str]) -> None:
+    triton.runtime.driver.set_active(Target(card.capability))
     JITFunction.__getitem__ = compile_only
     launch.compile_failure = lambda _: False  # let failures show
-    aim(capability)
+    aim(card)
     for model in models or ["135M"]:
         now["model"], shape = model, MODELS[model]
         for rows in ROWS if models else ROWS[:1]:
@@ -148,9 +171,12 @@ def main(capability: int, models: list[str]) -> None:
         now["model"] = model
         layer(64, MODELS[model])
         layer(16, MODELS[model], torch.float32)
+    if not models:
+        now["model"] = "0.5B"
+        layer(64, MODELS["0.5B"])  # its gated product asks for the most shared memory
     many = torch.empty(2112, 896, dtype=torch.bfloat16)
     linear.linear(many, weights(2 * 4864, 896), many[0], 1e-5, gated=True)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2:])
+    main(CARDS[sys.argv[1]], sys.argv[2:])

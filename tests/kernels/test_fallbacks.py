@@ -169,8 +169,14 @@ def test_availability_says_what_a_machine_can_do(monkeypatch):
         monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _, version=version: version)
         assert words in ops.availability()
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
-    launch.broken["linear"] = "no compiler"
-    assert "linear (no compiler)" in ops.availability()
+    launch.broken["linear"] = "out of resource: shared memory"
+    assert "slower and with the same result, replace linear (out of resource: shared memory)" in ops.availability()
+
+
+@pytest.mark.parametrize(("shared", "found"), [(232_448, 4), (101_376, 3), (50_000, 2), (40_000, 1)])
+def test_a_loop_has_the_stages_that_the_shared_memory_of_the_card_allows(monkeypatch, shared, found):
+    monkeypatch.setattr(launch, "shared_memory", lambda _: shared)
+    assert launch.stages(torch.device("cuda"), most=4, each=49_408) == found
 
 
 @pytest.mark.parametrize("parts", [{}, {"gated": True}, {"residual": True}, {"gated": True, "residual": True}])
