@@ -66,6 +66,18 @@ class QuantizedMatrix:
         return self.codes.shape[1] * 8 // (self.scales.shape[1] * GROUP)
 
 
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What `Layers.answers` found of W rows."""
+
+    token_W: NDArray[np.int32]
+    figures_W4: Floats
+    """The logit of the likeliest allowed token, log-sums of the allowed and of all logits, and the entropy in nats."""
+    candidate_WK: NDArray[np.int32]
+    candidate_logit_WK: Floats
+    asked_WA: Floats
+
+
 KeysValues = tuple[StoredArray, StoredArray]
 """Stored keys and values, from `keep` or `place`."""
 
@@ -102,6 +114,21 @@ class _Part(ctypes.Structure):
         ("mask", ctypes.c_void_p),
         ("rows", ctypes.c_int32),
         ("number_of_sides", ctypes.c_int32),
+    )
+
+
+CANDIDATES = 64
+"""Likeliest tokens that `Layers.answers` finds of a row."""
+
+
+class _Asking(ctypes.Structure):
+    _fields_ = (
+        ("logits", ctypes.c_void_p),
+        *((name, ctypes.c_int32) for name in ("rows", "tokens", "words", "asks")),
+        *(
+            (name, ctypes.c_void_p)
+            for name in ("banned", "list", "asked", "token", "figures", "candidate", "likeliest", "told")
+        ),
     )
 
 
@@ -347,6 +374,39 @@ class Layers:
         out = np.empty((len(rows), self.outputs), np.float32)
         self._made(self._library.mercury_head(self._handle, len(rows), _address(rows), _address(out)))
         return out
+
+    def answers(
+        self,
+        logits_WV: Floats,
+        banned_N: NDArray[np.uint32],
+        list_W: NDArray[np.int32],
+        asked_A: NDArray[np.int32],
+        draws: bool,
+    ) -> Answers:
+        """The likeliest allowed token of every row, its entropy and more, in one pass over the logits.
+
+        banned_N: bit lists uint32 [N, ceil(V / 32)]; list_W: the list of each row, or -1. asked_A: tokens whose logits
+        are told. With `draws` come the `CANDIDATES` likeliest tokens, too.
+        """
+        rows, tokens = logits_WV.shape
+        assert logits_WV.flags.c_contiguous and banned_N.flags.c_contiguous and len(list_W) == rows
+        assert (banned_N.dtype, list_W.dtype, asked_A.dtype) == (np.uint32, np.int32, np.int32)
+        assert not len(banned_N) or banned_N.shape[1] == -(-tokens // 32)
+        assert int(list_W.max(initial=-1)) < len(banned_N) and int(asked_A.max(initial=0)) < tokens
+        width = CANDIDATES if draws else 0
+        found = Answers(
+            np.empty(rows, np.int32),
+            np.empty((rows, 4), np.float32),
+            np.empty((rows, width), np.int32),
+            np.empty((rows, width), np.float32),
+            np.empty((rows, len(asked_A)), np.float32),
+        )
+        drawn = (found.candidate_WK, found.candidate_logit_WK) if draws else (None, None)
+        places = banned_N, list_W, asked_A, found.token_W, found.figures_W4, *drawn, found.asked_WA
+        pointers = [None if each is None else _address(each) for each in places]
+        asking = _Asking(_address(logits_WV), rows, tokens, -(-tokens // 32), len(asked_A), *pointers)
+        self._library.mercury_answers(self._handle, ctypes.byref(asking))
+        return found
 
     def _part(self, part: Part, kept: list[Any]) -> _Part:
         """The C struct; it points into objects added to `kept`, which must outlive the call."""

@@ -4,6 +4,7 @@
  * Rows, residuals and intermediate results are float32. A pass returns unrotated keys, without their bias, and values in
  * bfloat16; rotated into a frame (`mercury_place`), with the bias, they have the format of `attention.h`.
  */
+#include "answers.h"
 #include "attention.h"
 #include "blocks.h"
 #include "linear.h"
@@ -122,7 +123,7 @@ API Network *mercury_new(int layers, int width, int inner, int heads, int groups
 }
 
 /* The version of this interface. */
-API int mercury_version(void) { return 9; }
+API int mercury_version(void) { return 10; }
 
 /* Number of outputs per tile; the rank of a low-rank product must be a multiple of it. */
 API int mercury_lanes(void) { return LANES; }
@@ -707,3 +708,6 @@ API int mercury_head(Network *net, int rows, float *x, float *logits) {
     Job job = {.net = net, .rows = rows, .x = x, .logits = logits};
     return start(&job, head_pass);
 }
+
+/* Answers what is asked of rows of logits; see answers.h. */
+API void mercury_answers(Network *net, const Asking *asking) { pool_run(net->pool, answering_pass, (void *)asking); }

@@ -1,0 +1,140 @@
+"""What a decoder asks of a pass, and what it is told: never the logits of a whole vocabulary.
+
+Every device answers the same question with the same arrays: `Layers.answers` in C, a GPU after its head. `answered` is
+their twin.
+
+Dimensions: W wanted rows, V vocabulary, N ban lists, K = 64 candidates, A tokens asked for.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray
+
+CANDIDATES = 64
+
+WORD = 32
+"""Tokens in a word of a ban list."""
+
+WordArray = NDArray[np.uint32]
+SmallIdArray = NDArray[np.int32]
+
+_NONE_ASKED = np.empty(0, np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class RowQuestion:
+    """What is asked of wanted rows."""
+
+    list_W: SmallIdArray
+    """int32: the ban list of each row, or -1 for none."""
+    banned_N: WordArray
+    """uint32 [N, ceil(V / 32)]: bit i % 32 of word i // 32 bans token i (`bits_of`)."""
+    draws: bool = False
+    """Whether candidates are wanted."""
+    asked_A: SmallIdArray = field(default_factory=lambda: _NONE_ASKED)
+    """int32: tokens whose logits are wanted of every row."""
+
+    @property
+    def rows(self) -> int:
+        return len(self.list_W)
+
+
+@dataclass(frozen=True, slots=True)
+class RowAnswers:
+    """What is told of W rows; all but the logits asked for on the host, in float32 and int32.
+
+    Of a row without an allowed token, and of one that computes NaN, the probability is NaN.
+    """
+
+    token_W: SmallIdArray
+    """The likeliest allowed token; of equal ones the first."""
+    logit_W: FloatArray
+    """Its logit."""
+    log_sum_W: FloatArray
+    """Logarithm of the sum of exp(logit) over the allowed tokens."""
+    whole_W: FloatArray
+    """The same over all tokens."""
+    entropy_W: FloatArray
+    """Nats, of the allowed tokens' distribution."""
+    candidate_WK: SmallIdArray
+    """The likeliest allowed tokens, by falling logit, equal ones by number; [W,0] unless the question draws."""
+    candidate_logit_WK: FloatArray
+    """Their logits; -inf where fewer are allowed."""
+    asked_WA: FloatArray
+    """Logits of the tokens asked for, banned or not."""
+
+    @property
+    def logp_W(self) -> FloatArray:
+        """Log-probability of the likeliest token among the allowed ones."""
+        with np.errstate(invalid="ignore"):
+            return self.logit_W - self.log_sum_W
+
+    @property
+    def candidate_logp_WK(self) -> FloatArray:
+        """Log-probabilities of the candidates among the allowed tokens."""
+        with np.errstate(invalid="ignore"):
+            return self.candidate_logit_WK - self.log_sum_W[:, None]
+
+
+def bits_of(hidden_V: MaskArray) -> WordArray:
+    """uint32 [ceil(V / 32)]: the ban list of tokens that are hidden."""
+    padded = np.zeros(-(-len(hidden_V) // WORD) * WORD, np.bool_)
+    padded[: len(hidden_V)] = hidden_V
+    return np.packbits(padded, bitorder="little").view(np.uint32)
+
+
+def answered(logits_WV: FloatArray, question: RowQuestion) -> RowAnswers:
+    """The answers of logits float32 [W,V] on the host."""
+    vocabulary = logits_WV.shape[1]
+    bits_NV = np.unpackbits(question.banned_N.view(np.uint8), axis=1, bitorder="little")[:, :vocabulary].astype(
+        np.bool_
+    )
+    rows = [
+        _row(logits_V, None if number < 0 else bits_NV[number], question)
+        for logits_V, number in zip(logits_WV, question.list_W.tolist(), strict=True)
+    ]
+    figures_W4 = np.array([row[1] for row in rows], np.float32).reshape(-1, 4)
+    width = CANDIDATES if question.draws else 0
+    return RowAnswers(
+        np.array([row[0] for row in rows], np.int32),
+        *figures_W4.T,
+        np.array([row[2] for row in rows], np.int32).reshape(len(rows), width),
+        np.array([row[3] for row in rows], np.float32).reshape(len(rows), width),
+        logits_WV[:, question.asked_A],
+    )
+
+
+def _row(
+    logits_V: FloatArray, hidden_V: MaskArray | None, question: RowQuestion
+) -> tuple[int, tuple[float, float, float, float], IdArray | Sequence[int], FloatArray | Sequence[float]]:
+    """The best token, its logit, both log-sums and the entropy, and the candidates with their logits."""
+    free_V = logits_V if hidden_V is None else np.where(hidden_V, np.float32(-np.inf), logits_V)
+    token = int(free_V.argmax())
+    top, (log_sum, entropy) = float(free_V[token]), _sums(free_V)
+    figures = top, log_sum, log_sum if hidden_V is None else _sums(logits_V)[0], entropy
+    if not question.draws:
+        return token, figures, (), ()
+    first = np.argsort(-free_V, kind="stable")[:CANDIDATES]
+    logits = np.full(CANDIDATES, -np.inf, np.float32)
+    tokens = np.zeros(CANDIDATES, np.int64)
+    logits[: len(first)] = free_V[first]
+    tokens[: len(first)] = np.where(np.isneginf(free_V[first]), 0, first)
+    return token, figures, tokens, logits
+
+
+def _sums(logits_V: FloatArray) -> tuple[float, float]:
+    """Log-sum and entropy of the distribution; -inf and NaN where no token is allowed."""
+    if np.isneginf(logits_V.max()):
+        return -math.inf, math.nan
+    with np.errstate(invalid="ignore", divide="ignore"):
+        top = logits_V.max()
+        below_V = (logits_V - top).astype(np.float64)
+        power_V = np.exp(below_V)
+        total = power_V.sum()
+        mean = (power_V * np.maximum(below_V, -88.0)).sum() / total
+        return float(top + np.log(total)), float(np.log(total) - mean)
