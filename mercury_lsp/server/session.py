@@ -55,6 +55,7 @@ class Session:
         self._forget_text(item.uri)
         self.documents.open(item)
         self.history.opened(item.uri)
+        self.other_files.opened(item.uri)
         if self.documents.begin_parsing(item.uri):
             self._pauses.index_soon()
         self._pauses.wait_for_pause(item.uri)

@@ -51,6 +51,7 @@ class Suggester:
         """
         if self._is_left_alone(uri):
             return [], self._session.documents.snapshot(uri)
+        await self._session.other_files.decided()
         context, snapshot = self._session.documents.context_at(uri, at)
         observer = self._session.statistics.observer
         request = observer.requested(uri, context.offset, context.language_id, automatic)
@@ -172,6 +173,7 @@ class Suggester:
         documents = self._session.documents
         if self._is_left_alone(uri):
             return None
+        await self._finish_parsing(uri)
         snapshot = documents.parsed(uri)
         surroundings = self._session.surroundings(uri)
         if not surroundings.hunks or not self._allows_next_edits(snapshot):
@@ -228,8 +230,12 @@ class Suggester:
         return found if found is not None and (found.sites or found.kept) else None
 
     async def _finish_parsing(self, uri: str) -> None:
-        """Finish a document's parse, in slices if it is long. Raises Cancelled when it is closed meanwhile."""
+        """Finish a document's parse, in slices if it is long, and know which others may be used with it.
+
+        Raises Cancelled when it is closed meanwhile.
+        """
         documents = self._session.documents
+        await self._session.other_files.decided()
         if documents.begin_parsing(uri):
             while documents.parse_a_little():
                 await asyncio.sleep(0)

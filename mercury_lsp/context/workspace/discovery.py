@@ -27,7 +27,7 @@ def discover(rules: IgnoreRules, start: str | None = None) -> Iterator[Discovere
             continue
         yield DiscoveredPath(folder, is_folder=True)
         try:
-            entries = os.scandir(folder)
+            entries = os.scandir(folder + "/")
         except OSError:
             continue
         with entries:

@@ -9,6 +9,7 @@ from mercury_engine.lru import LeastRecentlyUsed
 from mercury_lsp.context.workspace.choice import Snippet, SnippetKind, snippets_of
 from mercury_lsp.context.workspace.declarations import Declarer
 from mercury_lsp.context.workspace.ignored import IgnoreRules, inside
+from mercury_lsp.context.workspace.reading import NotRead, read
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language_of
 from mercury_lsp.documents.redaction import redacted_lines, without_secrets
@@ -57,7 +58,7 @@ class FileSnippets:
 
     def _cut(self, path: str, text: str, rules: IgnoreRules | None) -> tuple[Snippet, ...]:
         language_id = language_of(path)
-        shown_path = os.path.relpath(path, rules.root) if rules is not None else os.path.basename(path)
+        shown_path = os.path.relpath(path, rules.root + "/") if rules is not None else os.path.basename(path)
         declarations = self._declarer.declarations(language_id, text)
         redacted = redacted_lines(text, language_id)
         parts = {
@@ -76,11 +77,10 @@ def read_text(path: str, rules: IgnoreRules | None) -> str:
     if rules is None or not inside(rules.root, path):
         return ""
     try:
-        with open(path, "rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    except OSError:
+        data = read(path, MAX_FILE_BYTES) or b""
+    except NotRead:
         return ""
-    if len(data) > MAX_FILE_BYTES or b"\0" in data or max(map(len, data.split(b"\n"))) > MAX_SOURCE_LINE_BYTES:
+    if b"\0" in data or max(map(len, data.split(b"\n"))) > MAX_SOURCE_LINE_BYTES:
         return ""
     return data.decode("utf-8", "replace").replace("\r\n", "\n")
 
@@ -100,6 +100,6 @@ def version_on_disk(path: str) -> FileVersion | None:
     """The version of a file, by time and size; None if there is no file."""
     try:
         state = os.stat(path)
-    except OSError:
+    except (OSError, ValueError):
         return None
     return state.st_mtime_ns, state.st_size

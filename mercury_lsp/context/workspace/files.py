@@ -33,7 +33,7 @@ class FileIndex:
         if path in self or self._count >= MAX_INDEXED_FILES:
             return
         self._by_end[_end(path)] = (*self._by_end.get(_end(path), ()), path)
-        folder = posixpath.dirname(path)
+        folder = path.rpartition("/")[0]
         self._folders[folder] = self._folders.get(folder, 0) + 1
         self._count += 1
 
@@ -43,7 +43,7 @@ class FileIndex:
         self._by_end[_end(path)] = tuple(each for each in self._by_end[_end(path)] if each != path)
         if not self._by_end[_end(path)]:
             del self._by_end[_end(path)]
-        folder = posixpath.dirname(path)
+        folder = path.rpartition("/")[0]
         self._folders[folder] -= 1
         if not self._folders[folder]:
             del self._folders[folder]
@@ -81,7 +81,7 @@ class FileIndex:
         return sorted(
             path
             for path in self._paths()
-            if posixpath.dirname(path) == folder and path.endswith(".go") and not path.endswith("_test.go")
+            if path.rpartition("/")[0] == folder and path.endswith(".go") and not path.endswith("_test.go")
         )
 
     def _paths(self) -> Iterator[str]:
@@ -90,11 +90,11 @@ class FileIndex:
 
 def _beside(name: str, importer: str) -> Iterator[str]:
     """Paths where a file of this name may be: beside the importer, or in folders above it."""
-    folder = posixpath.dirname(importer)
-    while folder not in ("", "/"):
+    folder = importer
+    while "/" in folder:
+        folder = folder.rpartition("/")[0]
         for between in SOURCE_FOLDERS:
             yield f"{folder}/{between}{name}"
-        folder = posixpath.dirname(folder)
 
 
 def _end(path: str) -> str:

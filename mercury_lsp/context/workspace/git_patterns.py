@@ -13,6 +13,15 @@ from functools import cached_property, lru_cache
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
+MAX_RULES = 10_000
+"""Rules of one ignore file."""
+
+MAX_RULE_BYTES = 4_096
+"""Longest rule; longer than the paths that systems allow."""
+
+_STAR, _FOLDERS, _ALL = b"*", b"**/", b"**"
+"""Pieces of a pattern that match any number of bytes: within a name, whole folders, and whatever is left."""
+
 _SPECIAL = re.compile(rb"[*?\[\\]")
 
 _ALNUM = (string.ascii_letters + string.digits).encode()
@@ -61,7 +70,7 @@ class IgnorePattern:
 
     def _translated(self) -> bytes:
         if b"/" not in self.text:
-            return rb"(?:.*/)?" + _wildcards(self.text, self.ignores_case)
+            return rb"(?:.*/)?+" + _wildcards(self.text, self.ignores_case)
         text = self.text.removeprefix(b"/")
         found = _SPECIAL.search(text)
         literal = text[: found.start()] if found else text
@@ -85,10 +94,16 @@ class IgnorePatterns:
         return IgnorePatterns(self.patterns + later.patterns)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=32)
 def parse_ignore_file(content: bytes, ignores_case: bool) -> IgnorePatterns:
+    """The patterns of a file's content. Raises ValueError for more, or longer ones, than people write."""
     lines = (line.split(b"\0")[0] for line in content.removeprefix(BYTE_ORDER_MARK).split(b"\n"))
-    return IgnorePatterns(tuple(_parsed(line, ignores_case) for line in lines if line and line[:1] != b"#"))
+    rules = [line for line in lines if line and line[:1] != b"#"]
+    if len(rules) > MAX_RULES:
+        raise ValueError(f"it has more than {MAX_RULES:,} rules")
+    if max(map(len, rules), default=0) > MAX_RULE_BYTES:
+        raise ValueError(f"a rule has more than {MAX_RULE_BYTES:,} bytes")
+    return IgnorePatterns(tuple(_parsed(line, ignores_case) for line in rules))
 
 
 def _parsed(line: bytes, ignores_case: bool) -> IgnorePattern:
@@ -106,11 +121,37 @@ def _without_trailing_spaces(line: bytes) -> bytes:
 
 
 def _wildcards(text: bytes, ignores_case: bool) -> bytes:
-    """The regular expression of a pattern in which `*` and `?` match no slash."""
-    return b"".join(_pieces(text, ignores_case))
+    """The regular expression of a pattern in which `*` and `?` match no slash.
+
+    Each piece between asterisks is settled, by an atomic group, where it first fits. That excludes no match, because
+    the next asterisk takes what a later place would have left out; and without it a pattern of a few asterisks, which
+    any repository may hold, costs hours.
+    """
+    blocks: list[list[bytes]] = [[b""]]
+    """Between two pieces that match folders: what stands between asterisks."""
+    starts = [b""]
+    for piece in _pieces(text, ignores_case):
+        if piece in (_FOLDERS, _ALL):
+            blocks.append([b""])
+            starts.append(rb"(?:[^/]*/)*?" if piece == _FOLDERS else b".*?")
+        elif piece == _STAR:
+            blocks[-1].append(b"")
+        else:
+            blocks[-1][-1] += piece
+    written = [start + _block(block) for start, block in zip(starts, blocks, strict=True)]
+    return b"".join(rb"(?>" + each + rb")" for each in written[:-1]) + written[-1]
+
+
+def _block(parts: list[bytes]) -> bytes:
+    """The expression of what stands between asterisks, and of these; the last part may be at the end of the path."""
+    first, *others = parts
+    if not others:
+        return first
+    return first + b"".join(rb"(?>[^/]*?" + each + rb")" for each in others[:-1]) + rb"[^/]*?" + others[-1]
 
 
 def _pieces(text: bytes, ignores_case: bool) -> Iterator[bytes]:
+    """Expressions of one byte each, and the pieces that match any number."""
     at = 0
     while at < len(text):
         sign = text[at : at + 1]
@@ -129,17 +170,17 @@ def _pieces(text: bytes, ignores_case: bool) -> Iterator[bytes]:
 
 
 def _stars(text: bytes, at: int) -> tuple[int, bytes]:
-    """The index after the asterisks at `at`, and their expression; two between slashes match folders."""
+    """The index after the asterisks at `at`, and what they are; two between slashes match folders."""
     end = at
     while text[end : end + 1] == b"*":
         end += 1
     is_start = at == 0 or text[at - 1 : at] == b"/"
     is_whole = end == len(text) or text[end : end + 1] == b"/" or text[end : end + 2] == b"\\/"
     if end - at < 2 or not is_start or not is_whole:
-        return end, b"[^/]*"
+        return end, _STAR
     if text[end : end + 1] == b"/":
-        return end + 1, b"(?:.*/)?"
-    return end, b".*"
+        return end + 1, _FOLDERS
+    return end, _ALL
 
 
 def _bracket(text: bytes, at: int, ignores_case: bool) -> tuple[int, bytes]:

@@ -1,6 +1,7 @@
 """Reads what git's configuration says about ignored files: the user's own ignore file, and whether case counts.
 
-Only files are read; git itself is not run, because a repository can make it start programs.
+Only files are read; git itself is not run, because a repository can make it start programs. Everything here raises
+NotRead for a file that is there and cannot be read whole.
 """
 
 import os
@@ -9,8 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-MAX_INCLUDES = 16
-"""Configuration files that include one another."""
+from mercury_lsp.context.workspace.reading import MAX_RULES_BYTES, NotRead, read
+
+MAX_INCLUDED = 64
+"""Files that the configuration of one repository includes, those that they include among them."""
 
 _LINE = re.compile(
     r"""\s*(?:\[\s*(?P<section>[\w.-]+)(?:\s+"(?P<sub>(?:[^"\\]|\\.)*)")?\s*\])?"""
@@ -31,19 +34,20 @@ class GitSettings:
 def git_folder(top: Path) -> Path | None:
     """The folder with the `config` and `info` of a repository, worktree or submodule; None without one."""
     found = top / ".git"
-    if found.is_file():
-        target = _first_line(found).removeprefix("gitdir:").strip()
+    if not found.is_dir():
+        if not (target := _first_line(found).removeprefix("gitdir:").strip()):
+            return None
         found = top / target
-    common = _first_line(found / "commondir") if (found / "commondir").is_file() else ""
-    found = found / common if common else found
+    found /= _first_line(found / "commondir")
     return found if found.is_dir() else None
 
 
 def git_settings(folder: Path | None) -> GitSettings:
     """The settings of the system, the user and the repository with this git folder; a later one wins."""
     excludes_file, ignores_case = _user_folder() / "ignore", False
+    included: list[Path] = []
     for path in (*_user_files(), *((folder / "config",) if folder is not None else ())):
-        for name, value in _settings(path, MAX_INCLUDES):
+        for name, value in _settings(path, included):
             if name == "core.excludesfile":
                 excludes_file = _expanded(value)
             elif name == "core.ignorecase":
@@ -68,8 +72,8 @@ def _expanded(value: str) -> Path:
     return Path(os.path.expanduser(value))
 
 
-def _settings(path: Path, depth: int) -> Iterator[tuple[str, str]]:
-    """Names in lower case and values of a file, also of those it includes.
+def _settings(path: Path, included: list[Path]) -> Iterator[tuple[str, str]]:
+    """Names in lower case and values of a file, also of those it includes, which are added to `included`.
 
     Whether the condition of an `includeIf` holds is not decided: such a file counts, which at worst hides more.
     """
@@ -83,17 +87,18 @@ def _settings(path: Path, depth: int) -> Iterator[tuple[str, str]]:
         if not found["name"]:
             continue
         name, value = f"{section}.{found['name'].lower()}", _unquoted(found["value"] or "")
-        if name in ("include.path", "includeif..path") and depth:
-            yield from _settings(path.parent / _expanded(value), depth - 1)
+        if name in ("include.path", "includeif..path"):
+            if len(included) == MAX_INCLUDED:
+                raise NotRead(str(path), f"more than {MAX_INCLUDED} files are included")
+            included.append(path.parent / _expanded(value))
+            yield from _settings(included[-1], included)
         else:
             yield name, value
 
 
 def _logical_lines(path: Path) -> list[str]:
-    try:
-        return path.read_text("utf-8-sig", "replace").replace("\\\n", "").splitlines()
-    except OSError:
-        return []
+    content = read(str(path), MAX_RULES_BYTES) or b""
+    return content.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\\\n", "").splitlines()
 
 
 def _unquoted(value: str) -> str:
@@ -109,7 +114,5 @@ def _unquoted(value: str) -> str:
 
 
 def _first_line(path: Path) -> str:
-    try:
-        return path.read_text("utf-8", "replace").partition("\n")[0].strip()
-    except OSError:
-        return ""
+    content = read(str(path), MAX_RULES_BYTES) or b""
+    return content.decode("utf-8", "replace").partition("\n")[0].strip()

@@ -1,13 +1,16 @@
 """Decides which files are never opened: secret ones, ignored ones, and folders that nobody edits."""
 
 import fnmatch
+import logging
 import os
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from mercury_lsp.context.workspace.git_patterns import IgnorePatterns, parse_ignore_file
 from mercury_lsp.context.workspace.git_settings import git_folder, git_settings
+from mercury_lsp.context.workspace.reading import MAX_RULES_BYTES, NotRead, read
 from mercury_lsp.context.workspace.secret_files import SECRET_FOLDERS, is_secret_name
 
 
@@ -25,10 +28,12 @@ SKIPPED_FILE_PATTERNS = _words("*.min.js *.min.mjs *.bundle.js *-min.js *_pb2.py
 
 IGNORE_FILES = (".gitignore", ".mercuryignore")
 
-MAX_IGNORE_FILE_BYTES = 1_000_000
-"""Part of an ignore file that is read; a longer one was made by a program."""
+MAX_WORKSPACE_RULES = 50_000
+"""Rules of all ignore files of a workspace folder."""
 
 _SKIPPED = re.compile("|".join(map(fnmatch.translate, SKIPPED_FILE_PATTERNS)))
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +64,18 @@ class _FolderRules:
 
 
 class IgnoreRules:
-    """The rules of one workspace folder, read from its ignore files folder by folder, on demand."""
+    """The rules of one workspace folder, read from its ignore files folder by folder, on demand.
+
+    Folders have no slash at their end, so the root of a file system is "", or "C:". What cannot be read whole might
+    hide anything: no file below an ignore file like that may be opened, nor any file below wrong settings of git.
+    """
 
     def __init__(self, root: str):
-        self.root = root
+        self.root = root.rstrip("/")
         self._folders: dict[str, _FolderRules | None] = {}
         self._ignores_case = False
+        self._count = 0
+        """Rules read so far."""
 
     def allows(self, path: str) -> bool:
         """Whether a file below the root may be opened, judged by its path; the file need not exist."""
@@ -81,7 +92,11 @@ class IgnoreRules:
     def _folder(self, folder: str) -> _FolderRules | None:
         """The rules for the entries of a folder; None when none of them may be opened."""
         if folder not in self._folders:
-            self._folders[folder] = self._read_folder(folder)
+            try:
+                self._folders[folder] = self._read_folder(folder)
+            except NotRead as reason:
+                self._folders[folder] = None
+                _say_once(str(reason), folder)
         return self._folders[folder]
 
     def _read_folder(self, folder: str) -> _FolderRules | None:
@@ -97,21 +112,49 @@ class IgnoreRules:
 
     def _rules_down_to_root(self) -> _FolderRules:
         """The rules of the user, of the repository, and of its folders down to the root."""
-        root = Path(self.root)
+        root = Path(self.root + "/")
         top = next((each for each in (root, *root.parents) if (each / ".git").exists()), root)
-        around_all, self._ignores_case = _user_rules(top)
-        rules: _FolderRules | None = _FolderRules(None, _with_slash(top.as_posix()), (around_all, None))
+        rules: _FolderRules | None = _FolderRules(None, _as_folder(top) + "/", (self._user_patterns(top), None))
         for each in reversed(root.parents):
             if each.is_relative_to(top):
-                rules = self._read(rules, each.as_posix())
+                rules = self._read(rules, _as_folder(each))
         return self._read(rules, self.root)
+
+    def _user_patterns(self, top: Path) -> IgnorePatterns:
+        """The patterns of the user for all repositories and for this one."""
+        repository = git_folder(top)
+        settings = git_settings(repository)
+        self._ignores_case = settings.ignores_case
+        paths = (settings.excludes_file, repository / "info/exclude" if repository is not None else None)
+        found = [self._patterns(str(path), is_users=True) for path in paths if path is not None]
+        return sum((each for each in found if each is not None), IgnorePatterns(()))
 
     def _read(self, above: _FolderRules | None, folder: str) -> _FolderRules:
         """The rules above combined with this folder's."""
-        git, mercury = (_patterns(f"{folder}/{name}", self._ignores_case) for name in IGNORE_FILES)
+        git, mercury = (self._patterns(f"{folder}/{name}") for name in IGNORE_FILES)
         if git is None and mercury is None and above is not None:
             return above
-        return _FolderRules(above, _with_slash(folder), (git, mercury))
+        return _FolderRules(above, folder + "/", (git, mercury))
+
+    def _patterns(self, path: str, is_users: bool = False) -> IgnorePatterns | None:
+        """The patterns of an ignore file; None without one. As git does, only a user's own file may be a link."""
+        if not is_users and os.path.islink(path):
+            return None
+        if (content := read(path, MAX_RULES_BYTES)) is None:
+            return None
+        try:
+            found = parse_ignore_file(content, self._ignores_case)
+        except ValueError as reason:
+            raise NotRead(path, str(reason)) from None
+        self._count += len(found.patterns)
+        if self._count > MAX_WORKSPACE_RULES:
+            raise NotRead(path, f"the workspace has more than {MAX_WORKSPACE_RULES:,} rules")
+        return found
+
+
+@lru_cache(maxsize=1024)
+def _say_once(reason: str, folder: str) -> None:
+    logger.warning("%s; so nothing below %s is shown in other files", reason, folder or "/")
 
 
 def _is_skipped(folder_name: str) -> bool:
@@ -119,30 +162,11 @@ def _is_skipped(folder_name: str) -> bool:
     return folder_name in SKIPPED_FOLDERS or name in SECRET_FOLDERS or name.startswith(".")
 
 
-def _user_rules(top: Path) -> tuple[IgnorePatterns | None, bool]:
-    """The patterns of the user for all repositories and for this one, and whether case is ignored."""
-    repository = git_folder(top)
-    settings = git_settings(repository)
-    paths = (settings.excludes_file, repository / "info/exclude" if repository is not None else None)
-    found = [_patterns(str(path), settings.ignores_case, is_users=True) for path in paths if path is not None]
-    return sum((each for each in found if each is not None), IgnorePatterns(())), settings.ignores_case
-
-
-def _with_slash(folder: str) -> str:
-    return folder.rstrip("/") + "/"
-
-
-def _patterns(path: str, ignores_case: bool, is_users: bool = False) -> IgnorePatterns | None:
-    """The patterns of an ignore file; None without one. As git does, only a user's own file may be a link."""
-    if not is_users and os.path.islink(path):
-        return None
-    try:
-        with open(path, "rb") as file:
-            return parse_ignore_file(file.read(MAX_IGNORE_FILE_BYTES), ignores_case)
-    except OSError:
-        return None
+def _as_folder(path: Path) -> str:
+    return path.as_posix().rstrip("/")
 
 
 def inside(root: str, path: str) -> bool:
     """Whether a path below the root is really there: no link on the way leads elsewhere."""
+    root += "/"
     return os.path.realpath(path) == os.path.join(os.path.realpath(root), os.path.relpath(path, root))

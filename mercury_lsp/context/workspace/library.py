@@ -15,6 +15,7 @@ from mercury_lsp.context.workspace.file_snippets import FileSnippets
 from mercury_lsp.context.workspace.files import FileIndex
 from mercury_lsp.context.workspace.ignored import IGNORE_FILES, IgnoreRules
 from mercury_lsp.context.workspace.imports import IMPORTS_REACH_CHARS, READ_LANGUAGES, imports
+from mercury_lsp.context.workspace.secret_files import is_secret
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language_of
 
@@ -71,7 +72,9 @@ class Library:
     ):
         self._pace, self._deliver, self._found = pace, deliver, found
         self.index = FileIndex()
+        self._roots: tuple[Path, ...] = ()
         self._rules: dict[str, IgnoreRules] = {}
+        """By the workspace folder, without a slash at its end."""
         self._folders: set[str] = set()
         self._walk: Iterator[DiscoveredPath | None] = iter(())
         self._is_walking = False
@@ -81,7 +84,8 @@ class Library:
     def open(self, roots: tuple[Path, ...]) -> None:
         """Find the files below these folders, and forget all others."""
         self.index = FileIndex()
-        self._rules = {root.as_posix(): IgnoreRules(root.as_posix()) for root in roots}
+        self._roots = roots
+        self._rules = {rules.root: rules for rules in (IgnoreRules(root.as_posix()) for root in roots)}
         self._folders.clear()
         self._file_snippets.clear()
         self._walk = chain.from_iterable(map(discover, self._rules.values()))
@@ -95,7 +99,7 @@ class Library:
             found = next(self._walk)
         except StopIteration:
             self._is_walking = False
-            self._found(sorted(self._folders))
+            self._found(sorted(each if "/" in each else each + "/" for each in self._folders))
             self._prepare_all()
             return False
         if found is not None and found.is_folder:
@@ -103,6 +107,12 @@ class Library:
         elif found is not None:
             self.index.add(found.path)
         return True
+
+    def allows(self, path: str) -> bool:
+        """Whether a file may be shown with others: it is below a workspace folder, and neither secret nor ignored."""
+        self._pace.rest_if_due()
+        rules = self._rules_of(path)
+        return rules is not None and not is_secret(Path(path)) and rules.allows(path)
 
     def prepare(self, view: DocumentView) -> None:
         """Prepare snippets for a document, now and whenever files change."""
@@ -122,7 +132,7 @@ class Library:
     def changed(self, paths: list[str]) -> None:
         """Files or folders were created, changed or deleted."""
         if any(os.path.basename(path) in (*IGNORE_FILES, "exclude") for path in paths):
-            self.open(tuple(map(Path, self._rules)))
+            self.open(self._roots)
             return
         for path in paths:
             self._update_path(path)

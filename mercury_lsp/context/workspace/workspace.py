@@ -1,7 +1,9 @@
 """Chooses context from other files: imported files, documents visited last, and spots edited last."""
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, MutableMapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.context.open_documents import OpenDocuments
 from mercury_lsp.context.workspace.background import Background, Pace
 from mercury_lsp.context.workspace.choice import Snippet, SnippetKind, choose, words_of
-from mercury_lsp.context.workspace.ignored import IGNORE_FILES, IgnoreRules
+from mercury_lsp.context.workspace.ignored import IGNORE_FILES
 from mercury_lsp.context.workspace.library import PREPARED_REACH_CHARS, DocumentView, Library, PreparedSnippets
 from mercury_lsp.context.workspace.secret_files import is_secret
 from mercury_lsp.context.workspace.watching import Watcher
@@ -23,6 +25,9 @@ VISITED_DOCUMENTS = 3
 
 CHOICE_REACH_CHARS = 500
 """Characters on either side of the cursor that snippets are compared with."""
+
+DECIDE_SECONDS = 1.0
+"""Longest wait for what the ignore files say of documents; only a disk that does not answer takes that long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +50,11 @@ class Workspace:
         self._offered: dict[str, tuple[PreparedSnippets, list[str]]] = {}
         """By URI, the result of `offered`, valid until another document is visited or closed."""
         self._visited: OrderedDict[str, None] = OrderedDict()
-        self._rules: dict[str, IgnoreRules] = {}
         self._usable: dict[str, bool] = {}
-        """By URI, whether the document may be shown with others; decided when first asked."""
+        """By URI, whether the document may be shown with others; False until it is decided. Replaced when the rules may
+        have changed, so that a decision by the older ones ends up where nobody looks."""
+        self._deciding: Future[None] | None = None
+        """Done once all documents are decided that were asked for."""
         self._edit_offsets: dict[str, int] = {}
         """By URI, the offset of the last edit."""
         self._cursors: dict[str, int] = {}
@@ -61,7 +68,6 @@ class Workspace:
     def change(self, roots: tuple[Path, ...]) -> None:
         """The workspace consists of these folders now."""
         self._roots = roots
-        self._rules, self._usable = {}, {}
         if self._is_enabled:
             self._open()
 
@@ -112,16 +118,39 @@ class Workspace:
         """
         if not self._is_enabled:
             return False
-        if uri not in self._usable:
-            self._usable[uri] = self._allows(uri)
-        return self._usable[uri]
+        usable = self._usable
+        if uri not in usable:
+            self._decide([uri])
+        return usable.get(uri, False)
 
-    def _allows(self, uri: str) -> bool:
-        path = self._path(uri)
-        if path is None or is_secret(Path(path)):
-            return False
-        root = max((root.as_posix() for root in self._roots if path.startswith(f"{root.as_posix()}/")), key=len)
-        return self._rules.setdefault(root, IgnoreRules(root)).allows(path)
+    def opened(self, uri: str) -> None:
+        """A document was opened: decide whether it may be shown with others, before somebody asks."""
+        if self._is_enabled:
+            self._decide([uri])
+
+    async def decided(self) -> None:
+        """Wait until it is known which documents may be used, for `DECIDE_SECONDS` at most."""
+        if (deciding := self._deciding) is not None and not deciding.done():
+            await asyncio.wait([asyncio.wrap_future(deciding)], timeout=DECIDE_SECONDS)
+            if self._deciding is deciding:
+                self._deciding = None  # nobody waits for it again
+
+    def _decide(self, uris: Sequence[str]) -> None:
+        """Have the ignore files read in the background: that may take long."""
+        usable = self._usable
+        usable.update(dict.fromkeys(uris, False))
+        paths = {uri: path for uri in uris if (path := self._path(uri)) is not None}
+        if not paths:
+            return
+
+        def decide() -> None:
+            try:
+                usable.update({uri: self._library.allows(path) for uri, path in paths.items() if uri in usable})
+            finally:
+                deciding.set_result(None)
+
+        self._deciding = deciding = Future[None]()
+        self._background.put(decide)
 
     def prepare(self, uri: str) -> None:
         """Have a document's imports read in the background, unless it is outside the workspace folders."""
@@ -143,7 +172,7 @@ class Workspace:
     def forget(self, uri: str) -> None:
         """A document was closed: its unsaved text must not be shown any more."""
         stores: tuple[MutableMapping[str, Any], ...]
-        stores = (self._prepared, self._chosen, self._visited, self._edit_offsets, self._cursors)
+        stores = (self._prepared, self._chosen, self._visited, self._usable, self._edit_offsets, self._cursors)
         for each in stores:
             each.pop(uri, None)
         self._offered.clear()
@@ -159,8 +188,6 @@ class Workspace:
         """The client reports files that were created, changed or deleted."""
         if self._is_enabled:
             self._have_read_again([path.as_posix() for path in paths])
-        else:
-            self._rules, self._usable = {}, {}
 
     def _have_read_again(self, paths: list[str]) -> None:
         """Have the library look at changed files; if one is an ignore file, nothing chosen before counts any more."""
@@ -172,9 +199,14 @@ class Workspace:
             self._drop_snippets()  # what was prepared by the old rules while the job waited
             self._library.changed(paths)
 
-        self._rules, self._usable = {}, {}
-        self._drop_snippets()
         self._background.put(read_again)
+        self._drop_decisions()
+        self._drop_snippets()
+
+    def _drop_decisions(self) -> None:
+        """Decide again, after what is queued now."""
+        before, self._usable = self._usable, {}
+        self._decide(list(before))
 
     def _drop_snippets(self) -> None:
         self._prepared.clear()
@@ -193,6 +225,9 @@ class Workspace:
         self._drop_snippets()
         if roots or self._background.has_begun:
             self._background.put(lambda: self._library.open(roots))
+        self._usable = {}
+        if roots:
+            self._decide(self._documents.uris)
 
     def _changed(self, paths: list[str]) -> None:
         """Files that we watch have changed."""

@@ -20,6 +20,7 @@ async def code_action(
 
     Some clients list them all the time, and eglot sends the range of the expression at point.
     """
+    await server.session.other_files.decided()
     snapshot = server.session.documents.parsed(params.text_document.uri)
     if not (_is_asked_for(params.context.only) and server.session.settings.allows(snapshot.language_id)):
         return []

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mercury_lsp.context.workspace import is_secret
+from mercury_lsp.context.workspace import ignored, is_secret
+from mercury_lsp.context.workspace.git_patterns import MAX_RULES, parse_ignore_file
 from mercury_lsp.context.workspace.ignored import IgnoreRules
 from tests.support.editor import Editor, script
 from tests.support.ignore_trees import Tree, differences, planted_tree
@@ -116,6 +117,49 @@ def test_the_condition_of_an_include_is_taken_to_hold(tmp_path: Path):
     (tmp_path / "excluded").write_text("hidden.py\n")
     rules = IgnoreRules(tmp_path.as_posix())
     assert not rules.allows(f"{tmp_path.as_posix()}/hidden.py") and rules.allows(f"{tmp_path.as_posix()}/shown.py")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        (b"*a" * 100 + b"b", b"a" * 255),
+        (b"/x" + b"*a" * 16 + b"b", b"x" + b"a" * 255),
+        (b"**/" * 500 + b"b", b"a/" * 500 + b"a"),
+        (b"a/**/" * 100 + b"b", b"a/" * 500 + b"a"),
+        (b"**/*a*a*a/" * 100 + b"b", b"aaaaaa/" * 300 + b"a"),
+    ],
+    ids=["name", "path", "folders", "folders between", "all"],
+)
+def test_a_pattern_that_could_fit_in_countless_ways_is_tried_in_few(pattern: bytes, path: bytes):
+    found = parse_ignore_file(pattern, False)
+    assert found.verdict(path, is_folder=False) is None
+    assert found.verdict(path[:-1] + b"b", is_folder=False) is True
+
+
+def test_below_an_ignore_file_that_cannot_be_read_whole_nothing_is_shown(tmp_path: Path):
+    (tmp_path / "sub" / "deep").mkdir(parents=True)
+    (tmp_path / "sub" / ".gitignore").write_text("".join(f"{number}\n" for number in range(MAX_RULES + 1)))
+    rules, root = IgnoreRules(tmp_path.as_posix()), tmp_path.as_posix()
+    assert [rules.allows(f"{root}/{name}") for name in ("a.py", "sub/a.py", "sub/deep/a.py")] == [True, False, False]
+    (tmp_path / "sub" / ".gitignore").write_text("".join(f"{number}\n" for number in range(MAX_RULES)))
+    rules = IgnoreRules(root)
+    assert [rules.allows(f"{root}/sub/{name}") for name in ("1", "a.py")] == [False, True]
+
+
+def test_all_rules_of_a_workspace_together_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(ignored, "MAX_WORKSPACE_RULES", 5)
+    for folder in "abc":
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / ".gitignore").write_text("x\ny\n")
+    rules = IgnoreRules(tmp_path.as_posix())
+    assert [rules.allows_folder(f"{tmp_path.as_posix()}/{folder}") for folder in "abc"] == [True, True, False]
+
+
+@pytest.mark.parametrize(("root", "file"), [("/", "/work/a.py"), ("C:/", "C:/work/a.py"), ("//h/s/", "//h/s/a/a.py")])
+def test_the_root_of_a_file_system_may_be_the_workspace(root: str, file: str):
+    rules = IgnoreRules(root)
+    assert rules.allows(file) and rules.allows_folder(file.rpartition("/")[0])
+    assert not rules.allows(file.replace("a.py", ".env"))
 
 
 def test_in_a_file_that_is_merely_ignored_suggestions_work(tmp_path: Path):

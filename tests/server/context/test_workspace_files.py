@@ -236,6 +236,18 @@ def test_among_files_of_one_name_the_nearest_is_imported():
     assert index.resolve(wanted, "/w/two/app/a.py", 1) == ["/w/two/pkg/core.py"]
 
 
+def test_imports_are_found_where_the_workspace_is_the_whole_disk(tmp_path: Path):
+    root = written(tmp_path, {"main.py": "from stock import reserve\n", "stock.py": "def reserve(basket): ...\n"})
+    prepared: dict[str, PreparedSnippets] = {}
+    library = Library(Pace(), prepared.__setitem__, lambda _: None)
+    library.open((Path(tmp_path.anchor),))
+    library.changed([(root / "stock.py").as_posix()])  # it is not waited for until the whole disk is known
+    prepare_for(library, root / "main.py", "from stock import reserve\n")
+    [snippets] = [each.snippets for each in prepared.values()]
+    assert "def reserve(basket)" in snippets[0].text
+    assert not library.allows("/etc/passwd") and library.allows((root / "main.py").as_posix())
+
+
 # Declarations
 
 
