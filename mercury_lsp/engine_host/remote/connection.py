@@ -13,6 +13,7 @@ from typing import Any
 import httpx2
 from mercury_engine.errors import MercuryError, RequestError
 
+from mercury_lsp.engine_host.remote.answers import label
 from mercury_lsp.settings import is_loopback
 
 KEY_VARIABLE = "MERCURY_API_KEY"
@@ -23,8 +24,8 @@ SESSION_HEADER = "x-session-id"
 
 CONNECT_SECONDS = 2.0
 
-ANSWER_SECONDS = 30.0
-"""For an answer to a request without a deadline."""
+DESCRIPTION_SECONDS = 30.0
+"""For what is at a path; the server may be loading its model."""
 
 RETRIES = 2
 """Further tries where no connection came about, or the server is busy."""
@@ -34,9 +35,8 @@ RETRY_AFTER_SECONDS = 0.1
 
 BUSY = (429, 503)
 
-MAX_REPLY_BYTES = 4 * 2**20
-
-MAX_EXPLANATION_CHARS = 200
+MAX_REPLY_BYTES = 2**20
+"""Several times that of the longest fill with all its steps."""
 
 logging.getLogger("httpx2").setLevel(logging.WARNING)  # it logs every request
 
@@ -65,7 +65,7 @@ class Connection:
 
     async def json(self, path: str) -> Any:
         """What is at a path. Raises RemoteError, and RequestError for a request that the server refuses."""
-        async with asyncio.timeout(ANSWER_SECONDS):
+        async with asyncio.timeout(DESCRIPTION_SECONDS):
             lines = [line async for line in self.lines("GET", path, None)]
         return parsed("\n".join(lines))
 
@@ -88,7 +88,7 @@ class Connection:
                         raise _refusal(reply.status_code, " ".join([line async for line in _lines_of(reply)]))
             except httpx2.HTTPError as error:
                 if is_last:
-                    raise RemoteError(f"{type(error).__name__}: {error}"[:MAX_EXPLANATION_CHARS]) from error
+                    raise RemoteError(label(f"{type(error).__name__}: {error}")) from error
             await asyncio.sleep(RETRY_AFTER_SECONDS * 2**attempt * random.uniform(0.5, 1.0))
 
     async def events(self, path: str, body: Any) -> AsyncGenerator[Any]:
@@ -133,7 +133,7 @@ def parsed(text: str) -> Any:
 def _refusal(status: int, said: str) -> MercuryError:
     with suppress(ValueError, KeyError, TypeError):
         said = str(json.loads(said)["error"]["message"])
-    said = " ".join(said.split())[:MAX_EXPLANATION_CHARS]
+    said = label(said)
     if status in (400, 413, 422):
         return RequestError(f"the remote engine refuses the request: {said}")
     if status in (404, 405, 501):

@@ -8,19 +8,25 @@ import asyncio
 from collections.abc import Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
-from math import exp
+from math import exp, isnan
 from time import perf_counter
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from mercury_engine.api import Answer, Control, Fill, FillRequest, Request
-from mercury_engine.decoding.gap_rules import SLOTS
 from mercury_engine.decoding.truncation import truncated
 from mercury_engine.errors import RequestError
 from mercury_engine.prompt.gap_format import FORMATS, GapFormat
 
 from mercury_lsp.engine_host.remote import wire
-from mercury_lsp.engine_host.remote.connection import Connection, NoSuchRoute, RemoteError, parsed
+from mercury_lsp.engine_host.remote.answers import bounded, cleaned, label, max_chars, shown_slots, slots_of
+from mercury_lsp.engine_host.remote.connection import (
+    DESCRIPTION_SECONDS,
+    Connection,
+    NoSuchRoute,
+    RemoteError,
+    parsed,
+)
 
 T = TypeVar("T")
 
@@ -40,6 +46,16 @@ PROBE = FillRequest("x = ", suffix=("\n",), max_slots=1)
 """Shows whether a server has a route; no text of the user's."""
 
 
+@dataclass(slots=True)
+class Waiting:
+    """A question as its asker sees it."""
+
+    seconds: float
+    """Time for the whole answer."""
+    has_begun: bool = False
+    """Whether a part of the answer has come."""
+
+
 class MercuryDialect:
     """Our own server's: whole requests, so its caches and next edits are those of an engine in this process."""
 
@@ -51,20 +67,24 @@ class MercuryDialect:
             raise NoSuchRoute(f"it is no Mercury server: {error}") from None
         if found.protocol != wire.PROTOCOL:
             raise RemoteError("it is another version of Mercury; install the same one on both sides")
-        return found
+        return replace(found, name=label(found.name), device=label(found.device), backend=label(found.backend))
 
-    async def answer(self, connection: Connection, request: Request, control: Control) -> Answer:
-        """The answer. Raises RemoteError, RequestError, and TimeoutError if there is none at the deadline."""
-        body = wire.encoded(request, control.on_step is not None)
+    async def answer(self, connection: Connection, request: Request, control: Control, waiting: Waiting) -> Answer:
+        """The answer. Raises RemoteError and RequestError."""
+        by_key = isinstance(request, FillRequest) and request.utility is None and request.max_steps != 0
+        body = wire.encoded(request, control.on_step is not None or by_key)  # a long fill shows early that it has begun
         async with aclosing(connection.lines("POST", wire.PATH, body)) as lines:
             async for line in lines:
                 match parsed(line):
-                    case {"step": step} if control.on_step is not None:
-                        control.on_step(_valid(wire.slots, step))
+                    case {"step": step}:
+                        canvas = _valid(wire.slots, step)
+                        waiting.has_begun = True
+                        if control.on_step is not None:
+                            control.on_step(shown_slots(canvas))
                     case {"answer": found}:
-                        return _valid(lambda body: wire.answer(body, request), found)
+                        return _valid(lambda body: bounded(wire.answer(body, request), request), found)
                     case {"error": {"message": str(said)}}:
-                        raise RemoteError(said)
+                        raise RemoteError(label(said))
         raise RemoteError("its reply ended before the answer")
 
 
@@ -77,34 +97,41 @@ class FimDialect:
     markers: GapFormat | None = None
     """Written into the prompt where the server takes no suffix."""
 
-    async def answer(self, connection: Connection, request: Request, control: Control) -> Answer:
-        """As `MercuryDialect` has it; the text so far at the deadline."""
+    async def answer(self, connection: Connection, request: Request, control: Control, waiting: Waiting) -> Answer:
+        """As `MercuryDialect` has it; shortly before the time is up the text so far, or TimeoutError without any."""
         if not isinstance(request, FillRequest):
             raise RequestError("this server only fills gaps")
         began, text, nats, is_finished = perf_counter(), "", list[float](), False
         body = self._body(request)
         if body is None:
             return Fill("", 0.0, 0, 0.0)
-        limit = None if request.deadline_ms is None else max(0.0, request.deadline_ms / 1000 - SPARE_SECONDS)
+        limit, is_late = max(0.0, waiting.seconds - SPARE_SECONDS), False
+        slots, room = slots_of(request), max_chars(request)
         try:
             async with asyncio.timeout(limit), aclosing(connection.events(self.route, body)) as events:
                 async for event in events:
                     piece, more, end = _valid(_piece, event)
-                    text, is_finished = text + piece, is_finished or end
+                    waiting.has_begun = waiting.has_begun or bool(piece)
+                    before, text, is_finished = text, text + piece, is_finished or end
                     nats += more if piece else ()
+                    if len(nats) > slots or len(text) > room:
+                        text, nats, is_finished = (before or text)[:room], nats[:slots], False
+                        break
         except TimeoutError:
-            if not text:
-                raise
+            is_late = True
+        text = cleaned(text)
         if not request.multiline and "\n" in text:
             text, is_finished = text[: text.index("\n")], True
         shown = text.rstrip() if is_finished else truncated(text, None)
-        confidence = exp(min(0.0, sum(nats))) if nats else UNKNOWN_CONFIDENCE
+        if is_late and not shown:
+            raise TimeoutError
+        confidence = exp(sum(nats)) if nats else UNKNOWN_CONFIDENCE
         return Fill(shown, confidence, len(nats), perf_counter() - began, is_finished, tokens=len(nats))
 
     def _body(self, request: FillRequest) -> dict[str, Any] | None:
         """What is sent; None if there is nothing to ask."""
         before, after = "".join((*request.far, request.near)), "".join(request.suffix)
-        tokens = 0 if request.max_steps == 0 else min(request.max_slots, SLOTS[request.effort])
+        tokens = slots_of(request)
         shared: dict[str, Any] = {"stop": ["\n\n" if request.multiline else "\n"], "stream": True}
         if self.route == "/infill":
             timed = {} if request.deadline_ms is None else {"t_max_predict_ms": request.deadline_ms}
@@ -153,7 +180,7 @@ async def detected(connection: Connection, route: str | None, model: str) -> tup
     for each in ROUTES if route is None else (route,):
         dialect = FimDialect(each, model)
         try:
-            await dialect.answer(connection, PROBE, Control())
+            await dialect.answer(connection, PROBE, Control(), Waiting(DESCRIPTION_SECONDS))
         except NoSuchRoute as error:
             refused = error
             continue
@@ -171,7 +198,7 @@ async def _first_model(connection: Connection) -> str:
     with suppress(NoSuchRoute, RequestError):
         match await connection.json("/v1/models"):
             case {"data": [{"id": str(name)}, *_]}:
-                return name
+                return label(name)
     return ""
 
 
@@ -180,20 +207,28 @@ def _piece(body: Any) -> tuple[str, list[float], bool]:
     match body:
         case {"content": str(text)}:
             tokens = body.get("completion_probabilities") or []
-            nats = [float(token["logprob"]) for token in tokens if "logprob" in token]
+            nats = [_nats(token["logprob"]) for token in tokens if "logprob" in token]
             return text, nats, bool(body.get("stop")) and body.get("stop_type") in ("eos", "word")
         case {"choices": [dict() as choice, *_]}:
             text = choice.get("text") or (choice.get("delta") or choice.get("message") or {}).get("content") or ""
-            nats = [float(each) for each in (choice.get("logprobs") or {}).get("token_logprobs") or ()]
+            nats = [_nats(each) for each in (choice.get("logprobs") or {}).get("token_logprobs") or ()]
             return str(text), nats, choice.get("finish_reason") == "stop"
         case {"choices": []}:
             return "", [], False
     raise ValueError("it holds no text")
 
 
+def _nats(value: Any) -> float:
+    """A log-probability. Raises ValueError, TypeError and OverflowError."""
+    nats = float(value)
+    if isnan(nats):
+        raise ValueError("a log-probability is no number")
+    return min(0.0, nats)
+
+
 def _valid(structure: Callable[[Any], T], body: Any) -> T:
     """What a reply holds. Raises RemoteError."""
     try:
         return structure(body)
-    except (ValueError, TypeError, AttributeError) as error:
-        raise RemoteError(f"its reply is not understood: {error}") from None
+    except (ValueError, TypeError, AttributeError, ArithmeticError) as error:
+        raise RemoteError(label(f"its reply is not understood: {error}")) from None

@@ -2,15 +2,18 @@
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
 from time import monotonic
+from typing import Literal
 
 from mercury_engine.api import (
     Answer,
     Control,
     Fill,
+    FillRequest,
     InferenceEngine,
     Request,
     Rewrite,
@@ -22,8 +25,9 @@ from mercury_engine.utility import Utility
 
 from mercury_lsp.engine_host.own_thread import started
 from mercury_lsp.engine_host.remote import wire
-from mercury_lsp.engine_host.remote.connection import ANSWER_SECONDS, Connection, RemoteError
-from mercury_lsp.engine_host.remote.dialects import Dialect, MercuryDialect, detected, parts_of
+from mercury_lsp.engine_host.remote.connection import DESCRIPTION_SECONDS, Connection, RemoteError
+from mercury_lsp.engine_host.remote.dialects import PROBE, Dialect, MercuryDialect, Waiting, detected, parts_of
+from mercury_lsp.engine_host.remote.patience import MAX_MISSED, Patience
 from mercury_lsp.settings import is_loopback
 
 logger = logging.getLogger(__name__)
@@ -31,8 +35,23 @@ logger = logging.getLogger(__name__)
 RETRY_SECONDS = 30.0
 """Seconds after which an engine that did not answer is asked again, while the local one answers."""
 
-MAX_MISSED = 3
-"""Deadlines missed one after another, after which it counts as not answering."""
+START_SECONDS = 3.0
+"""For what is at the URL when an editor starts; whoever is asked later may be loading its model."""
+
+Kind = Literal["typing", "by key", "reading", "rewrite"]
+"""What is asked: a fill unasked or by key, to read ahead for one, or a rewrite."""
+
+SECONDS: dict[Kind, float] = {"typing": 3.0, "by key": 10.0, "reading": 30.0, "rewrite": 30.0}
+"""For a whole answer; a request's deadline may be earlier."""
+
+USUAL_SECONDS: dict[Kind, float] = {"typing": 0.3, "by key": 0.5, "rewrite": 1.0}
+"""Expected before any answer has come. Nobody waits for what is read ahead."""
+
+BEGIN_EARLY: tuple[Kind, ...] = ("typing", "by key")
+"""Answers whose beginning is awaited for `Patience.seconds` only, since the local engine can give one, too."""
+
+WORTHWHILE_SECONDS = 0.1
+"""Left of a deadline, so that the local engine is asked after the server has missed."""
 
 POLL_SECONDS = 0.02
 """Between two looks at the cancel flag while a reply is awaited."""
@@ -55,14 +74,14 @@ class RemoteEngine:
         self._why_not = ""
         """Why the server is not asked now; empty while it is."""
         self._retry_at = 0.0
-        self._missed = 0
+        self._patience = {kind: Patience(seconds) for kind, seconds in USUAL_SECONDS.items()}
         self._overhead_ms = 0.0
         """Time of a request that is not the engine's, on average; the server's deadline is earlier by this."""
         self._connection: Connection | None = None
         self._local: Future[InferenceEngine] | None = None
         self._trying: asyncio.Task[None] | None = None
         self._watchers: list[Callable[[], None]] = []
-        asyncio.run(self._try())
+        asyncio.run(self._try(START_SECONDS))
         if self._why_not:
             self._begun().result()
 
@@ -110,13 +129,14 @@ class RemoteEngine:
             try:
                 return await self._asked(request, control)
             except TimeoutError:
-                self._miss(request.deadline_ms is not None)
-                if request.deadline_ms is not None:
-                    return _nothing(request, self._clock() - began)
+                spent = self._clock() - began
+                is_late = request.deadline_ms is not None and request.deadline_ms / 1000 - spent < WORTHWHILE_SECONDS
+                if is_late or _kind(request) not in BEGIN_EARLY:
+                    return _nothing(request, spent)
             except RemoteError as error:
                 self._fail(str(error))
         elif self._clock() >= self._retry_at and (self._trying is None or self._trying.done()):
-            self._trying = asyncio.ensure_future(self._try())
+            self._trying = asyncio.ensure_future(self._try(DESCRIPTION_SECONDS))
         return await self._answered_here(request, control, self._clock() - began)
 
     def rest(self) -> None:
@@ -131,21 +151,35 @@ class RemoteEngine:
             local.close()
 
     async def _asked(self, request: Request, control: Control) -> Answer:
-        """The server's answer. Raises TimeoutError at the deadline, and as the dialect and `answer` do."""
-        began, limit = self._clock(), request.deadline_ms
+        """The server's answer. Raises TimeoutError if it is late, and as the dialect and `answer` do."""
+        began, limit, kind = self._clock(), request.deadline_ms, _kind(request)
+        patience = self._patience.get(kind) or Patience(SECONDS[kind])
+        waiting = Waiting(min(SECONDS[kind], math.inf if limit is None else limit / 1000))
         if limit is not None:
             request = replace(request, deadline_ms=max(limit / 2, limit - self._overhead_ms))
-        asking = asyncio.ensure_future(self._dialect.answer(self._connected(), request, control))
+        asking = asyncio.ensure_future(self._dialect.answer(self._connected(), request, control, waiting))
         try:
-            async with asyncio.timeout(ANSWER_SECONDS if limit is None else limit / 1000):
+            async with asyncio.timeout(waiting.seconds):
                 while not asking.done():
                     await asyncio.wait((asking,), timeout=POLL_SECONDS)
                     if control.cancel.is_set():  # also when it failed: closing the engine hangs up
                         raise Cancelled("cancelled while the remote engine was asked")
+                    if self._why_not:  # as other questions found out
+                        raise RemoteError(self._why_not)
+                    if kind in BEGIN_EARLY and not waiting.has_begun and self._clock() - began > patience.seconds:
+                        raise TimeoutError
             answer = asking.result()
+        except TimeoutError:
+            patience.missed()
+            raise
+        except (Cancelled, asyncio.CancelledError):
+            patience.withdrawn(self._clock() - began)
+            raise
         finally:
             asking.cancel()
-        self._missed = 0
+            if patience.is_over:
+                self._fail(f"it missed {MAX_MISSED} deadlines")
+        patience.answered(self._clock() - began)
         overhead_ms = 1000 * (self._clock() - began - answer.elapsed)
         self._overhead_ms += 0.2 * (max(0.0, overhead_ms) - self._overhead_ms)
         return await _checked(answer, control)
@@ -168,29 +202,27 @@ class RemoteEngine:
             self._connection = Connection(self._base)
         return self._connection
 
-    async def _try(self) -> None:
-        """Ask what is at the URL, and from then on for answers if it is an engine."""
+    async def _try(self, seconds: float) -> None:
+        """Ask what is at the URL, and from then on for answers if it is an engine that answers, too."""
         connection = Connection(self._base)
         try:
-            self._dialect, self._about = await detected(connection, self._route, self._model)
+            async with asyncio.timeout(seconds):
+                self._dialect, self._about = await detected(connection, self._route, self._model)
+                if self._why_not:
+                    await self._dialect.answer(connection, PROBE, Control(), Waiting(seconds))
         except (RemoteError, RequestError, TimeoutError) as error:
             self._fail(str(error) or "it took too long")
         else:
-            self._why_not, self._missed = "", 0
+            self._why_not = ""
             self._tell()
         finally:
             await connection.close()
 
-    def _miss(self, had_deadline: bool) -> None:
-        self._missed += 1
-        if not had_deadline:
-            self._fail(f"no answer within {ANSWER_SECONDS:.0f} seconds")
-        elif self._missed >= MAX_MISSED:
-            self._fail(f"it missed {MAX_MISSED} deadlines")
-
     def _fail(self, why: str) -> None:
         """Have the local engine answer for a while."""
-        self._missed, self._retry_at = 0, self._clock() + RETRY_SECONDS
+        self._retry_at = self._clock() + RETRY_SECONDS
+        for patience in self._patience.values():
+            patience.renew()
         if self._why_not != why:
             self._why_not = why
             logger.warning("%s", self.notice)
@@ -227,6 +259,14 @@ async def described(url: str) -> wire.About:
     finally:
         await connection.close()
     return about
+
+
+def _kind(request: Request) -> Kind:
+    if not isinstance(request, FillRequest):
+        return "rewrite"
+    if request.max_steps == 0:
+        return "reading"
+    return "by key" if request.utility is None else "typing"
 
 
 async def _checked(answer: Answer, control: Control) -> Answer:

@@ -81,6 +81,6 @@ def slots(body: Any) -> tuple[SlotView, ...]:
 def _structured(body: Any, kind: Any) -> Any:
     try:
         return _converter.structure(body, kind)
-    except (cattrs.BaseValidationError, TypeError, ValueError, KeyError, AttributeError) as error:
+    except (cattrs.BaseValidationError, TypeError, ArithmeticError, ValueError, KeyError, AttributeError) as error:
         said = "an object" if isinstance(body, Mapping) else type(body).__name__
         raise ValueError(f"{said} is no {getattr(kind, '__name__', kind)}") from error

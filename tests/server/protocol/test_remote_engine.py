@@ -4,15 +4,17 @@ import json
 import os
 import sys
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 from mercury_engine.api import Fill
 
 from mercury_lsp.engine_host.remote import wire
+from mercury_lsp.engine_host.remote.patience import MAX_MISSED
 from tests.support import tiny
 from tests.support.editor import Editor
-from tests.support.fake_remote import FakeRemote, says
+from tests.support.fake_remote import FakeRemote, Reply, Sent, says
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="other systems keep user data elsewhere"),
@@ -69,6 +71,26 @@ def test_the_engine_that_the_environment_names_answers_and_the_local_model_once_
         assert editor.items(uri, 0, 2, kind=1) is not None and status(editor)["engine"]["backend"] != "remote"
         assert KEY not in json.dumps(editor.notices)
     assert all(sent.headers["Authorization"] == f"Bearer {KEY}" for sent in remote.sent)
+
+
+def test_each_key_is_answered_while_the_engine_is_silent_and_then_the_local_model_takes_over(model: Path):
+    ended, about = Event(), wire.plain(wire.About("elsewhere"))
+
+    def silent(sent: Sent) -> Reply | None:
+        ended.wait()
+        return None
+
+    with (
+        FakeRemote({f"GET {wire.PATH}": says(about), f"POST {wire.PATH}": silent}) as remote,
+        opened(model, remote.url) as editor,
+    ):
+        uri = editor.opened("x = ")
+        for column in range(MAX_MISSED + 1):
+            assert editor.items(uri, 0, column, kind=1) is not None
+        found = status(editor)
+        assert found["kind"] == "Warning" and f"{remote.url} does not answer" in found["message"]
+        assert len(remote.posted(wire.PATH)) == MAX_MISSED
+        ended.set()
 
 
 def test_no_secret_is_sent(model: Path, tmp_path: Path):
