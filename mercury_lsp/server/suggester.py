@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import PurePosixPath
 from urllib.parse import unquote
@@ -17,6 +18,8 @@ from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.redaction import edit_shows_secret
+from mercury_lsp.errors import UnknownDocument
 from mercury_lsp.server.editor import Editor
 from mercury_lsp.server.session import Session, is_secret_document
 from mercury_lsp.server.status import StatusBoard
@@ -200,19 +203,28 @@ class Suggester:
         snapshot = self._session.documents.snapshot(uri)
         return snapshot if version == snapshot.version and self._allows_next_edits(snapshot) else None
 
-    def may_have_next_edit(self, snapshot: Snapshot) -> bool:
-        """Whether there is a place to ask the model about, as far as settings and rules say."""
+    async def has_next_edit(self, snapshot: Snapshot, may_ask: bool) -> bool:
+        """Whether there is an edit to apply: by rules, or if a model `may` be asked, by that one."""
         if not self._allows_next_edits(snapshot):
             return False
         path, others = self._session.documents.path(snapshot.uri), self._others(snapshot.uri)
-        around = self._session.surroundings(snapshot.uri)
-        return self._session.completer.next_edits.has_candidates(snapshot, path, others, around)
+        around, next_edits = self._session.surroundings(snapshot.uri), self._session.completer.next_edits
+        if next_edits.is_known(snapshot, path, others, around):
+            return True
+        if not may_ask or next_edits.regions.rewrite is None:
+            return False
+        with suppress(Cancelled, UnknownDocument):
+            return bool((await self.next_edit(snapshot.uri, "action"))[0])
+        return False
 
     def unfinished_renaming(self, snapshot: Snapshot) -> Renaming | None:
-        """The renaming that the last change began, if places are left."""
+        """The renaming that a change began, if places are left that may be edited."""
         if not self._allows_next_edits(snapshot):
             return None
-        return self._session.completer.next_edits.remaining(snapshot)
+        found = self._session.completer.next_edits.remaining(snapshot)
+        left = found.left if found is not None else ()
+        is_open = any(not edit_shows_secret(snapshot, each.start, each.end, each.new) for each in left)
+        return found if is_open else None
 
     async def rename_all(self, uri: str) -> RenamedDocument | None:
         """The last renaming of a document made everywhere in it; None if there is none or it would break the document.

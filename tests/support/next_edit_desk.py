@@ -75,7 +75,7 @@ class NextEditDesk:
 
     def is_unfinished(self, cursor: int) -> bool:
         found = self.repeatable.replacement(self.document.parsed())
-        return found is None or self.repeatable.is_unfinished(found, cursor)
+        return found is None or self.repeatable.is_unfinished(cursor)
 
     def _sites(self) -> list[EditSite]:
         found = self.repeatable.replacement(self.document.parsed())

@@ -45,10 +45,20 @@ class Change:
             return Change(self.start + len(edit.inserted) - len(edit.removed), self.old, self.new)
         return self if edit.start >= self.end else None
 
+    @property
+    def is_within_word(self) -> bool:
+        """Whether only letters, digits and underscores became others."""
+        return all(_PART_OF_A_WORD.fullmatch(text) for text in (self.old, self.new))
+
+    def is_within_word_of(self, edit: Edit) -> bool:
+        """Whether the edit changes the word that this change is in, and no other text."""
+        stop = edit.start + len(edit.removed)
+        is_touched = stop >= self.start and edit.start <= self.end
+        return is_touched and self.is_within_word and Change(0, edit.removed, edit.inserted).is_within_word
+
     def is_left_by(self, edit: Edit) -> bool:
         """Whether this change is within a word, and the edit changes the text directly after that word."""
-        texts = (self.old, self.new)
-        if edit.start != self.end or not all(_PART_OF_A_WORD.fullmatch(text) for text in texts):
+        if edit.start != self.end or not self.is_within_word:
             return False
         return not _PART_OF_A_WORD.fullmatch((edit.inserted or edit.removed)[:1])
 

@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator
 
 from mercury_lsp.completion.next_edits.change import MAX_CHANGE_CHARS, Change, differing
-from mercury_lsp.completion.next_edits.replacement import Replacement, replacement_of
+from mercury_lsp.completion.next_edits.replacement import Replacement, replacement_of, word_around
 from mercury_lsp.documents.document import Edit, Snapshot
 
 FINISHED_CHANGES_KEPT = 16
-"""Number of earlier changes kept; moving one for an edit takes at most a microsecond."""
+"""Number of earlier changes of words kept; moving one for an edit takes at most a microsecond."""
 
 _GOES_ON = re.compile(r"\.|\?\.|::|->|[(\[!]")
 """Extends a typed name to a longer expression (`self`, then `.path`)."""
@@ -33,7 +33,8 @@ class ChangeLog:
         edit = Edit(made.start, made.old, made.new)
         self.is_growing = bool(made.new)
         before, grown = self._last, self._last.then(edit) if self._last is not None else None
-        self._last = _unless_large(grown or made)
+        resumed = self._resumed(edit) if grown is None else None
+        self._last = _unless_large(grown or resumed or made)
         self._finished = [moved for each in self._finished if (moved := each.moved(edit)) is not None]
         if before is None or grown is None:
             self._finish(self._word or before, edit)
@@ -49,15 +50,30 @@ class ChangeLog:
             return word
         return replacement_of(self._last, snapshot) if self._last is not None else None
 
+    def taken_back(self, snapshot: Snapshot) -> str | None:
+        """The word in which the last change is one no more: the user took it back."""
+        change = self._last
+        if change is None or change.old != change.new or not change.old:
+            return None
+        return word_around(change.start, change.end, snapshot)
+
     def finished(self, snapshot: Snapshot) -> Iterator[Replacement]:
         """The earlier changes, oldest first, that still stand and are worth repeating."""
         found = (replacement_of(each, snapshot) for each in self._finished)
         return (each for each in found if each is not None)
 
+    def _resumed(self, edit: Edit) -> Change | None:
+        """An earlier change of a word that an edit of the same word goes on with; it is the last one again."""
+        for number, each in enumerate(self._finished):
+            if each.is_within_word_of(edit):
+                del self._finished[number]
+                return each.then(edit)
+        return None
+
     def _finish(self, change: Change | None, edit: Edit) -> None:
-        """Keep a change: an edit elsewhere has begun another one."""
+        """Keep a change of a word: an edit elsewhere has begun another one."""
         self._word = None
-        if change is None or change.old == change.new:
+        if change is None or change.old == change.new or not differing(change).is_within_word:
             return
         if (moved := change.moved(edit)) is not None:
             self._finished = [*self._finished, moved][-FINISHED_CHANGES_KEPT:]

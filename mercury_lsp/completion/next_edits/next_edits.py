@@ -89,11 +89,10 @@ class NextEdits:
         """The user dismissed an offered edit."""
         self._ledger.dismiss(suggestion_id)
 
-    def has_candidates(self, snapshot: Snapshot, path: str, others: Others, around: Surroundings) -> bool:
-        """Whether rules or a model may find an edit, should the user ask."""
-        if self.regions.rewrite is not None and around.hunks:
-            return True
-        return next(self._proposals(_Question(snapshot, path, None, others, around)), None) is not None
+    def is_known(self, snapshot: Snapshot, path: str, others: Others, around: Surroundings) -> bool:
+        """Whether rules have an edit to show, should the user ask; asks no model."""
+        asked = _Question(snapshot, path, None, others, around)
+        return first_shown(self._proposals(asked), asked.silence) is not None
 
     def goes_on(self, snapshot: Snapshot, path: str, cursor: int, others: Others, around: Surroundings) -> bool:
         """Whether the user has just made a change for the second time that goes on elsewhere; asks no model."""
@@ -251,7 +250,7 @@ class NextEdits:
         renamed = repeatable.replacement(asked.snapshot) if repeatable is not None else None
         if repeatable is None or renamed is None:
             yield from self._paired(asked)
-        elif asked.cursor is not None and repeatable.is_unfinished(renamed, asked.cursor):
+        elif asked.cursor is not None and repeatable.is_unfinished(asked.cursor):
             asked.silence.append("the name at the cursor is still being typed")
         else:
             yield from repeatable.proposals(renamed, asked.snapshot, self._paired(asked), asked.cursor is None)

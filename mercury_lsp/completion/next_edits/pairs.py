@@ -8,7 +8,7 @@ around the next place, too, as far as the text itself is too short to be looked 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import islice
 from textwrap import indent
 
@@ -81,15 +81,17 @@ def _found(
     """Two examples of the last change, and its sites: of equal texts, then of lines changed alike."""
     seen: set[object] = set()
     for number, last in reversed([*enumerate(latest)]):
-        twin = next((each for each in reversed(latest[:number]) if each.key == last.key), None)
+        twin = next((each for each in reversed(latest[:number]) if _are_twins(each, last)), None)
         if twin is None or last.hunk != latest[-1].hunk or last.key in seen:
             continue
         seen.add(last.key)
         if last.column is None:
             yield twin, last, _left(same_lines(twin, last, snapshot), own, snapshot)
         elif _kind(last, origin) != "string" or not language(origin.language_id).definitions:
-            yield twin, last, _left(_like_in_place(twin, last, snapshot, invoked), own, snapshot)
-    latest = latest[-TEMPLATE_LINES:]
+            begun = _begun(twin, last, snapshot, invoked)
+            yield twin, last, _left(_like_in_place(twin, last, snapshot, invoked), own, snapshot, begun)
+    lines = {(each.hunk, each.line, each.column is None): each for each in latest}
+    latest = [*lines.values()][-TEMPLATE_LINES:]
     for number, last in reversed([*enumerate(latest)]):
         if last.hunk == latest[-1].hunk and last.column is not None:
             twins = reversed(latest[:number])
@@ -107,7 +109,7 @@ def _ahead(sites: Sequence[EditSite], first: Example, last: Example, snapshot: S
     """The sites below the last example if it is below the first one, or else those above it, but for far ones."""
     is_down, reach = last.line >= first.line, max(REACH_LINES, REACH_STEPS * abs(last.line - first.line))
     lines = [snapshot.source.line_of(each.start) - last.line for each in sites]
-    return [each for each, by in zip(sites, lines, strict=True) if (by >= 0) == is_down and abs(by) < reach]
+    return [each for each, by in zip(sites, lines, strict=True) if by == 0 or ((by > 0) == is_down and abs(by) < reach)]
 
 
 def _latest(hunks: Sequence[Hunk]) -> list[Example]:
@@ -182,9 +184,37 @@ def _pattern(left: Sequence[str], tokens: Sequence[str], right: Sequence[str], o
     return (r"(?<!\w)" if starts else "") + head + middle + tail + (r"(?!\w)" if ends else "")
 
 
-def _left(sites: Iterator[EditSite], own: Sequence[Hunk], snapshot: Snapshot) -> list[EditSite]:
-    """The sites at which the change isn't made yet."""
-    return [each for each in sites if not _is_made(each, own, snapshot)]
+def _are_twins(first: Example, second: Example) -> bool:
+    """Whether two examples are of the same change: in two lines or, of a member, in two places of one."""
+    is_one_line = first.hunk == second.hunk and first.line == second.line
+    return first.key == second.key and (not is_one_line or (_is_member(first) and _is_member(second)))
+
+
+def _is_member(example: Example) -> bool:
+    return _NAME.fullmatch(example.old) is not None and _MEMBER.search("".join(example.before)) is not None
+
+
+def _begun(first: Example, second: Example, snapshot: Snapshot, invoked: bool) -> Container[int]:
+    """The lines of examples in which a name is left that was not there before as the new one.
+
+    If it is left in the lines of both the user meant only one place of each, unless they ask.
+    """
+    names = second.old, second.new
+    if second.hunk.uri != snapshot.uri or not all(map(_NAME.fullmatch, names)):
+        return ()
+    old, new = (re.compile(rf"\b{name}\b") for name in names)
+    both = {(each.hunk, each.line): each for each in (first, second)}.values()
+    left = [each for each in both if old.search(each.lines[1]) and not new.search(each.lines[0])]
+    if not invoked:
+        left = [each for each in left if each.hunk == second.hunk] if len(both) == 1 or len(left) < len(both) else []
+    return {each.line for each in left if each.hunk.uri == snapshot.uri}
+
+
+def _left(
+    sites: Iterator[EditSite], own: Sequence[Hunk], snapshot: Snapshot, begun: Container[int] = ()
+) -> list[EditSite]:
+    """The sites at which the change isn't made yet; in lines where it is `begun`, all of them."""
+    return [each for each in sites if snapshot.source.line_of(each.start) in begun or not _is_made(each, own, snapshot)]
 
 
 def _is_made(site: EditSite, own: Sequence[Hunk], snapshot: Snapshot) -> bool:

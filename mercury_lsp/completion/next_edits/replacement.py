@@ -39,6 +39,14 @@ class Replacement:
         return (self.old, self.new) == (other.new, other.old)
 
 
+def word_around(start: int, end: int, snapshot: Snapshot) -> str:
+    """A text with the letters before and after it."""
+    line_start, line_end = snapshot.source.line_bounds(start)
+    left = _WORD_END.search(snapshot.slice(line_start, start))
+    right = _WORD.match(snapshot.slice(end, max(end, line_end)))
+    return (left[0] if left else "") + snapshot.slice(start, end) + (right[0] if right else "")
+
+
 def replacement_of(change: Change, snapshot: Snapshot) -> Replacement | None:
     """The change extended to whole words; None if these aren't a name before and another one after it."""
     change = differing(change)

@@ -18,7 +18,8 @@ MIN_CHARS = 5
 """Shortest text that is looked for, without blanks: shorter ones stand everywhere."""
 
 ANCHOR_LINES = 3
-"""Lines before an insertion, and as many after it, that must be those of the examples, if these agree."""
+"""Lines before an insertion, and as many after it, that must be those of the examples, if these agree; the end of a
+document counts as a blank line."""
 
 _NUMBER = re.compile(r"(?<![\w.'\"-])\d+(?![\w'\"-])")
 
@@ -26,7 +27,7 @@ _NUMBER = re.compile(r"(?<![\w.'\"-])\d+(?![\w'\"-])")
 def same_lines(first: Example, second: Example, snapshot: Snapshot) -> Iterator[EditSite]:
     """The same lines; for an insertion, where the same lines stand before and after it, indented as in the example."""
     old, (before, after) = [line.strip() for line in lines_of(second.old)], second.around(first)
-    before, after = ([], []) if old else (before[-ANCHOR_LINES:], after[:ANCHOR_LINES])
+    before, after = ([], []) if old else (_beside(before[::-1])[::-1], _beside(after))
     wanted = before + old + after
     is_data = not {*_NUMBER.findall(second.new)} <= {*_NUMBER.findall(second.old)}
     if is_data or len("".join("".join(wanted).split())) < MIN_CHARS:
@@ -34,13 +35,24 @@ def same_lines(first: Example, second: Example, snapshot: Snapshot) -> Iterator[
     here = second.hunk.offset_in(snapshot)
     start, text = text_around(here, snapshot)
     lines = lines_of(text)
-    bare, starts = [line.strip() for line in lines], [*accumulate(map(len, lines), initial=start)]
+    bare, starts = [*map(str.strip, lines), ""], [*accumulate(map(len, lines), initial=start)]
     firsts = (number for number, line in enumerate(bare) if line == wanted[0])
     found = [number for number in firsts if bare[number : number + len(wanted)] == wanted]
     for number in found[near([starts[each] for each in found], here)]:
         at, end = number + len(before), number + len(before) + len(old)
         blanks = margin(lines[at:end]) if old else _margin_between(second, lines, at)
         yield _site(starts[at], lines[at:end], indent(second.new, blanks), lines[end - 1] if end else "\n")
+
+
+def _beside(lines: Sequence[str]) -> list[str]:
+    """The anchor among lines that go away from an insertion: without blank ones behind its last line with text.
+
+    How many blank lines follow a function depends on what comes next, and none follows the last one of a file.
+    """
+    near = list(lines[:ANCHOR_LINES])
+    while len(near) > 1 and not near[-1]:
+        near.pop()
+    return near
 
 
 def _margin_between(example: Example, lines: Sequence[str], at: int) -> str:

@@ -16,23 +16,26 @@ ACTION_OPTIONS = types.CodeActionOptions(code_action_kinds=[ACTION_KIND])
 async def code_action(
     server: MercuryServer, params: types.CodeActionParams
 ) -> Sequence[types.CodeAction | types.Command]:
-    """The actions at a cursor, or without "fill here" for a range; only a chosen one asks the model.
+    """The actions at a cursor, or without "fill here" for a range.
 
-    Some clients list them all the time, and eglot sends the range of the expression at point.
+    Some clients list them all the time, and eglot sends the range of the expression at point. So a model is asked for
+    an edit only if the user asks for the list; an edit that nobody has found is not listed.
     """
     await server.session.other_files.decided()
     snapshot = server.session.documents.parsed(params.text_document.uri)
     if not (_is_asked_for(params.context.only) and server.session.settings.allows(snapshot.language_id)):
         return []
-    commands = list(_commands(server, snapshot, params.range))
+    is_asked = params.context.trigger_kind == types.CodeActionTriggerKind.Invoked
+    has_edit = await server.suggester.has_next_edit(snapshot, is_asked)
+    commands = list(_commands(server, snapshot, params.range, has_edit))
     if not server.editor.capabilities.takes_action_literals:
         return commands
     return [types.CodeAction(command.title, kind=ACTION_KIND, command=command) for command in commands]
 
 
-def _commands(server: MercuryServer, snapshot: Snapshot, span: types.Range) -> Iterator[types.Command]:
+def _commands(server: MercuryServer, snapshot: Snapshot, span: types.Range, has_edit: bool) -> Iterator[types.Command]:
     document = {"uri": snapshot.uri, "version": snapshot.version}
-    if server.suggester.may_have_next_edit(snapshot):
+    if has_edit:
         yield types.Command(
             next_edit.NEXT_EDIT_TITLE, next_edit.NEXT_EDIT_COMMAND, arguments=[{"textDocument": document}]
         )

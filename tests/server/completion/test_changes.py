@@ -28,7 +28,7 @@ def test_keys_in_the_middle_of_a_word_change_the_whole_word():
 
 
 def test_an_edit_elsewhere_starts_another_change():
-    desk = NextEditDesk(RENAMED).replace("count", "total").replace("x = ", "xs = ")
+    desk = NextEditDesk("def f(count):\n    x = 1\n    return x\n").replace("count", "total").replace("x = ", "xs = ")
     assert desk.change() == ("x", "xs")
 
 
@@ -111,7 +111,7 @@ def test_a_change_that_grows_too_large_is_forgotten():
 @pytest.mark.parametrize("behind", [", mode", " = 1, ", ":", ")\n"], ids=repr)
 @pytest.mark.parametrize("at_once", [True, False])
 def test_text_typed_after_a_renamed_word_is_no_part_of_its_change(behind, at_once):
-    desk = NextEditDesk("def f(count, other):\n    return count\n")
+    desk = NextEditDesk("def f(count, other):\n    return other\n")
     desk.erase(6, 5).type(6, "total")
     desk.put(11, "", behind) if at_once else desk.type(11, behind)
     assert desk.change() == ("count", "total")

@@ -67,8 +67,8 @@ def test_the_same_renaming_in_another_function_is_a_separate_one():
     desk = NextEditDesk(RENAMED).replace("count", "total")
     assert desk.lines() == [1, 2]
     desk.replace("x = ", "y = ")
-    assert desk.lines() == []
     assert desk.replace("g(count)", "g(total)").lines() == [5]
+    assert desk.replace("return count", "return total", 1).lines() == [1, 2]
 
 
 def test_types_mean_the_same_throughout_the_file():
@@ -92,6 +92,45 @@ def test_crlf_and_astral_characters_do_not_shift_sites():
     [site] = desk.repeatable.sites(desk.repeatable.replacement(snapshot), snapshot)
     assert snapshot.slice(site.start, site.end) == "count"
     assert snapshot.position_at(site.start) == (1, 18)
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        [("    y = obj", "\n    y = obj")],
+        [("x = count", "x = - count"), ("y = obj", "y = other.obj")],
+        [("# end\n", "# end.\n"), ("# end.\n", "# end\n")],
+        [("total):", "totals):"), ("totals):", "total):")],
+        [("# end\n", "# end of it\n"), ("total):", "totl):"), ("totl):", "total):")],
+        [("obj", "thing"), *[("end", "the end")] * 40],
+        [(f"p{n} = 0", f"q{n} = 0") for n in range(9)],
+    ],
+    ids=["a blank line", "edits", "a typo elsewhere", "a typo", "a typo later", "many edits", "names without a use"],
+)
+def test_a_renaming_goes_on_after_other_edits(edits):
+    unused = "".join(f"p{n} = 0\n" for n in range(9))
+    desk = NextEditDesk(f"def f(count):\n    x = count\n    y = obj\n    return count\n{unused}# end\n")
+    desk.replace("count", "total")
+    assert desk.texts() == [("count", "total")] * 2
+    for old, new in edits:
+        desk.replace(old, new).lines()
+    assert (desk.change(), desk.texts()) == (("count", "total"), [("count", "total")] * 2)
+    desk.replace("count", "total").replace("# ", "# the ")
+    assert desk.texts() == [("count", "total")]
+    assert desk.replace("count", "total").replace("# ", "# the ").texts() == []
+
+
+def test_a_renaming_taken_back_is_forgotten_whatever_follows():
+    desk = NextEditDesk(RENAMED).replace("count", "total")
+    assert desk.lines() == [1, 2]
+    assert desk.replace("total", "count").replace("x = ", "x =  ").lines() == []
+
+
+def test_the_latest_of_two_renamings_comes_first_and_then_the_other():
+    desk = NextEditDesk("def f(first, second):\n    a = first\n    b = second\n    return a\n")
+    assert desk.replace("first", "begin").texts() == [("first", "begin")]
+    assert desk.replace("second", "end").texts() == [("second", "end")]
+    assert desk.replace("b = second", "b = end").texts() == [("first", "begin")]
 
 
 # Before the parse

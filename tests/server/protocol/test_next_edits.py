@@ -75,8 +75,8 @@ def ask(editor: Editor, uri: str, version: int = 2, line: int = 1, column: int =
 CURSOR = span((1, 11), (1, 11))
 
 
-def titles(editor: Editor, uri: str, where: dict[str, Any] = CURSOR) -> list[str]:
-    params = {"textDocument": {"uri": uri}, "range": where, "context": {"diagnostics": []}}
+def titles(editor: Editor, uri: str, where: dict[str, Any] = CURSOR, **context: Any) -> list[str]:
+    params = {"textDocument": {"uri": uri}, "range": where, "context": {"diagnostics": []} | context}
     return [each["title"] for each in editor.request("textDocument/codeAction", params)]
 
 
@@ -156,6 +156,57 @@ def test_a_renaming_begun_at_a_use_goes_on_unasked_after_the_second_place(editor
     editor.change(uri, 3, {"range": span((1, 6), (1, 11)), "text": "total"})
     [edit] = edits(editor, uri, 3, 1, 11)
     assert edit["range"] == span((3, 8), (3, 13))
+
+
+def test_a_renaming_goes_on_after_a_blank_line_elsewhere_and_all_of_it_can_be_made(editor: Editor):
+    uri = renamed(editor)
+    editor.change(uri, 3, {"range": span((3, 0), (3, 0)), "text": "\n"})
+    [edit] = edits(editor, uri, 3, 4, 0)
+    assert (edit["text"], edit["range"]) == ("total", span((2, 8), (2, 13)))
+    assert titles(editor, uri) == [TITLE, "Rename all 2 remaining count to total", "Mercury: fill here"]
+    assert editor.result(run_all(editor, uri)) == {"applied": True, "edits": 2, "documents": 1, "remaining": 0}
+
+
+MEMBERS = """\
+class Box:
+    def __init__(self):
+        self.entries = []
+
+    def add(self, entry):
+        self.entries = self.entries + [entry]
+
+    def count(self):
+        return len(self.entries)
+
+    def clear(self):
+        self.entries.clear()
+"""
+
+
+def test_a_member_changed_in_two_places_is_walked_to_the_end_beginning_on_the_line_of_the_second(editor: Editor):
+    uri = editor.opened(script(**SILENT) + MEMBERS)
+    editor.change(uri, 2, {"range": span((3, 13), (3, 20)), "text": "numbers"})
+    assert edits(editor, uri, 2, 3, 20) == []
+    editor.change(uri, 3, {"range": span((6, 13), (6, 20)), "text": "numbers"})
+    version, line, column, taken = 3, 6, 20, []
+    while found := edits(editor, uri, version, line, column):
+        [edit], version = found, version + 1
+        taken.append(edit["range"])
+        editor.notify("workspace/executeCommand", edit["command"])
+        editor.change(uri, version, {"range": edit["range"], "text": edit["text"]})
+        line, column = edit["range"]["start"]["line"], edit["range"]["start"]["character"] + 7
+    assert taken == [span((6, 28), (6, 35)), span((9, 24), (9, 31)), span((12, 13), (12, 20))]
+    assert editor.text(uri).endswith(MEMBERS.replace("entries", "numbers"))
+
+
+def test_a_line_inserted_in_two_functions_is_offered_in_the_last_one_of_the_file(editor: Editor):
+    functions = "\n\n".join(f"def {name}(value):\n    result = value\n    return result\n" for name in "abc")
+    uri = editor.opened(script(**SILENT) + functions)
+    editor.change(uri, 2, {"range": span((3, 0), (3, 0)), "text": "    log(result)\n"})
+    editor.change(uri, 3, {"range": span((9, 0), (9, 0)), "text": "    log(result)\n"})
+    [edit] = edits(editor, uri, 3, 9, 15)
+    editor.change(uri, 4, {"range": edit["range"], "text": edit["text"]})
+    assert editor.text(uri).endswith(functions.replace("return", "log(result)\n    return"))
 
 
 def test_a_dismissed_place_is_not_offered_again_for_this_change(editor: Editor):
@@ -565,6 +616,37 @@ def test_the_action_is_listed_where_a_place_is_left_and_listing_asks_no_model(ed
     assert titles(editor, uri) == [TITLE, "Rename all 2 remaining count to total", "Mercury: fill here"]
     assert titles(editor, editor.opened(BODY)) == ["Mercury: fill here"]
     assert editor.received("window/showMessage") == []
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ((span((2, 8), (2, 9)), "2"), "x = 1\ny = 1\n"),
+        ((span((1, 4), (1, 9)), "class"), "count = 1\nx = count\n"),
+        ((span((1, 0), (1, 5)), "total"), 'count = 1\npassword = "hunter2-Zq8!kPx" + count\n'),
+    ],
+    ids=["nothing to repeat", "broken syntax", "a secret"],
+)
+def test_the_action_is_never_listed_without_an_edit(editor: Editor, change: tuple[dict[str, Any], str], text: str):
+    uri = editor.opened(script(**SILENT) + text)
+    where, new = change
+    editor.change(uri, 2, {"range": where, "text": new})
+    assert TITLE not in titles(editor, uri) and TITLE not in titles(editor, uri, triggerKind=1)
+    assert editor.result(run(editor, uri)) == {"applied": False}
+
+
+def test_an_edit_of_the_models_is_listed_when_the_user_asks_for_the_list(rewriting: Editor):
+    uri = rewriting.quiet().opened(script(**SILENT, rewrites=[("one", "two")]) + 'x = "one"\nf("one")\n')
+    rewriting.change(uri, 2, {"range": span((1, 5), (1, 8)), "text": "two"})
+    assert TITLE not in titles(rewriting, uri, triggerKind=2)
+    assert TITLE in titles(rewriting, uri, triggerKind=1)
+    assert rewriting.result(run(rewriting, uri)) == {"applied": True}
+
+
+def test_no_edit_is_listed_where_the_model_has_none(rewriting: Editor):
+    uri = rewriting.quiet().opened(script(**SILENT) + 'x = "one"\nf("one")\n')
+    rewriting.change(uri, 2, {"range": span((1, 5), (1, 8)), "text": "two"})
+    assert titles(rewriting, uri, triggerKind=1) == ["Mercury: fill here"]
 
 
 def test_the_action_is_listed_for_a_range_too_as_eglot_asks_for_the_expression_at_point(editor: Editor):
