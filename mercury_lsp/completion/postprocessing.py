@@ -14,6 +14,9 @@ _ONLY_CLOSING = re.compile(r"[)\]};,\s]*[)\]}][)\]};,\s]*")
 _BELOW_CHARS = 2000
 """Characters after the cursor whose lines a fill must not repeat."""
 
+_COMMAS_ONLY_SEPARATE = frozenset(("json", "jsonc"))
+"""Languages without a comma after the last item."""
+
 
 def postprocess(fill_text: str, context: CompletionContext, snapshot: Snapshot) -> str:
     """The part of a fill worth showing; empty if there is none. `snapshot` is the version of the context."""
@@ -24,7 +27,7 @@ def postprocess(fill_text: str, context: CompletionContext, snapshot: Snapshot) 
     else:
         following = snapshot.slice(context.offset, context.offset + _BELOW_CHARS)
         text = text[: overrun(text, context.line_prefix, following)]
-    return without_trailing_blanks(text, context.line_suffix)
+    return without_last_comma(without_trailing_blanks(text, context.line_suffix), context.offset, snapshot)
 
 
 def without_overlap(text: str, line_suffix: str) -> str:
@@ -69,6 +72,14 @@ def without_trailing_blanks(text: str, line_suffix: str) -> str:
         return stripped
     separates = _BREAK.search(blanks) or line_suffix[0] not in ")]},;:."
     return text if separates else stripped
+
+
+def without_last_comma(text: str, offset: int, snapshot: Snapshot) -> str:
+    """Drop a comma at the end where only a closing bracket follows the offset, if the language has none there."""
+    if not text.endswith(",") or snapshot.language_id not in _COMMAS_ONLY_SEPARATE:
+        return text
+    is_last = snapshot.slice(offset, offset + _BELOW_CHARS).lstrip().startswith(("]", "}"))
+    return text[:-1].rstrip() if is_last else text
 
 
 def _unclosed(text: str) -> int:

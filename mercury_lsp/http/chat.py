@@ -11,11 +11,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from mercury_lsp.http import chat_edits, fields, replies
+from mercury_lsp.http.draft import Completion
 from mercury_lsp.http.edits import Message
 from mercury_lsp.http.errors import bad_request
 from mercury_lsp.http.fim import StreamableRequest
 from mercury_lsp.http.generations import Generated, Generations
-from mercury_lsp.http.service import Completion, Service
+from mercury_lsp.http.service import Service
 from mercury_lsp.http.tool_calls import ToolUse
 
 TEMPERATURE = 0.75

@@ -8,8 +8,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from mercury_lsp.http import fields, replies
+from mercury_lsp.http.draft import Completion
 from mercury_lsp.http.gap import Gap
-from mercury_lsp.http.service import Completion, Service
+from mercury_lsp.http.service import Service
 
 ONE_PARAGRAPH = ("\n\n", "\n \n")
 """Where a completion stops for a client that does not say."""

@@ -1,5 +1,6 @@
 """A gap as clients of the HTTP API describe it: plain text on both sides; and what the engine sees of it."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
@@ -29,6 +30,9 @@ MAX_OTHERS = 256
 """Other files that are looked at."""
 
 MAX_PATH_CHARS = 200
+
+_JSON = re.compile(r"\s*(?:\[\s*)*\{\s*\"")
+"""How a JSON document begins. Most clients name no file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,8 @@ class Gap:
         if len(before) < len(self.prompt):
             before = before[before.find("\n") + 1 :]
         named = self.language if self.language in LANGUAGES else language_of(self.path)
+        if not self.path and named == "plaintext" and _JSON.match(before):
+            named = "json"
         snapshot = Document("untitled:", named, 0, before + after).snapshot()
         path = " ".join(self.path.split())[:MAX_PATH_CHARS]
         context = with_rest_of_document(ContextBuilder().build(snapshot, len(before), path or None), snapshot)

@@ -7,8 +7,9 @@ from time import perf_counter
 
 from mercury_engine.api import GenerateRequest, Generation, TokenLogProbability
 
+from mercury_lsp.http.draft import Completion
 from mercury_lsp.http.errors import queue_full
-from mercury_lsp.http.service import Completion, Service, Writing
+from mercury_lsp.http.service import Service, Writing
 
 MAX_AT_ONCE = 4
 """Generations that share the engine's passes with each other and with fills."""

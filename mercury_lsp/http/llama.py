@@ -10,9 +10,10 @@ from starlette.routing import Route
 
 from mercury_lsp import __version__
 from mercury_lsp.http import fields, replies
+from mercury_lsp.http.draft import Completion
 from mercury_lsp.http.fim import MAX_CANDIDATES, bounded
 from mercury_lsp.http.gap import Gap, OtherText
-from mercury_lsp.http.service import MAX_AT_ONCE, Completion, Service
+from mercury_lsp.http.service import MAX_AT_ONCE, Service
 from mercury_lsp.http.templates import taken_apart
 
 DEFAULT_TOKENS = 128

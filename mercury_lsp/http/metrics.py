@@ -9,7 +9,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from mercury_lsp.http.service import Completion, Service
+from mercury_lsp.http.draft import Completion
+from mercury_lsp.http.service import Service
 
 BUCKETS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 

@@ -10,9 +10,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from mercury_lsp.http import fields, replies
+from mercury_lsp.http.draft import Completion
 from mercury_lsp.http.fim import bounded
 from mercury_lsp.http.gap import Gap
-from mercury_lsp.http.service import Completion, Service
+from mercury_lsp.http.service import Service
 from mercury_lsp.http.templates import taken_apart
 
 DEFAULT_TOKENS = 128
@@ -50,6 +51,8 @@ def routes(service: Service) -> list[Route]:
     async def generate(request: Request) -> Response:
         asked = await fields.read(request, OllamaRequest)
         head = {"model": await service.model(), "created_at": datetime.now(UTC).isoformat()}
+        if not asked.prompt and not asked.suffix:  # clients have a model loaded so
+            return JSONResponse(head | {"response": "", "done": True, "done_reason": "load"})
         writing = service.write(asked.gap())
         if not asked.stream:
             return await replies.whole(

@@ -11,8 +11,9 @@ from uuid import uuid4
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from mercury_lsp.http.draft import Completion
 from mercury_lsp.http.errors import ApiError, as_api_error
-from mercury_lsp.http.service import Completion, Service, Writing
+from mercury_lsp.http.service import Service, Writing
 
 T = TypeVar("T")
 

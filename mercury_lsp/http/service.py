@@ -7,26 +7,14 @@ written in fills of the engine's own length, one after another, so that others g
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from time import perf_counter
-from typing import Literal
+from dataclasses import replace
 
-from mercury_engine.api import (
-    MAX_SLOTS,
-    Answer,
-    Control,
-    Fill,
-    FillRequest,
-    InferenceEngine,
-    Request,
-    RewriteRequest,
-)
+from mercury_engine.api import Answer, Control, Fill, FillRequest, InferenceEngine, Request, RewriteRequest
 from mercury_engine.errors import Cancelled, ModelError
-from mercury_engine.text.stop_texts import begun, first_of
 
-from mercury_lsp.completion.postprocessing import postprocess
 from mercury_lsp.engine_host.edit_engine import EditEngine
 from mercury_lsp.engine_host.engines import Engines
+from mercury_lsp.http.draft import Completion, Draft
 from mercury_lsp.http.errors import queue_full
 from mercury_lsp.http.gap import Gap
 from mercury_lsp.settings import Settings
@@ -45,26 +33,6 @@ MAX_STOPS = 8
 
 EDITOR_SECONDS = 2.0
 """For which an editor counts as asking after it did."""
-
-FinishReason = Literal["stop", "length", "content_filter"]
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """A finished completion."""
-
-    text: str
-    finish_reason: FinishReason
-    """content_filter: the line looks like a secret, so the model was not asked."""
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    """Those of them that had been read before."""
-    completion_tokens: int = 0
-    read_seconds: float = 0.0
-    """Of the first fill's time, the share of the tokens that it read among those that it read and wrote."""
-    seconds: float = 0.0
-    others: tuple[str, ...] = ()
-    """Further candidates."""
 
 
 class Writing:
@@ -221,7 +189,7 @@ class Service:
         await self.engine()
         if not gap.max_tokens:
             return await self._read(gap, writing.control)
-        draft = _Draft(gap)
+        draft = Draft(gap)
         if draft.context.on_secret:
             return Completion("", "content_filter")
         try:
@@ -290,87 +258,3 @@ class Service:
 def no_model() -> ModelError:
     """There is no engine to ask."""
     return ModelError("no model is loaded; run mercury-lsp doctor")
-
-
-class _Draft:
-    """A completion so far, and what the engine is asked next."""
-
-    def __init__(self, gap: Gap) -> None:
-        self._gap, self._started = gap, perf_counter()
-        self.context, self._snapshot = gap.context()
-        self._text = ""
-        self._tokens = 0
-        self._first: Fill | None = None
-        self._first_seconds = 0.0
-        self._reason: FinishReason | None = None
-        self._has_suffix = bool(gap.suffix.strip())
-
-    @property
-    def settled(self) -> str:
-        """The text without an end that may become a part of a stop text."""
-        held = 0 if self._reason else max((begun(self._text, stop) for stop in self._gap.stop), default=0)
-        settled = self._text[: len(self._text) - held]
-        return settled if self._reason else settled.rstrip()
-
-    def request(self) -> FillRequest | None:
-        """The next fill to ask for; None when the text is finished."""
-        left = self._gap.max_tokens - self._tokens
-        deadline = None
-        if self._gap.deadline_ms is not None and self._first is not None:
-            deadline = self._gap.deadline_ms - 1000 * (perf_counter() - self._started)
-        if self._reason or left <= 0 or (deadline is not None and deadline <= 0):
-            return None
-        candidates = self._gap.candidates if self._first is None else 1
-        request = self.context.after(self._text).request()
-        return replace(request, max_slots=min(left, MAX_SLOTS), deadline_ms=deadline, candidates=candidates)
-
-    def take(self, fill: Fill) -> None:
-        """Add a fill to the text."""
-        if self._first is None:
-            self._first, self._first_seconds = fill, perf_counter() - self._started
-        self._tokens += max(1, fill.tokens)
-        added = postprocess(fill.text, self.context.after(self._text), self._snapshot)
-        is_cut = len(added) < len(fill.text.rstrip())
-        self._text += added
-        if self._cut_at_stop():
-            return
-        if is_cut or (fill.is_finished and (self._has_suffix or not self.context.multiline)):
-            self._reason = "stop"
-        elif self._gap.candidates > 1:
-            self._reason = "length"
-        elif fill.is_finished:
-            self._break_line(bool(added))
-        elif not added:  # without a token although there was time: the model ends the text here
-            self._text, self._reason = self._text.rstrip(), "stop" if fill.steps and not fill.tokens else "length"
-
-    def _break_line(self, has_text: bool) -> None:
-        """Go on in the next line: where nothing follows the gap, a fill ends with its line."""
-        if not has_text and self._text.endswith("\n\n"):
-            self._text, self._reason = self._text.rstrip(), "stop"
-            return
-        self._text += "\n"
-        self._cut_at_stop()
-
-    def _cut_at_stop(self) -> bool:
-        """End the text before a stop text; False if it has none."""
-        end = first_of(self._text, filter(None, self._gap.stop))
-        if end is not None:
-            self._text, self._reason = self._text[:end], "stop"
-        return end is not None
-
-    def completion(self) -> Completion:
-        first = self._first
-        if first is None:
-            return Completion("", "length")
-        text = self._text if self._reason else self._text.rstrip()
-        read_share = first.tokens_read / max(1, first.tokens_read + first.tokens)
-        return Completion(
-            text,
-            self._reason or "length",
-            first.prompt_tokens,
-            max(0, first.prompt_tokens - first.tokens_read),
-            self._tokens,
-            self._first_seconds * read_share,
-            perf_counter() - self._started,
-            tuple(postprocess(each.text, self.context, self._snapshot) for each in first.others),
-        )

@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass, replace
 
+from mercury_engine.text.brackets import QUOTES
+
 from mercury_lsp.http.gap import MAX_OTHERS, Gap, OtherText
 
 
@@ -26,26 +28,49 @@ TEMPLATES = (
 )
 """Of Qwen2.5-Coder and CodeGemma, StarCoder2, DeepSeek-Coder as some clients write it and as it is, and CodeLlama."""
 
-_CODESTRAL = re.compile(r"\[SUFFIX\](?P<suffix>.*)\[PREFIX\](?P<prompt>.*)", re.DOTALL)
+_CODESTRAL_SUFFIX, _CODESTRAL_PREFIX = "[SUFFIX]", "[PREFIX]"
 
 
 def taken_apart(gap: Gap) -> Gap:
     """The gap whose prompt is such a template, with text on both sides; another one as it is.
 
-    Text of a file may spell markers, too: the first ones count.
+    Text of a file may spell markers, too: those in quotes don't count beside others, and of several before the gap's
+    end the last one is the template's.
     """
-    if found := _CODESTRAL.fullmatch(gap.prompt):
-        return replace(gap, prompt=found["prompt"], suffix=found["suffix"])
+    if gap.prompt.startswith(_CODESTRAL_SUFFIX) and (at := _places(gap.prompt, _CODESTRAL_PREFIX)):
+        suffix, prompt = gap.prompt[len(_CODESTRAL_SUFFIX) : at[0]], gap.prompt[at[0] + len(_CODESTRAL_PREFIX) :]
+        return replace(gap, prompt=prompt, suffix=suffix)
     for template in TEMPLATES:
-        head, begun, rest = gap.prompt.partition(template.prefix)
-        before, parted, after = rest.partition(template.suffix)
-        after, ended, beyond = after.rpartition(template.middle)
-        if begun and parted and ended and not beyond.strip():
+        if (parts := _parts(gap.prompt, template)) is not None:
+            head, before, after = parts
             others = _files(head, template)
             path = others[-1].path if others and not others[-1].text.strip() else gap.path
             texts = tuple(other for other in others if other.text.strip())
             return replace(gap, prompt=before, suffix=after, path=path, others=(*gap.others, *texts))
     return gap
+
+
+def _parts(prompt: str, template: GapTemplate) -> tuple[str, str, str] | None:
+    """What stands before the prefix marker, and the text on both sides of the gap; None if it is no such prompt."""
+    whole, ended, beyond = prompt.rpartition(template.middle)
+    begins = _places(whole, template.prefix)
+    if not begins or not ended or beyond.strip():
+        return None
+    start = begins[0] + len(template.prefix)
+    if not (ends := _places(whole[start:], template.suffix)):
+        return None
+    end = start + ends[-1]
+    return whole[: begins[0]], whole[start:end], whole[end + len(template.suffix) :]
+
+
+def _places(text: str, marker: str) -> list[int]:
+    """Where a marker stands outside quotes; where it stands in quotes, if it does nowhere else."""
+    places = [found.start() for found in re.finditer(re.escape(marker), text)]
+    return [at for at in places if not _is_quoted(text, at, at + len(marker))] or places
+
+
+def _is_quoted(text: str, start: int, end: int) -> bool:
+    return text[start - 1 : start] in QUOTES and text[end : end + 1] == text[start - 1 : start] != ""
 
 
 def _files(head: str, template: GapTemplate) -> list[OtherText]:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import PurePosixPath
 from urllib.parse import unquote
@@ -15,6 +16,7 @@ from mercury_engine.errors import Cancelled, MercuryError
 from mercury_lsp.completion.coalescing import Feature
 from mercury_lsp.completion.next_edits import Diagnostic, RenamedDocument, Renaming
 from mercury_lsp.completion.next_edits.places import Place
+from mercury_lsp.completion.postprocessing import without_last_comma
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.document import Snapshot
@@ -79,7 +81,8 @@ class Suggester:
         if found is None:
             return [], snapshot
         if not automatic:
-            found = [each for first in found for each in (first, first.first_line()) if each is not None]
+            lines = (_first_line(each, context.offset, snapshot) for each in found)
+            found = [each for both in zip(found, lines, strict=True) for each in both if each is not None]
         if (engine := self._session.completer.engine) is not None:
             observer.model = engine.name
         observer.answered(request, found)
@@ -296,6 +299,12 @@ class Suggester:
             reason = str(error) if isinstance(error, MercuryError) else f"{type(error).__name__}: {error}"
             self._editor.show_message(types.MessageType.Error, f"Mercury: {reason}; run mercury-lsp doctor")
             return None
+
+
+def _first_line(suggestion: Suggestion, offset: int, snapshot: Snapshot) -> Suggestion | None:
+    """The first of its lines, as it may stand alone at the offset; None if there are no more lines."""
+    line = suggestion.first_line()
+    return None if line is None else replace(line, text=without_last_comma(line.text, offset, snapshot))
 
 
 def _offsets(snapshot: Snapshot, span: types.Range) -> tuple[int, int]:

@@ -46,6 +46,26 @@ def test_a_template_that_the_client_filled_is_taken_apart(prompt: str, path: str
 
 
 @pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('MARK = "<|fim_suffix|>"\nx = ', "\ny = 1"),
+        ('MARKS = ("<|fim_prefix|>", "<|fim_suffix|>")\nx = ', "\ny = 1"),
+        ("x = ", '\nMARK = "<|fim_suffix|>"'),
+        ("# <|fim_suffix|> begins the rest\nx = ", '\nMARK = "<|fim_suffix|>"'),
+        ('MARK = "<|fim_suffix|>"\nx = "', '"\n'),
+        ("x = ", '\nEND = "<|fim_middle|>"'),
+    ],
+)
+def test_markers_in_the_code_around_the_gap_are_its_text(before: str, after: str):
+    prompt = f"<|fim_prefix|>{before}<|fim_suffix|>{after}<|fim_middle|>"
+    assert taken_apart(Gap(prompt)) == Gap(before, after)
+    codestral = (each.replace("<|fim_suffix|>", "[PREFIX]") for each in (after, before))
+    after, before = codestral
+    if "# [PREFIX]" not in before:
+        assert taken_apart(Gap(f"[SUFFIX]{after}[PREFIX]{before}")) == Gap(before, after)
+
+
+@pytest.mark.parametrize(
     "prompt", ["x = <|fim_suffix|>", "<|fim_prefix|>x = ", "say <|fim_middle|>", "", "<|fim_prefix|>a<|fim_middle|>"]
 )
 def test_text_that_only_spells_a_marker_stays_as_it_is(prompt: str):
@@ -123,6 +143,14 @@ async def test_ollamas_clients_find_a_model_that_takes_a_suffix():
     assert [(line["response"], line["done"]) for line in lines] == [("suggested", False), ("", True)]
     assert (whole["response"], whole["done"], whole["eval_count"]) == ("suggested", True, 2)
     assert whole["created_at"] and model["name"] == "fake"
+
+
+async def test_ollamas_request_without_a_prompt_only_loads_the_model():
+    async with served() as server:
+        for body in ({"model": "any"}, {"model": "any", "prompt": "", "keep_alive": 1800, "stream": False}):
+            [line] = await server.events("/api/generate", body)
+            assert (line["response"], line["done"], line["done_reason"]) == ("", True, "load")
+        assert server.engines.loaded and server.engine.asked == []
 
 
 async def test_an_error_inside_a_stream_is_an_event():

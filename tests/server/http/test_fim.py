@@ -52,6 +52,43 @@ async def test_without_a_suffix_it_writes_one_paragraph_unless_told_where_to_sto
     assert line["choices"][0]["text"] == "items[0]"
 
 
+LOOP = {"= ": "1\nb()\nc()", "1\nb()\nc()\n": "  b()", "  b()\n": "c()", "c()\n  b()\nc()\n": "b()"}
+"""A text of which two lines stand twice."""
+
+
+@pytest.mark.parametrize(
+    ("path", "prompt", "text"),
+    [
+        ("/infill", "prompt", "content"),
+        ("/v1/completions", "prompt", "text"),
+        ("/api/generate", "prompt", "response"),
+        ("/completion", "prompt", "content"),
+    ],
+)
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_text_ends_before_lines_that_repeat_those_above(path: str, prompt: str, text: str, stream: bool):
+    async with served(Scripted(LOOP)) as server:
+        events = await server.events(path, {prompt: "x = ", "stream": stream})
+    found = [event for event in events if event != "[DONE]"]
+    said = [event["choices"][0] if "choices" in event else event for event in found]
+    assert "".join(each[text] for each in said) == "1\nb()\nc()"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_text_that_is_cut_off_ends_with_a_whole_line(stream: bool):
+    class Endless(Scripted):
+        def fill(self, request: FillRequest) -> Fill:
+            number = request.near.count(",")
+            return Fill(f"{number},\nitem{'abcdefgh'[number]}", 0.9, 2, 0.002, tokens=4)
+
+    body = {"prompt": "x = ", "max_tokens": 12, "stream": stream}
+    async with served(Endless()) as server:
+        events = await server.events("/v1/completions", body)
+    choices = [event["choices"][0] for event in events if event != "[DONE]"]
+    assert "".join(choice["text"] for choice in choices) == "0,\nitema1,\nitemb2,"
+    assert choices[-1]["finish_reason"] == "length"
+
+
 @pytest.mark.parametrize(("steps", "reason"), [(1, "stop"), (0, "length")])
 async def test_a_text_ends_where_the_model_adds_nothing_but_not_where_time_is_up(steps: int, reason: str):
     class Ending(Scripted):

@@ -83,6 +83,17 @@ def test_the_bundled_model_fills_and_streams(unix: Place):
         events = [json.loads(each.removeprefix("data: ")) for each in lines if each.startswith("data: {")]
         text = "".join(each["choices"][0]["text"] for each in events)
         assert text.startswith(line["content"]) and "\n    return " in text and "\n\n" not in text
+        add = "<|fim_prefix|>def add(left, right):\n    return <|fim_suffix|>\n<|fim_middle|>"
+        written = client.post("/v1/completions", json={"prompt": add}).json()["choices"][0]
+        lines = written["text"].split("\n")
+        assert lines[0] == "left + right" and written["finish_reason"] == "stop"
+        assert len({*filter(None, lines)}) == len([*filter(None, lines)]) and lines[-1].count("(") == lines[-1].count(
+            ")"
+        )
+        port = client.post(
+            "/infill", json={"input_prefix": '{\n  "port": 80,\n', "prompt": '  "b": ', "input_suffix": "\n}"}
+        )
+        assert not port.json()["content"].endswith(",")
 
 
 @pytest.mark.parametrize(
