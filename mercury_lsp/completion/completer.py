@@ -18,6 +18,7 @@ from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.next_edits.rewriting import DEADLINE_MS, RewrittenLines, rewrite_region
 from mercury_lsp.completion.postprocessing import postprocess
 from mercury_lsp.completion.silence import gate, why_silent
+from mercury_lsp.completion.standing import without_standing
 from mercury_lsp.completion.suggestions import Suggestion, differs
 from mercury_lsp.completion.typing_through import SuggestionAnchor, TypingThrough
 from mercury_lsp.context.context import CompletionContext
@@ -180,7 +181,11 @@ class Completer:
         self, context: CompletionContext, snapshot: Snapshot, automatic: bool, anchor: SuggestionAnchor, fill: Fill
     ) -> list[Suggestion]:
         """The engine's fills that are worth showing, postprocessed; the first becomes the one to type through."""
-        found = [Suggestion.at_cursor(context, postprocess(f.text, context, snapshot), f) for f in (fill, *fill.others)]
+        fills = (fill, *fill.others)
+        texts = [postprocess(each.text, context, snapshot) for each in fills]
+        if not automatic:
+            texts = [without_standing(text, context, snapshot) for text in texts]
+        found = [Suggestion.at_cursor(context, *each) for each in zip(texts, fills, strict=True)]
         typing = self._typing_through(context.uri)
         shown = [
             anchor.with_known_id(s)

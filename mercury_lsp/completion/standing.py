@@ -1,0 +1,111 @@
+"""Where a text that was asked for says what stands in the document already: an import, a key, an item of a list.
+
+By lines, words and indentation alone.
+"""
+
+import re
+from collections.abc import Iterable
+
+from mercury_engine.text.brackets import OPENING, outside_strings
+
+from mercury_lsp.context.context import CompletionContext
+from mercury_lsp.documents.document import Snapshot
+
+SEARCHED_CHARS = 100_000
+"""Most characters on either side of the cursor that are searched."""
+
+_IMPORT = re.compile(r"(?:import|from|use|using)\s|#\s*include\b|(?:const|let|var)\b.*\brequire\(")
+_FROM = re.compile(r"from\s+(\S+)\s+import\s+\(?([^#]+)")
+_DEFINED = r"\b(?:class|def|enum|func|fn|function|interface|struct|trait|type)\s+(?:{})\b"
+_WORD = re.compile(r"[^\W\d]\w*")
+_KEY = re.compile(r"""((["']).*?\2|[^\W\d][\w-]*)\s*:(?!:)""")
+
+
+def without_standing(text: str, context: CompletionContext, snapshot: Snapshot) -> str:
+    """The text up to the first line that says what stands already."""
+    end = standing_from(text, context, snapshot)
+    return text if end is None else text[:end].rstrip()
+
+
+def standing_from(text: str, context: CompletionContext, snapshot: Snapshot) -> int | None:
+    """The position before the first line of the text that says what stands already; None if none does."""
+    start, end = snapshot.source.line_bounds(context.offset)
+    above = snapshot.slice(max(0, start - SEARCHED_CHARS), start).split("\n")[:-1]
+    below = snapshot.slice(end, end + SEARCHED_CHARS).split("\n")[1:]
+    if _is_standing_item(text, context.line_prefix):
+        return 0
+    position = 0
+    for number, line in enumerate(text.split("\n")):
+        whole = line if number else context.line_prefix + line + context.line_suffix
+        if _is_standing_import(whole, above + below) or _is_standing_member(whole, above, below):
+            return max(0, position - 1)
+        above.append(whole)
+        position += len(line) + 1
+    return None
+
+
+def _is_standing_import(line: str, others: Iterable[str]) -> bool:
+    """Whether a line imports what another one does, or what the document defines."""
+    line = line.strip()
+    if not _IMPORT.match(line):
+        return False
+    ours = _imported(line)
+    lines = [other.strip() for other in others]
+    if any(ours <= _imported(other) for other in lines if _IMPORT.match(other)):
+        return True
+    names = "|".join(re.escape(name) for _, name in ours if _WORD.fullmatch(name))
+    return bool(names) and re.search(_DEFINED.format(names), "\n".join(lines)) is not None
+
+
+def _imported(line: str) -> set[tuple[str, str]]:
+    """Modules and names that a line imports; a line of another form as it is."""
+    if (found := _FROM.match(line)) is None:
+        return {(line.rstrip(";"), "")}
+    return {(found[1], name.strip(" \t)")) for name in found[2].split(",") if name.strip(" \t)")}
+
+
+def _is_standing_member(line: str, above: list[str], below: list[str]) -> bool:
+    """Whether a line within brackets has the key of one beside it, or is the same."""
+    before, after = _beside(line, reversed(above)), _beside(line, below)
+    if not _WORD.search(line) or before is None or after is None:
+        return False
+    ours, key = _member(line), _KEY.match(line.strip())
+    others = [_member(other) for other in (*before, *after)]
+    keys = [found[1] for other in others if (found := _KEY.match(other)) is not None]
+    return key[1] in keys if key is not None else len(ours) > 1 and ours in others
+
+
+def _beside(line: str, lines: Iterable[str]) -> list[str] | None:
+    """The lines as far indented as this one, up to the bracket's line around them; None if there is no bracket."""
+    indent, found = _indent(line), list[str]()
+    for other in lines:
+        if not other.strip():
+            continue
+        if _indent(other) < indent:
+            return found if other.rstrip()[-1] in OPENING or other.lstrip()[0] in ")]}" else None
+        if _indent(other) == indent:
+            found.append(other)
+    return None
+
+
+def _is_standing_item(text: str, line_prefix: str) -> bool:
+    """Whether the first item of a text is the one right before it in a list on the cursor's line."""
+    opened = list[int]()
+    for at, character, _ in outside_strings(line_prefix):
+        if character in OPENING:
+            opened.append(at)
+        elif character in ")]}" and opened:
+            opened.pop()
+    if not opened or line_prefix[opened[-1]] != "[":
+        return False
+    *items, begun = [each.strip() for each in line_prefix[opened[-1] + 1 :].split(",")]
+    item = (begun + text.partition("\n")[0].partition(",")[0]).strip(" \t])")
+    return bool(_WORD.search(item)) and bool(items) and items[-1] == item
+
+
+def _member(line: str) -> str:
+    return line.strip().rstrip(",;").rstrip()
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
