@@ -42,14 +42,15 @@ class NoAnswer(NoDaemon):
     """The other side accepts the connection and sends nothing."""
 
 
-def call(connection: socket.socket, key: bytes, purpose: Purpose) -> dict[str, Any]:
+def call(connection: socket.socket, key: bytes, purpose: Purpose, seconds: float | None = None) -> dict[str, Any]:
     """Introduce ourselves; the daemon's line.
 
-    Raises NoDaemon, NoAnswer after `TIMEOUT_SECONDS`, and DaemonError for a daemon that we must not talk to.
+    Raises NoDaemon, NoAnswer after `seconds` or else `TIMEOUT_SECONDS`, and DaemonError for one that we must not talk
+    to.
     """
     nonce = new_nonce()
     hello = {"mercury": PROTOCOL_VERSION, "version": mercury_lsp.__version__, "purpose": purpose}
-    connection.settimeout(TIMEOUT_SECONDS)
+    connection.settimeout(TIMEOUT_SECONDS if seconds is None else seconds)
     try:
         connection.sendall(encode(hello | {"nonce": nonce}))
         said = decode(read_line(connection))

@@ -23,9 +23,12 @@ START_SECONDS = 30.0
 POLL_SECONDS = 0.02
 """Between two attempts to connect."""
 
-MAX_SILENT_CALLS = 2
-"""Unanswered calls, of `handshake.TIMEOUT_SECONDS` each, after which a listening daemon counts as hanging and is
-replaced. Editors wait at least 20 seconds for a server. A link that was lost to silence counts as one of them."""
+CALL_SECONDS = 1.5
+"""For a daemon to answer a call."""
+
+MAX_SILENT_CALLS = 4
+"""Unanswered calls after which a listening daemon counts as hanging and is replaced: after 6 seconds, so that another
+serves within 10. A link that was lost to silence, after 5 seconds, counts as all but one of them."""
 
 IDLE_MINUTES = 10
 """A daemon that was started on demand ends after so many minutes without an editor."""
@@ -46,7 +49,7 @@ def join(address: Address, serve: Sequence[str] = SERVE_COMMAND, after_hang: boo
     If several processes find none, one starts it and the others wait. `after_hang`: we have just left one that hangs.
     """
     deadline = time.monotonic() + START_SECONDS
-    call = _Caller(address, silences=int(after_hang))
+    call = _Caller(address, silences=MAX_SILENT_CALLS - 1 if after_hang else 0)
     starting: int | None = None
     daemon: subprocess.Popen[bytes] | None = None
     try:
@@ -119,7 +122,7 @@ def connect(address: Address) -> socket.socket | None:
     except OSError:
         return None
     try:
-        handshake.call(connection, key, "lsp")
+        handshake.call(connection, key, "lsp", CALL_SECONDS)
     except handshake.NoAnswer as error:
         connection.close()
         raise _silent(address) from error

@@ -12,13 +12,13 @@ from mercury_lsp.transport import framing
 
 READ_BYTES = 65536
 
-POLL_SECONDS = 2.5
+POLL_SECONDS = 1.25
 """Between two polls of a daemon that owes an answer, or has sent nothing since our last message."""
 
 POLLS_BEFORE_PING, POLLS_BEFORE_LOSS = 2, 4
 """Silent polls before the daemon is pinged, and before it counts as lost. A machine that slept has polled once."""
 
-SEND_SECONDS = 10.0
+SEND_SECONDS = 5.0
 """For a daemon to read any part of a message; a hanging daemon reads nothing once the socket's buffer is full."""
 
 

@@ -11,8 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from mercury_lsp.commands import relay, serve
-from mercury_lsp.daemon import handshake
-from mercury_lsp.relay import link
+from mercury_lsp.relay import join, link
 from mercury_lsp.relay import relay as relaying
 from mercury_lsp.relay.link import Link
 from mercury_lsp.transport import standard_streams
@@ -29,7 +28,7 @@ if __name__ == "__main__":
     serve.add_address_arguments(parser)
     arguments = parser.parse_args()
     if arguments.hasty:
-        link.POLL_SECONDS, link.SEND_SECONDS, handshake.TIMEOUT_SECONDS = 0.2, 0.5, 2.0
+        link.POLL_SECONDS, link.SEND_SECONDS, join.CALL_SECONDS = 0.2, 0.5, 1.0
     if arguments.watchful:
         link.POLL_SECONDS = 0.2
         await_pongs()
