@@ -58,8 +58,8 @@ class Completer:
         self.edit_engine = EditEngine(engines, self._lease)
         self._coalescer = Coalescer()
         self.next_edits = NextEdits(self._coalescer)
-        self.silence: str | None = None
-        """Why the last text that nobody asked for was not shown."""
+        self.silences: dict[str, str] = {}
+        """Why the last question at a document's cursor was answered with nothing."""
         self._typing: dict[str, TypingThrough] = {}
         self._ahead: asyncio.TimerHandle | asyncio.Task[None] | None = None
         """The task that looks ahead, or the timer that will start it."""
@@ -112,10 +112,11 @@ class Completer:
         fill stops too unless another feature waits for it.
         """
         request = SuggestionRequest(feature, snapshot, context.offset, not automatic, on_step is not None)
-        self._coalescer.cancel_where(request.supersedes)
-        self._stop_looking_ahead()
-        self.silence = None
-        if not self.settings.allows(context.language_id) or context.on_secret:
+        self.supersede(request)
+        if not self.settings.allows(context.language_id):
+            return []
+        if context.on_secret:
+            self.silences[context.uri] = "the line looks like a secret"
             return []
         typing = self._typing_through(context.uri)
         if automatic and (remainder := typing.remainder(snapshot, context.offset)):
@@ -124,11 +125,20 @@ class Completer:
             context = context.at_line_end()
         found = await self._coalescer.answer(request, partial(self._start, context, snapshot, automatic, on_step))
         if automatic:
-            return [each for each in found[:1] if self._is_worth_showing(each, context, automatic)]
+            why = self._why_silent(found[0], context) if found else None
+            if why is not None:
+                self.silences[context.uri] = why
+            return found[:1] if why is None else []
         lines = context.at_line_end()
         if found or lines == context or not self.settings.allows(context.language_id):
             return found
         return await self._coalescer.answer(request, partial(self._start, lines, snapshot, automatic, on_step))
+
+    def supersede(self, request: SuggestionRequest) -> None:
+        """Give up what a newer request makes obsolete, whoever answers it."""
+        self._coalescer.cancel_where(request.supersedes)
+        self._stop_looking_ahead()
+        self.silences.pop(request.snapshot.uri, None)
 
     def edited(self, uri: str, edits: Sequence[Edit]) -> None:
         """Take in edits, in order."""
@@ -146,6 +156,7 @@ class Completer:
         self._coalescer.cancel_where(lambda request: request.snapshot.uri == uri)
         self._stop_looking_ahead()
         self._typing.pop(uri, None)
+        self.silences.pop(uri, None)
         self.next_edits.forget(uri)
 
     def close(self) -> None:
@@ -193,8 +204,8 @@ class Completer:
             if self._is_worth_showing(s, context, automatic)
             and not (automatic and typing.was_deleted(context.offset, s.text))
         ]
-        if automatic and not shown:
-            self.silence = self._why_silent(found[0], context) or "you have just deleted it"
+        if not shown:
+            self.silences[context.uri] = self._why_silent(found[0], context) or "you have just deleted it"
         if shown:
             anchor.suggestion = shown[0]
         if shown or fill.tokens_unread:

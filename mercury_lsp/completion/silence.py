@@ -1,5 +1,7 @@
 """The silence gate: which text that nobody asked for is shown. Whatever shows or judges suggestions asks here."""
 
+from dataclasses import dataclass, field
+
 from mercury_engine.utility import Utility
 
 from mercury_lsp.completion.distraction import is_stock_comment, why_distracting
@@ -12,6 +14,22 @@ COST_FACTORS: dict[Eagerness, float] = {"low": 2.0, "medium": 1.0, "high": 0.5}
 MIN_STOCK_COMMENT_CONFIDENCE = 0.25
 """Least confidence of a comment with a stock phrase; below it, the model has nothing to say."""
 
+MAX_REASONS = 8
+"""Most reasons that are kept for one question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """Why a question about a document was not answered, or not with more, for people to read."""
+
+    uri: str
+    reasons: list[str] = field(default_factory=list)
+
+    def add(self, reason: str, uri: str | None = None) -> None:
+        """Keep a reason, unless there are many, or it is about another document, whose `uri` is given."""
+        if uri in (None, self.uri) and reason not in self.reasons and len(self.reasons) < MAX_REASONS:
+            self.reasons.append(reason)
+
 
 def gate(model: Utility, eagerness: Eagerness) -> Utility:
     """When a text is worth showing unasked: the model's own rule, as eagerly as the user wants it."""
@@ -23,7 +41,7 @@ def why_silent(
 ) -> str | None:
     """Why a text is not shown unasked at the context's cursor, for people to read; None if it is shown."""
     if not text:
-        return "there is nothing to show"
+        return "the model has nothing to add"
     if confidence < MIN_STOCK_COMMENT_CONFIDENCE and is_stock_comment(text, context):
         return f"it is a stock comment, of which the model is only {confidence:.0%} sure"
     if utility.is_enough(confidence, text, is_finished):

@@ -93,6 +93,13 @@ class MercuryServer(LanguageServer):
         self.editor.watch_settings()
         await self.configuration.update()
 
+    def why_no_suggestions(self, uri: str) -> str | None:
+        """Why nothing is suggested in a document whatever is asked; "" for none. Raises UnknownDocument."""
+        if uri and (why := self.session.why_left_alone(uri)) is not None:
+            return why
+        status = self.status.current
+        return status.message if status.kind in ("Error", "Inactive") else None
+
     @property
     def exit_code(self) -> int:
         return self.protocol.exit_code

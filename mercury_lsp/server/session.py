@@ -36,6 +36,8 @@ class Session:
         self.other_files.on_change = self.history.files_changed
         self.folders: dict[str, Path] = {}
         """The workspace's folders, by uri."""
+        self.last_uri = ""
+        """The document that was opened, edited or asked about last; empty once it is closed."""
         self._lookup_text = LookupText()
         self._pauses = TypingPauses(self._user_paused, (self._parse_a_little, self._lookup_text.work))
         self._awaiting_parse: set[str] = set()
@@ -54,6 +56,7 @@ class Session:
         """Take over a document's text; a document that was open already is replaced."""
         self._forget_text(item.uri)
         self.documents.open(item)
+        self.last_uri = item.uri
         self.history.opened(item.uri)
         self.other_files.opened(item.uri)
         if self.documents.begin_parsing(item.uri):
@@ -66,6 +69,7 @@ class Session:
         Raises UnknownDocument.
         """
         before = self.documents.snapshot(uri)
+        self.last_uri = uri
         if version < before.version:
             logger.warning("%s goes from version %d back to %d", uri, before.version, version)
         edits = self.documents.change(uri, version, _without_full_range(changes, before))
@@ -80,6 +84,7 @@ class Session:
 
     def document_focused(self, uri: str) -> None:
         """Finish the document's parse before anything is typed in it."""
+        self.last_uri = uri
         self._pauses.wait_for_pause(uri)
 
     def document_saved(self, uri: str) -> None:
@@ -94,6 +99,8 @@ class Session:
             self.history.closed(uri)
         self.other_files.forget(uri)
         self.documents.close(uri)
+        if self.last_uri == uri:
+            self.last_uri = ""
 
     def suggestion_accepted(self, suggestion_id: str) -> None:
         """The client reports that a suggestion was accepted whole."""
@@ -125,6 +132,18 @@ class Session:
             return not is_secret_document(other) and (other == uri or self.other_files.may_use(other))
 
         return Surroundings(self.history.hunks(may_use), self.diagnostics.evidence, self.history.taken_back)
+
+    def why_left_alone(self, uri: str) -> str | None:
+        """Why nothing at all is suggested in a document, for people to read. Raises UnknownDocument."""
+        language = self.documents.snapshot(uri).language_id
+        if not self.settings.enabled:
+            return "switched off by mercury.enabled"
+        if not self.settings.allows(language):
+            return f"{language} is among mercury.disabledLanguages"
+        if is_secret_document(uri):
+            return "by its name the file holds secrets"
+        oddity = self.documents.oddity(uri)
+        return None if oddity is None else f"the file {oddity}"
 
     def with_surroundings(self, context: CompletionContext, snapshot: Snapshot) -> CompletionContext:
         """The context with snippets of other files, and with lookup text from this document and others."""

@@ -13,7 +13,7 @@ from lsprotocol import types
 from mercury_engine.api import OnStep
 from mercury_engine.errors import Cancelled, MercuryError
 
-from mercury_lsp.completion.coalescing import Feature
+from mercury_lsp.completion.coalescing import Feature, SuggestionRequest
 from mercury_lsp.completion.next_edits import Diagnostic, RenamedDocument, Renaming
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.postprocessing import without_last_comma
@@ -54,6 +54,7 @@ class Suggester:
         `feature` shows them; `automatic`: the editor asked by itself. `on_step` sees the denoising. Raises
         UnknownDocument and Cancelled.
         """
+        self._session.last_uri = uri
         if self._is_left_alone(uri):
             return [], self._session.documents.snapshot(uri)
         await self._session.other_files.decided()
@@ -62,6 +63,7 @@ class Suggester:
         request = observer.requested(uri, context.offset, context.language_id, automatic)
         context = self._session.with_surroundings(context, snapshot)
         if automatic and (begun := self._begun_again(snapshot, context.offset)) is not None:
+            self._session.completer.supersede(SuggestionRequest(feature, snapshot, context.offset))
             observer.answered(request, [begun])
             return [begun], snapshot
         is_ghost = automatic and feature == "inline"
@@ -79,7 +81,10 @@ class Suggester:
             if not found and self._claim is claim:  # and not that of a newer request for the same place
                 self._claim = None
         if found is None:
+            self._session.completer.silences[uri] = "the model failed; run mercury-lsp doctor"
             return [], snapshot
+        if found:
+            self._session.completer.silences.pop(uri, None)
         if not automatic:
             lines = (_first_line(each, context.offset, snapshot) for each in found)
             found = [each for both in zip(found, lines, strict=True) for each in both if each is not None]
@@ -137,7 +142,7 @@ class Suggester:
         `at` is the cursor if the editor asked by itself; without it the user did, and waits for the parse of a
         large file. Raises UnknownDocument and Cancelled.
         """
-        documents = self._session.documents
+        documents, self._session.last_uri = self._session.documents, uri
         if self._is_left_alone(uri):
             return [], documents.snapshot(uri)
         asked = documents.snapshot(uri)

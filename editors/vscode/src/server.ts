@@ -2,6 +2,7 @@ import {
   CodeActionTriggerKind,
   EventEmitter,
   languages,
+  window,
   type CancellationToken,
   type CodeAction,
   type Command,
@@ -34,6 +35,9 @@ interface OwnCapabilities {
 /** The documents that are synchronised with the server. */
 export const DOCUMENTS = [{ scheme: "file" }, { scheme: "untitled" }, { scheme: "vscode-notebook-cell" }];
 
+/** The server's command that says why nothing is shown in a document. */
+const EXPLAIN = "mercury.explain";
+
 /** The server's commands behind its code actions. */
 export const FILL = "mercury.fill";
 export const NEXT_EDIT = "mercury.nextEdit";
@@ -45,6 +49,11 @@ const SHORT_LIFE_MS = 60_000;
 const SHORT_LIVES_BEFORE_NOTICE = 5;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 300_000;
+
+/** The parameters of what is asked about a document; none if it is not the server's. */
+function parametersOf(document: TextDocument | undefined): object[] {
+  return document && serves(document) ? [{ textDocument: { uri: document.uri.toString() } }] : [];
+}
 
 /** Receives the server's events. */
 export interface Listener {
@@ -101,8 +110,8 @@ export class Server implements Disposable {
 
   /** The server's answer to `mercury/status`; undefined without one. */
   async askStatus(document?: TextDocument): Promise<Status | undefined> {
-    const about = document && serves(document) ? { textDocument: { uri: document.uri.toString() } } : {};
-    return this.ask<Status>("mercury/status", () => about);
+    const [about] = parametersOf(document);
+    return this.ask<Status>("mercury/status", () => about ?? {});
   }
 
   /** The answer to a request; undefined without one. */
@@ -211,6 +220,8 @@ export class Server implements Disposable {
           const isAsked = context.triggerKind === CodeActionTriggerKind.Invoke;
           return isAsked ? actions : actions?.filter((action) => !fillsHere(action));
         },
+        executeCommand: (command, args: unknown[], next): unknown =>
+          next(command, command === EXPLAIN ? parametersOf(window.activeTextEditor?.document) : args),
         workspace: {
           configuration: (params) => params.items.map(({ section }) => (section === "mercury" ? serverSettings() : null)),
           didChangeConfiguration: async () => this.configure(),

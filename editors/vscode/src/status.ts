@@ -10,6 +10,8 @@ export interface Status {
   readonly engine?: { readonly name: string; readonly device: string; readonly backend: string };
   readonly languageId?: string;
   readonly suggests?: boolean;
+  /** Why nothing is suggested in the document. */
+  readonly why?: string;
 }
 
 type Word = "loading" | "ready" | "off" | "off here" | "error";
@@ -40,7 +42,7 @@ function wordFor(status: Status): Word {
 /** One line for the user: the word, then the reason or the model. */
 export function sentence(status: Status): string {
   const word = wordFor(status);
-  if (word === "off here") return `off here: ${status.languageId ?? "this language"} is among mercury.disabledLanguages`;
+  if (word === "off here") return `off here: ${status.why ?? "nothing is suggested in this document"}`;
   if (status.message) return `${word}: ${status.message}`;
   return status.engine ? `${word}: ${status.engine.name} on ${status.engine.device}` : word;
 }

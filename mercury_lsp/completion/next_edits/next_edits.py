@@ -24,7 +24,9 @@ from mercury_lsp.completion.next_edits.region_edits import (
 )
 from mercury_lsp.completion.next_edits.renaming import RenamedDocument, Renaming, renamed
 from mercury_lsp.completion.next_edits.repeatable_edits import RepeatableEdits
+from mercury_lsp.completion.silence import Silence
 from mercury_lsp.completion.suggestions import Suggestion
+from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.document import Edit, Snapshot
 
 logger = logging.getLogger(__name__)
@@ -47,8 +49,8 @@ class _Question:
     """None if the user asks."""
     others: Others
     around: Surroundings
+    silence: Silence
     cancel: Event = field(default_factory=Event)
-    silence: list[str] = field(default_factory=list)
 
     @property
     def cursor_line(self) -> int | None:
@@ -68,8 +70,8 @@ class NextEdits:
         self._documents: dict[str, RepeatableEdits] = {}
         self._ledger = Ledger()
         self.regions = RegionEdits(self._ledger)
-        self.silence: list[str] = []
-        """Why the last question had no answer, or why others than the answer were not shown."""
+        self._silences: dict[str, tuple[ChunkedText, int | None, Silence]] = {}
+        """Text and cursor of the last question about each document, and why it had no answer, or no other one."""
 
     def edited(self, uri: str, edits: Sequence[Edit]) -> None:
         """Record edits, in order."""
@@ -84,6 +86,11 @@ class NextEdits:
     def forget(self, uri: str) -> None:
         """The document was closed."""
         self._documents.pop(uri, None)
+        self._silences.pop(uri, None)
+
+    def reasons(self, uri: str) -> list[str]:
+        """Why the last question about a document had no answer, or why others than the answer were not shown."""
+        return [*self._silences[uri][2].reasons] if uri in self._silences else []
 
     def dismissed(self, suggestion_id: str) -> None:
         """The user dismissed an offered edit."""
@@ -91,12 +98,13 @@ class NextEdits:
 
     def is_known(self, snapshot: Snapshot, path: str, others: Others, around: Surroundings) -> bool:
         """Whether rules have an edit to show, should the user ask; asks no model."""
-        asked = _Question(snapshot, path, None, others, around)
+        asked = _Question(snapshot, path, None, others, around, Silence(snapshot.uri))
         return first_shown(self._proposals(asked), asked.silence) is not None
 
     def goes_on(self, snapshot: Snapshot, path: str, cursor: int, others: Others, around: Surroundings) -> bool:
         """Whether the user has just made a change for the second time that goes on elsewhere; asks no model."""
-        return next(self._paired(_Question(snapshot, path, cursor, others, around)), None) is not None
+        asked = _Question(snapshot, path, cursor, others, around, Silence(snapshot.uri))
+        return next(self._paired(asked), None) is not None
 
     def at_cursor(self, snapshot: Snapshot, cursor: int, around: Surroundings) -> Suggestion | None:
         """What the user has inserted twice and now begins again, from the cursor on; asks no model."""
@@ -119,7 +127,7 @@ class NextEdits:
         """
         if not around.hunks or not snapshot.is_parsed:
             return []
-        asked = _Question(snapshot, path, cursor, others, around)
+        asked = _Question(snapshot, path, cursor, others, around, self._silence(snapshot, cursor))
         if (found := first_shown(self._proposals(asked), asked.silence)) is not None:
             proposal, suggestion = found
             ghost = _in_document(suggestion, proposal.snapshot, asked).as_ghost_text(snapshot, cursor)
@@ -166,30 +174,38 @@ class NextEdits:
         offset if the editor asks on its own, None if the user does. Raises Cancelled when a newer request
         supersedes this one, and whatever the engine raises.
         """
-        asked = _Question(snapshot, path, cursor, others, around)
+        asked = _Question(snapshot, path, cursor, others, around, self._silence(snapshot, cursor))
         request = SuggestionRequest(feature, snapshot, cursor, cursor is None, is_next_edit=True)
         self._coalescer.cancel_where(request.supersedes)
         return await self._coalescer.answer(request, lambda: SharedAnswer.of(self._search(asked), asked.cancel))
 
+    def _silence(self, snapshot: Snapshot, cursor: int | None) -> Silence:
+        """Takes a question's reasons; ghost text and a next edit asked at one cursor share a search, and so these."""
+        known = self._silences.get(snapshot.uri)
+        if known is None or cursor is None or known[0] is not snapshot.source or known[1] != cursor:
+            known = snapshot.source, cursor, Silence(snapshot.uri)
+        self._silences[snapshot.uri] = known
+        return known[2]
+
     async def _search(self, asked: _Question) -> list[Suggestion]:
         """What is found first: by rules, in the region at hand, in a related one, and by key at likely places."""
-        self.silence = silence = asked.silence
+        silence = asked.silence
         if found := self._by_rules(asked):
             return found
         if not asked.snapshot.is_parsed:
-            silence.append("the file is still being read")
+            silence.add("the file is still being read")
         at_hand = regions_at_hand(asked.snapshot, asked.path, asked.cursor_line, asked.around.hunks)
         if found := await self._at_hand(asked, at_hand):
             return found
         if self.regions.rewrite is None:
-            silence.append("the model in use rewrites no regions")
+            silence.add("the model in use rewrites no regions")
         elif found := await self._related(asked, at_hand):
             return found
         elif asked.cursor is None:
             places = await self._places(asked, at_hand)
             if found := await self._by_model(asked, places, asked.cancel):
                 return found
-        logger.info("no next edit: %s", "; ".join(silence))
+        logger.info("no next edit: %s", "; ".join(silence.reasons))
         return []
 
     def _by_rules(self, asked: _Question) -> list[Suggestion]:
@@ -214,7 +230,7 @@ class NextEdits:
         """The first edit of the regions' rewrites that may be shown."""
         if not asked.around.hunks or not regions:
             return []
-        found = await self.regions.first(regions, asked.around, self.silence, cancel)
+        found = await self.regions.first(regions, asked.around, asked.silence, cancel)
         return [] if found is None else [_in_document(found[1], found[0].snapshot, asked)]
 
     async def _related(self, asked: _Question, at_hand: Sequence[Place]) -> list[Suggestion]:
@@ -222,7 +238,7 @@ class NextEdits:
         region = related_region(asked.documents, asked.around.hunks, at_hand)
         if region is None:
             return []
-        found = await self.regions.related(region, asked.around, self.silence, asked.cancel)
+        found = await self.regions.related(region, asked.around, asked.silence, asked.cancel)
         return [] if found is None else [_in_document(found[1], found[0].snapshot, asked)]
 
     async def _places(self, asked: _Question, at_hand: Sequence[Place]) -> list[Place]:
@@ -233,7 +249,7 @@ class NextEdits:
             if not any(other.covers(each.line) for other in near):
                 found.append(each)
         if not found:
-            self.silence.append("no other place is likely")
+            asked.silence.add("no other place is likely")
         return found[:MAX_PLACES]
 
     def _proposals(self, asked: _Question) -> Iterator[Proposal]:
@@ -251,7 +267,7 @@ class NextEdits:
         if repeatable is None or renamed is None:
             yield from self._paired(asked)
         elif asked.cursor is not None and repeatable.is_unfinished(asked.cursor):
-            asked.silence.append("the name at the cursor is still being typed")
+            asked.silence.add("the name at the cursor is still being typed")
         else:
             yield from repeatable.proposals(renamed, asked.snapshot, self._paired(asked), asked.cursor is None)
 
@@ -271,7 +287,8 @@ class NextEdits:
                     yield Proposal(snapshot, (site,))
                 elif why_not is not None:
                     line = snapshot.source.line_of(site.start) + 1
-                    asked.silence.append(f"line {line}: what you did twice is not done there, {why_not}")
+                    why = f"line {line}: what you did twice is not done there, {why_not}"
+                    asked.silence.add(why, snapshot.uri)
 
 
 def _in_document(suggestion: Suggestion, edited: Snapshot, asked: _Question) -> Suggestion:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 from mercury_lsp.completion.next_edits.edit_sites import EditSite, joined
+from mercury_lsp.completion.silence import Silence
 from mercury_lsp.completion.suggestions import RenamingProgress, Suggestion
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.redaction import edit_shows_secret
@@ -34,15 +35,15 @@ def by_line(sites: Sequence[EditSite], snapshot: Snapshot) -> Iterator[list[Edit
     return (sorted(each, key=lambda site: site.start) for each in lines.values())
 
 
-def first_shown(proposals: Iterable[Proposal], silence: list[str]) -> tuple[Proposal, Suggestion] | None:
+def first_shown(proposals: Iterable[Proposal], silence: Silence) -> tuple[Proposal, Suggestion] | None:
     """The first proposal that breaks no syntax and shows no secret; why others aren't shown is added to `silence`."""
     started = perf_counter()
     for each in proposals:
         site, line = each.site, each.snapshot.source.line_of(each.sites[0].start) + 1
         if breaks(each.snapshot, site.start, site.end, site.new):
-            silence.append(f"line {line}: a rule's edit would break the syntax")
+            silence.add(f"line {line}: a rule's edit would break the syntax", each.snapshot.uri)
         elif edit_shows_secret(each.snapshot, site.start, site.end, site.new):
-            silence.append(f"line {line}: lines like secrets are not edited")
+            silence.add(f"line {line}: lines like secrets are not edited", each.snapshot.uri)
         else:
             seconds = perf_counter() - started
             found = Suggestion.replacing(each.snapshot, site.start, site.end, site.new, 1.0, seconds)

@@ -17,6 +17,7 @@ from mercury_lsp.completion.next_edits.history import Hunk, shown
 from mercury_lsp.completion.next_edits.ledger import Ledger
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.next_edits.rewriting import RewrittenLines
+from mercury_lsp.completion.silence import Silence
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.document import Snapshot
@@ -116,11 +117,12 @@ class RegionEdits:
         """The text, line and last change of the related region that was rewritten in vain last."""
 
     async def related(
-        self, region: Place, around: Surroundings, silence: list[str], cancel: Event
+        self, region: Place, around: Surroundings, silence: Silence, cancel: Event
     ) -> tuple[Place, Suggestion] | None:
         """A sure hunk in the line of a related region, which is asked about once; raises as `first`."""
         asked = region.snapshot.source, region.line, around.hunks[-1]
         if asked == self._in_vain:
+            silence.add(f"line {region.line + 1}: it was rewritten in vain before", region.snapshot.uri)
             return None
         found = await self.first([region], around, silence, cancel, is_at_line=True)
         self._in_vain = asked if found is None else None
@@ -130,7 +132,7 @@ class RegionEdits:
         self,
         regions: Iterable[Place],
         around: Surroundings,
-        silence: list[str],
+        silence: Silence,
         cancel: Event,
         is_at_line: bool = False,
     ) -> tuple[Place, Suggestion] | None:
@@ -149,7 +151,7 @@ class RegionEdits:
         for region, hunks in zip(asked, await asyncio.gather(*rewrites), strict=True):
             if not hunks:
                 why = "the model changes nothing" if hunks is not None else "the model must not see them"
-                silence.append(f"lines {region.start_line + 1} to {region.end_line}: {why}")
+                silence.add(f"lines {region.start_line + 1} to {region.end_line}: {why}", region.snapshot.uri)
             rejected = -1
             text = region.snapshot.text if hunks else ""
             for whole in hunks or ():
@@ -163,7 +165,7 @@ class RegionEdits:
                     why_not = "it goes on with one that isn't shown"
                 if why_not is not None:
                     line, rejected = region.snapshot.source.line_of(hunk.start) + 1, hunk.end
-                    silence.append(f"line {line}: an edit of the model's is not shown, {why_not}")
+                    silence.add(f"line {line}: an edit of the model's is not shown, {why_not}", region.snapshot.uri)
                     continue
                 span = region.snapshot, hunk.start, hunk.end
                 found = Suggestion.replacing(*span, hunk.text, hunk.probability, perf_counter() - started, "region")

@@ -1,21 +1,40 @@
-"""The command mercury.explain: why the last text at the cursor and the last next edit were not shown."""
+"""The command mercury.explain: why nothing is shown in a document, at its cursor and as a next edit."""
 
 from typing import Any
 
+import attrs
 from lsprotocol import types
 
 from mercury_lsp.server.server import MercuryServer
 
 EXPLAIN_COMMAND = "mercury.explain"
 
-NOTHING = "nothing was asked for, or nothing spoke against showing it"
+NOTHING = "nothing was asked for here, or nothing spoke against showing it"
+
+
+@attrs.define
+class Explain:
+    """The command's one argument, which is optional."""
+
+    text_document: types.TextDocumentIdentifier | None = None
+    """The document; without it that which was opened, edited or asked about last."""
 
 
 def explain(server: MercuryServer, token: types.ProgressToken | None, *arguments: Any) -> list[str]:
-    """The reasons, which the user is shown too; takes no arguments."""
-    completer = server.session.completer
-    at_cursor = [f"text at the cursor: {completer.silence}"] if completer.silence else []
-    reasons = [*at_cursor, *completer.next_edits.silence] or [NOTHING]
-    message = f"Mercury: {'; '.join(reasons)}"
+    """The reasons, which the user is shown too. Raises UnknownDocument."""
+    named = server.protocol.structure(arguments[0] if arguments else {}, Explain).text_document
+    found = reasons(server, named.uri if named is not None else server.session.last_uri) or [NOTHING]
+    message = f"Mercury: {'; '.join(found)}"
     server.window_show_message(types.ShowMessageParams(types.MessageType.Info, message))
-    return reasons
+    return found
+
+
+def reasons(server: MercuryServer, uri: str) -> list[str]:
+    """Why nothing is shown in a document, as far as that is known; "" for none."""
+    if (why := server.why_no_suggestions(uri)) is not None:
+        return [why]
+    status, completer = server.status.current, server.session.completer
+    waits = [status.message] if status.busy and status.message else []
+    at_cursor = [f"text at the cursor: {why}"] if (why := completer.silences.get(uri)) else []
+    off = [] if server.session.settings.next_edits else ["next edits are switched off by mercury.nextEdits"]
+    return [*waits, *at_cursor, *off, *completer.next_edits.reasons(uri)]

@@ -32,7 +32,8 @@ async def inline_completion(server: MercuryServer, params: InlineCompletionParam
         at, on_step = params.position, denoising.on_step
         found, snapshot = await server.suggester.suggest(uri, at, "inline", automatic, on_step)
     if selected is not None:
-        found = extending_selected(selected, found, snapshot)
+        if found and not (found := extending_selected(selected, found, snapshot)):
+            server.session.completer.silences[uri] = "it does not begin like the entry selected in the list"
         if not found:
             server.session.statistics.observer.retract(uri)
     elif editor.is_copilot:

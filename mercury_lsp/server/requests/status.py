@@ -32,8 +32,10 @@ def status(server: MercuryServer, params: StatusParams) -> dict[str, Any]:
         if engine := completer.edit_engine.engine:
             answer |= {"editEngine": _described(engine)}
     if params.text_document is not None:
-        language = server.session.documents.snapshot(params.text_document.uri).language_id
-        answer |= {"languageId": language, "suggests": server.session.settings.allows(language)}
+        uri = params.text_document.uri
+        why = server.why_no_suggestions(uri)
+        answer |= {"languageId": server.session.documents.snapshot(uri).language_id, "suggests": why is None}
+        answer |= {} if why is None else {"why": why}
     return answer
 
 

@@ -85,7 +85,7 @@ class RewriteDesk(HistoryDesk):
 
     @property
     def silence(self) -> str:
-        return "; ".join(self.next_edits.silence)
+        return "; ".join(self.next_edits.reasons(A))
 
 
 def why_not(desk: HistoryDesk, old: str, new: str) -> str | None:

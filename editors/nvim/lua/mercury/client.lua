@@ -5,6 +5,9 @@ local status = require("mercury.status")
 
 local M = { name = "mercury", method = "textDocument/inlineCompletion" }
 
+--- How long `:Mercury status` waits for the server.
+local SAYS_IN_MS = 1000
+
 --- Servers that hang and were given up, by client.
 ---@type table<integer, true?>
 local left = {}
@@ -270,14 +273,27 @@ function M.next_edit(bufnr)
   return notes.run(client, bufnr, "mercury.nextEdit", { { textDocument = document } })
 end
 
---- Have the server say why it had no suggestion and no next edit.
+--- Have the server say why nothing is shown in a buffer.
+---@param bufnr integer
 ---@return boolean asked false without a server
-function M.explain()
-  local client = M.get()
+function M.explain(bufnr)
+  local client = M.get(bufnr)
   if client then
-    client:exec_cmd({ title = "", command = "mercury.explain" })
+    local document = vim.lsp.util.make_text_document_params(bufnr)
+    client:exec_cmd({ title = "", command = "mercury.explain", arguments = { { textDocument = document } } })
   end
   return client ~= nil
+end
+
+--- Why the server suggests nothing in a buffer, whatever is asked.
+---@param client vim.lsp.Client
+---@param bufnr integer
+---@return string? why nil if it suggests, or does not say
+function M.why_silent(client, bufnr)
+  local document = vim.lsp.util.make_text_document_params(bufnr)
+  local asked, answer = pcall(client.request_sync, client, "mercury/status", { textDocument = document }, SAYS_IN_MS)
+  local said = asked and answer and answer.result
+  return said and said.suggests == false and said.why or nil
 end
 
 ---@param bufnr? integer

@@ -163,10 +163,14 @@ function M.next_edit()
   return require("mercury.next_edits").apply() or require("mercury.client").next_edit(vim.api.nvim_get_current_buf())
 end
 
---- Say why the server had no suggestion and no next edit when it was last asked.
----@return boolean asked false without a server
+--- Say why nothing is shown in this buffer.
+---@return boolean asked false without a server, which is said instead
 function M.explain()
-  return require("mercury.client").explain()
+  local is_asked = require("mercury.client").explain(vim.api.nvim_get_current_buf())
+  if not is_asked then
+    require("mercury.notes").tell(M.status(), vim.log.levels.INFO)
+  end
+  return is_asked
 end
 
 --- Go to the next edit that is drawn, or make it if the cursor is in its lines.
@@ -265,10 +269,14 @@ end
 function M.status()
   local mercury_client, bufnr = require("mercury.client"), vim.api.nvim_get_current_buf()
   local client, said = mercury_client.get(bufnr), require("mercury.status").said
-  local parts = { "mercury: " .. (M.is_enabled() and M.is_enabled("buffer") and "on" or "off") }
+  local is_on = M.is_enabled() and M.is_enabled("buffer")
+  local why = is_on and client and mercury_client.why_silent(client, bufnr)
+  local parts = { "mercury: " .. (not is_on and "off" or why and "off here" or "on") }
   local attached = client and ("server attached (client %d)"):format(client.id)
   table.insert(parts, attached or "no server here: " .. mercury_client.why_absent(bufnr))
-  if attached and said and said.message and said.message ~= "" then
+  if why then
+    table.insert(parts, why)
+  elseif attached and said and said.message and said.message ~= "" then
     table.insert(parts, said.message)
   end
   return table.concat(parts, ", ")

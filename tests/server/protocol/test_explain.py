@@ -1,0 +1,146 @@
+"""Why nothing is shown: every silence of the real server has its reason, by command and in the status."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mercury_lsp.completion.silence import MAX_REASONS
+from tests.support.editor import COMMAND, Editor, place, script, span
+
+NOTHING = "Mercury: nothing was asked for here, or nothing spoke against showing it"
+
+LONG_LINE = "x = '" + "a" * 129_000 + "'\n"
+
+SILENT = {"confidence": 0.1}
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Editor]:
+    with Editor({"workspace/configuration": lambda _: [None]}, [*COMMAND, "--rewrites"]) as made:
+        yield made.initialize(options={"disabledLanguages": ["cobol"]})
+
+
+@pytest.fixture
+def editor(shared: Editor) -> Editor:
+    return shared.quiet()
+
+
+def explained(editor: Editor, uri: str | None = None) -> list[str]:
+    arguments = [] if uri is None else [{"textDocument": {"uri": uri}}]
+    return editor.request("workspace/executeCommand", {"command": "mercury.explain", "arguments": arguments})
+
+
+def status(editor: Editor, uri: str) -> dict[str, Any]:
+    return editor.request("mercury/status", {"textDocument": {"uri": uri}})
+
+
+@pytest.mark.parametrize(
+    ("uri", "language", "text", "why"),
+    [
+        ("file:///work/.env", "shellscript", "A=\n", "by its name the file holds secrets"),
+        ("file:///work/old.cob", "cobol", "x = \n", "cobol is among mercury.disabledLanguages"),
+        ("file:///work/long.py", "python", LONG_LINE, "the file has a line of more than 50,000 characters"),
+    ],
+)
+def test_a_document_without_suggestions_says_why(editor: Editor, uri: str, language: str, text: str, why: str):
+    editor.open(uri, text, language)
+    for kind in (1, 2):
+        assert editor.items(uri, 0, 2, kind=kind) == []
+        assert explained(editor) == [why]
+    found = status(editor, uri)
+    assert (found["suggests"], found["why"], found["languageId"]) == (False, why, language)
+    assert editor.received("window/showMessage")[-1]["message"] == f"Mercury: {why}"
+
+
+def test_what_is_switched_off_or_cannot_be_loaded_says_so():
+    for options, why in (
+        ({"enabled": False}, "switched off by mercury.enabled"),
+        ({"model": "missing"}, "missing"),
+    ):
+        with Editor() as editor:
+            editor.initialize(options=options)
+            editor.until(lambda: editor.request("mercury/status", {})["kind"] != "Normal")
+            uri = editor.opened("x = ")
+            found = status(editor, uri)
+            assert found["suggests"] is False and why in found["why"] and explained(editor) == [found["why"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "kind", "why"),
+    [
+        (script(text="") + "x = ", 4, 1, "the model has nothing to add"),
+        (script(text="") + "x = ", 4, 2, "the model has nothing to add"),
+        (script(**SILENT) + "x = ", 4, 2, "the model is only 10% sure"),
+        (script(error="no memory") + "x = ", 4, 2, "the model failed; run mercury-lsp doctor"),
+        (script() + 'password = "hunter2Zx9"', 23, 2, "the line looks like a secret"),
+        (script() + 'password = "hunter2Zx9"', 23, 1, "the line looks like a secret"),
+    ],
+)
+def test_an_empty_answer_says_why(editor: Editor, text: str, at: int, kind: int, why: str):
+    uri = editor.opened(text)
+    assert editor.items(uri, 1, at, kind=kind) == []
+    assert f"text at the cursor: {why}" in explained(editor)[0]
+    assert status(editor, uri)["suggests"] is True
+
+
+def test_an_entry_of_the_list_that_the_text_does_not_go_on_with_is_named(editor: Editor):
+    uri = editor.opened(script(text="suggested") + "x = ")
+    selected = {"range": span((1, 4), (1, 4)), "text": "other"}
+    context = {"triggerKind": 2, "selectedCompletionInfo": selected}
+    found = editor.request("textDocument/inlineCompletion", place(uri, 1, 4) | {"context": context})
+    assert found["items"] == []
+    assert explained(editor) == ["text at the cursor: it does not begin like the entry selected in the list"]
+
+
+def test_a_shown_text_takes_the_reason_back_and_documents_have_their_own(editor: Editor):
+    quiet = editor.opened(script(**SILENT) + "x = ")
+    assert editor.items(quiet, 1, 4) == []
+    shown = editor.opened(script() + "x = ")
+    assert editor.items(shown, 1, 4) and explained(editor) == [NOTHING.removeprefix("Mercury: ")]
+    assert "only 10% sure" in explained(editor, quiet)[0]
+    editor.notify("textDocument/didClose", {"textDocument": {"uri": shown}})
+    editor.notify("textDocument/didClose", {"textDocument": {"uri": quiet}})
+    assert explained(editor) == [NOTHING.removeprefix("Mercury: ")]
+
+
+def test_the_list_is_short_and_about_this_document_only_where_no_next_edit_is_ever_asked_for(editor: Editor):
+    text = script(**SILENT, chance=0.2, rewrites=[("a", "b")]) + "x = a\nf(a)\ng(a)\n"
+    other, uri = editor.opened(text), editor.opened(text)
+    for each in (other, uri):
+        for version in range(2, 14):
+            editor.change(each, version, {"range": span((1, 4), (1, 5)), "text": "ab"[version % 2]})
+            editor.items(each, 1, 5)
+    found = explained(editor)
+    assert 1 < len(found) <= MAX_REASONS + 1 and len(found) == len({*found})
+    assert found == explained(editor)
+    editor.notify("textDocument/didClose", {"textDocument": {"uri": other}})
+    assert explained(editor, uri) == found
+
+
+def test_lines_of_other_documents_are_not_named(editor: Editor):
+    body = "f(x.strict)\ng(x.strict)\nh(x.strict)\n"
+    uri = editor.opened(script(**SILENT) + body)
+    other = editor.opened(script(**SILENT) + "\n" * 20 + body)
+    for version, line in enumerate((1, 2), 2):
+        editor.change(uri, version, {"range": span((line, 4), (line, 10)), "text": "loose"})
+    for _ in range(2):
+        found = place(uri, 2, 9) | {"textDocument": {"uri": uri, "version": 3}, "context": {"triggerKind": 2}}
+        for edit in editor.request("textDocument/copilotInlineEdit", found)["edits"]:
+            editor.request("notifyRejected", {"uuids": edit["command"]["arguments"]})
+    assert any("line 4: " in reason for reason in explained(editor, uri))
+    assert not any("line 22: " in reason or "line 24: " in reason for reason in explained(editor, uri))
+    editor.notify("textDocument/didClose", {"textDocument": {"uri": other}})
+
+
+def test_what_is_begun_again_cancels_the_fill_before():
+    with Editor() as editor:
+        editor.initialize()
+        uri = editor.opened(script(ms=600_000) + "start()\n\nstop()\n\nend()\n")
+        for version, (line, text) in enumerate([(2, "log.info('done')\n"), (5, "log.info('done')\n")], 2):
+            editor.change(uri, version, {"range": span((line, 0), (line, 0)), "text": text})
+        waiting = editor.inline(uri, 7, 5)
+        editor.change(uri, 4, {"range": span((8, 0), (8, 0)), "text": "log.i\n"})
+        [item] = editor.items(uri, 8, 5)
+        assert item["insertText"] == "nfo('done')"
+        assert editor.reply(waiting).get("result", {"items": []})["items"] == []
