@@ -21,6 +21,7 @@ from mercury_engine.errors import MercuryError
 from mercury_engine.kv_cache.two_sided import TwoSides
 from mercury_engine.loading import ModelParts
 from mercury_engine.models.network import MaskedAttention
+from mercury_engine.models.row_answers import RowQuestion
 from mercury_lab.engine import Engine, finished
 from mercury_lab.evaluation import suite
 from mercury_lab.evaluation.gaps import held_out_files
@@ -80,8 +81,14 @@ def timed(act: Callable[[], Any], rounds: int) -> float:
 
 
 def step(engine: Engine, decoder: FullAttentionDecoder, sides: TwoSides, slots: list[int]) -> Any:
-    """Log-probabilities of the slots over stale keys."""
-    return finished(decoder.cache.reread(sides, slots, decoder.cache.overlap(sides)), engine.reader)
+    """What is told of the slots over stale keys."""
+    found = decoder.cache.overlap(sides)
+    return finished(decoder.cache.reread(sides, slots, question(engine, slots), found), engine.reader)
+
+
+def question(engine: Engine, slots: list[int]) -> RowQuestion:
+    """Nothing is banned."""
+    return RowQuestion.of([None] * len(slots), engine.reader.config.vocab_size)
 
 
 def gap(engine: Engine, text: str, tokens: int) -> TwoSides:
@@ -97,7 +104,10 @@ def passes(engine: Engine, decoder: FullAttentionDecoder, text: str, rounds: int
         for slots in SLOTS:
             sides, masks = gap(engine, text, context), [mask] * slots
             typed = TwoSides((*sides.before, sides.after[0]), sides.after)
-            whole = timed(lambda s=sides, m=masks: finished(decoder.cache.read(s, m), engine.reader), rounds // 2)
+            asked = question(engine, masks)
+            whole = timed(
+                lambda s=sides, m=masks, q=asked: finished(decoder.cache.read(s, m, q), engine.reader), rounds // 2
+            )
             stale = timed(lambda s=typed, m=masks: step(engine, decoder, s, m), rounds)
             rows.append({"context": context, "slots": slots, "whole_ms": whole, "step_ms": stale})
     return rows
@@ -111,10 +121,12 @@ def agreement(engine: Engine, decoder: FullAttentionDecoder, texts: list[str], r
         for text in texts[:rounds]:
             sides = gap(engine, text, CONTEXTS[0])
             earlier = TwoSides(sides.before[:-typed], sides.after)
-            finished(decoder.cache.read(earlier, [mask] * SLOTS[0]), engine.reader)
-            stale = step(engine, decoder, sides, [mask] * SLOTS[0])
-            exact = finished(decoder.cache.read(sides, [mask] * SLOTS[0]), engine.reader)
-            same.append(float(np.mean(stale.argmax(-1) == exact.argmax(-1))))
+            masks = [mask] * SLOTS[0]
+            asked = question(engine, masks)
+            finished(decoder.cache.read(earlier, masks, asked), engine.reader)
+            stale = step(engine, decoder, sides, masks)
+            exact = finished(decoder.cache.read(sides, masks, asked), engine.reader)
+            same.append(float(np.mean(stale.token_W == exact.token_W)))
         found[str(typed)] = float(np.mean(same))
     return found
 

@@ -3,7 +3,7 @@
 So a block's keys depend on the text before it and on itself alone, and what is cached is exact. The last texts are
 kept, found again by their first blocks.
 
-Dimensions: W rows whose log-probabilities are wanted, V vocabulary.
+Dimensions: W wanted rows.
 """
 
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercury_engine.kv_cache.cache import first_tokens
-from mercury_engine.models.arrays import FloatArray, on_host
 from mercury_engine.models.batching import ForwardResult, ForwardSteps
 from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, Network, join
+from mercury_engine.models.row_answers import RowAnswers, RowQuestion
 from mercury_engine.text.common_prefix import common_prefix
 
 MOST_TEXTS = 8
@@ -51,8 +51,10 @@ class BlockwiseCache:
         """Number of tokens in whole blocks of a text that are still to be read."""
         return len(ids) // self._block * self._block - self._known(ids)[1]
 
-    def read(self, ids: Sequence[int], first: int, wanted: Sequence[int]) -> ForwardSteps[FloatArray]:
-        """Log-probabilities [W,V] of the wanted rows of a text, in one pass that computes all rows from `first` on.
+    def read(
+        self, ids: Sequence[int], first: int, wanted: Sequence[int], question: RowQuestion | None = None
+    ) -> ForwardSteps[RowAnswers]:
+        """What is asked of the wanted rows of a text, in one pass that computes all rows from `first` on.
 
         Unknown rows before that are read in the same pass. Blocks without masks are kept. `first` begins a block.
         """
@@ -64,10 +66,11 @@ class BlockwiseCache:
             before.segments,
             known,
             wanted=[row - known for row in wanted],
+            question=question,
             block=self._block,
         )
         self._keep(text, before, ids, result.block)
-        return on_host(result.logp_WV)
+        return result.told
 
     def clear(self) -> None:
         self._texts.clear()

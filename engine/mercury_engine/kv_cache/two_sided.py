@@ -5,7 +5,7 @@ types: that is approximate, for every key depends on what stood in the gap then.
 computed again with the gap's. The whole text is read again after `MOST_USES` passes and where more than `MOST_NEW`
 tokens differ. The idea is Fast-dLLM's dual cache, arXiv 2505.22618.
 
-Dimensions: L layers, B batch (1), H key heads, T tokens, D head width, S slots, V vocabulary.
+Dimensions: L layers, B batch (1), H key heads, T tokens, D head width, S slots.
 """
 
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mercury_engine.models.arrays import FloatArray, on_host
 from mercury_engine.models.batching import ForwardResult, ForwardSteps
 from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, Network
+from mercury_engine.models.row_answers import RowAnswers, RowQuestion
 from mercury_engine.text.common_prefix import common_prefix
 
 MOST_NEW = 16
@@ -121,21 +121,26 @@ class TwoSidedCache:
         """Whether the last pass over this text was over exactly this one."""
         return any(each.sides == sides for each in self._passes)
 
-    def read(self, sides: TwoSides, slots: Sequence[int]) -> ForwardSteps[FloatArray]:
-        """Log-probabilities [S,V] of the slots, from a pass over the whole text, which is kept."""
+    def read(self, sides: TwoSides, slots: Sequence[int], question: RowQuestion) -> ForwardSteps[RowAnswers]:
+        """What is asked of the slots, from a pass over the whole text, which is kept."""
         first = len(sides.before) - self._shift
         forward = ForwardRequest(
-            np.array(sides.around(slots), np.int64), wanted=range(first, first + len(slots)), block=None
+            np.array(sides.around(slots), np.int64),
+            wanted=range(first, first + len(slots)),
+            question=question,
+            block=None,
         )
         result: ForwardResult = yield forward
         others = [each for each in self._passes if Overlap.of(each, sides).new > MOST_NEW]
         self._passes = [_TextPass(sides, self._network.kept(result.block)), *others[: MOST_TEXTS - 1]]
-        return on_host(result.logp_WV)
+        return result.told
 
-    def reread(self, sides: TwoSides, slots: Sequence[int], found: Overlap | None) -> ForwardSteps[FloatArray]:
+    def reread(
+        self, sides: TwoSides, slots: Sequence[int], question: RowQuestion, found: Overlap | None
+    ) -> ForwardSteps[RowAnswers]:
         """The same over what an earlier pass has of the text; without one all of it is read."""
         if found is None:
-            return (yield from self.read(sides, slots))
+            return (yield from self.read(sides, slots, question))
         stale = self._stale(found)
         rows = [*sides.before[stale.before :], *slots, *sides.after[: len(sides.after) - stale.after]]
         first = len(sides.before) - stale.before - self._shift
@@ -144,9 +149,10 @@ class TwoSidedCache:
             stale.segments(sides, len(slots)),
             stale.before,
             wanted=range(first, first + len(slots)),
+            question=question,
             block=None,
         )
-        return on_host(result.logp_WV)
+        return result.told
 
     def clear(self) -> None:
         self._passes.clear()

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from mercury_engine.models.arrays import Array, namespace, parted
 from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, Network
 from mercury_engine.models.paged_rows import PagedRows
+from mercury_engine.models.row_answers import NOTHING, RowAnswers
 
 T = TypeVar("T")
 
@@ -27,10 +28,14 @@ class DeadlineReached(Exception):
 
 
 class ForwardResult(NamedTuple):
-    """Result of a `ForwardRequest`: float32 log-probabilities [W,V], and the block of its tokens' keys and values."""
+    """Result of a `ForwardRequest`."""
 
     logp_WV: Array
+    """Float32 log-probabilities [W,V] of a forward without a question."""
     block: KeyValueBlock
+    """Its tokens' keys and values."""
+    told: RowAnswers
+    """The answers to its question."""
 
 
 def run(network: Network, forwards: Sequence[Forward]) -> list[Any]:
@@ -50,25 +55,45 @@ def run_in_parts(network: Network, forward: Forward) -> Generator[None, None, An
         and network.config.layers_at_once(forward.rows) < network.config.num_hidden_layers
     ):
         hidden_TC, block = yield from network.read_in_parts(forward)
-        rows = hidden_TC[list(forward.wanted)]
-        return ForwardResult(network.log_probabilities(rows) if len(rows) else rows, block)
+        return _results(network, [forward], [(hidden_TC, block)])[0]
     return run(network, [forward])[0]
 
 
 def _read(network: Network, forwards: Sequence[ForwardRequest]) -> list[ForwardResult]:
-    read = network.read_together(forwards)
+    return _results(network, forwards, network.read_together(forwards))
+
+
+def _results(
+    network: Network, forwards: Sequence[ForwardRequest], read: Sequence[tuple[Array, KeyValueBlock]]
+) -> list[ForwardResult]:
+    """What is wanted of hidden states [T,C], those of all forwards through the head at once."""
     hidden = [part[list(forward.wanted)] for (part, _), forward in zip(read, forwards, strict=True)]
-    rows = namespace(hidden[0]).concatenate(hidden)
-    logp = parted(network.log_probabilities(rows) if len(rows) else rows, hidden)
-    return [ForwardResult(*each) for each in zip(logp, (block for _, block in read), strict=True)]
+    questions = [forward.question for forward in forwards]
+    asked = [part for part, question in zip(hidden, questions, strict=True) if question is not None and len(part)]
+    plain = [part for part, question in zip(hidden, questions, strict=True) if question is None and len(part)]
+    asking = [question for question in questions if question is not None and question.rows]
+    told = iter(network.answers(_joined(asked), asking) if asked else ())
+    logp = iter(parted(network.log_probabilities(_joined(plain)), plain) if plain else ())
+    return [
+        ForwardResult(
+            next(logp) if len(part) and question is None else part,
+            block,
+            next(told) if len(part) and question is not None else NOTHING,
+        )
+        for part, question, (_, block) in zip(hidden, questions, read, strict=True)
+    ]
 
 
-def _denoise(_: Network, forwards: Sequence[CanvasForward]) -> list[Array]:
-    """Log-probabilities [W,V+2] of the wanted rows, with mask and end."""
+def _denoise(_: Network, forwards: Sequence[CanvasForward]) -> list[RowAnswers]:
+    """What is asked of the wanted rows; their vocabulary ends with mask and end."""
     denoiser = forwards[0].denoiser
     states = denoiser.denoise_together(forwards)
     hidden = [part[list(forward.wanted)] for part, forward in zip(states, forwards, strict=True)]
-    return parted(denoiser.slot_log_probabilities(namespace(hidden[0]).concatenate(hidden)), hidden)
+    return denoiser.slot_answers(_joined(hidden), [forward.question for forward in forwards])
+
+
+def _joined(parts: Sequence[Array]) -> Array:
+    return namespace(parts[0]).concatenate(parts)
 
 
 _RUNS: dict[type, Callable[[Network, Any], list[Any]]] = {

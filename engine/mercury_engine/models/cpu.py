@@ -22,6 +22,7 @@ from mercury_engine.models.network import (
     KeyValueSegment,
     ModelConfig,
 )
+from mercury_engine.models.row_answers import RowAnswers, RowQuestion, parted_by_rows
 from mercury_engine.models.safetensors_files import StoredTensors
 from mercury_engine.models.weights import StoredArray
 
@@ -115,9 +116,26 @@ class CpuNetwork:
         return log_softmax_in_place(self._stack.head(hidden_RC))
 
     def slot_log_probabilities(self, hidden_RC: FloatArray) -> FloatArray:
+        return log_softmax_in_place(self._slot_logits(hidden_RC))
+
+    def answers(self, hidden_WC: FloatArray, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
+        return self._answered(self._stack.head(hidden_WC), questions)
+
+    def slot_answers(self, hidden_WC: FloatArray, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
+        return self._answered(self._slot_logits(hidden_WC), questions)
+
+    def _slot_logits(self, hidden_RC: FloatArray) -> FloatArray:
         ends = hidden_RC @ self.embedding.markers[1]
         never = np.full_like(ends, -np.inf)
-        return log_softmax_in_place(np.concatenate((self._stack.head(hidden_RC), never[:, None], ends[:, None]), 1))
+        return np.concatenate((self._stack.head(hidden_RC), never[:, None], ends[:, None]), 1)
+
+    def _answered(self, logits_WV: FloatArray, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
+        told = []
+        for logits, asks in zip(parted_by_rows(logits_WV, questions), questions, strict=True):
+            found = self._stack.answers(logits, asks.banned_N, asks.list_W, asks.asked_A, asks.draws)
+            drawn = found.candidate_WK, found.candidate_logit_WK
+            told.append(RowAnswers(found.token_W, *found.figures_W4.T, *drawn, found.asked_WA))
+        return told
 
     def kept(self, block: KeyValueBlock) -> KeyValueBlock:
         """The block in eight bits, see `Layers.keep`."""

@@ -13,12 +13,13 @@ of its own in the vocabulary: mask and end.
 """
 
 from collections.abc import Collection, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 import numpy as np
 
 from mercury_engine.models.arrays import Array, IdArray, namespace
+from mercury_engine.models.row_answers import RowAnswers, RowQuestion
 
 PART = 5_000_000_000
 """Products of a part of a pass, between two looks at deadline and cancel flag: some 15 ms on two cores."""
@@ -173,7 +174,9 @@ class ForwardRequest:
     packing: Packing | None = None
     """With a packing the rows are several runs that do not see each other and all begin at position start."""
     wanted: Sequence[int] = ()
-    """Rows whose log-probabilities are returned."""
+    """Rows whose log-probabilities are returned, or what is asked of them."""
+    question: RowQuestion | None = None
+    """What is asked of the wanted rows; None for their log-probabilities."""
     adapter: str = ""
     """The adapter that changes the rows; one that the network lacks changes nothing."""
     block: int | None = 1
@@ -204,7 +207,8 @@ class CanvasForward:
     packing: Packing | None = None
     """Without a packing all rows are one canvas."""
     wanted: Sequence[int] = ()
-    """Rows whose log-probabilities are returned."""
+    """Rows that the question is about."""
+    question: RowQuestion = field(default_factory=lambda: RowQuestion.of((), 0))
 
     @property
     def rows(self) -> int:
@@ -245,6 +249,12 @@ class Network(Protocol):
 
     def log_probabilities(self, hidden_RC: Array) -> Array:
         """Float32 [R,V] of the next tokens."""
+
+    def answers(self, hidden_WC: Array, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
+        """What is asked of consecutive rows about the next tokens."""
+
+    def slot_answers(self, hidden_WC: Array, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
+        """What is asked of consecutive rows of canvases; their vocabulary [V+2] ends with mask and end."""
 
     def slot_log_probabilities(self, hidden_RC: Array) -> Array:
         """Float32 [R,V+2]: the vocabulary, mask (never predicted, -inf) and end."""

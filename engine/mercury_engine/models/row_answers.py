@@ -8,7 +8,7 @@ Dimensions: W wanted rows, V vocabulary, N ban lists, K = 64 candidates, A token
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,24 @@ class RowQuestion:
     asked_A: SmallIdArray = field(default_factory=lambda: _NONE_ASKED)
     """int32: tokens whose logits are wanted of every row."""
 
+    @classmethod
+    def of(
+        cls,
+        hidden: Sequence[MaskArray | None],
+        vocabulary: int,
+        draws: bool = False,
+        asked: Sequence[int] | IdArray = (),
+    ) -> "RowQuestion":
+        """Of rows that may not get the hidden tokens, bool [V] or more; rows with the same array share a list."""
+        lists, bits = {id(None): -1}, list[WordArray]()
+        for each in hidden:
+            if each is not None and id(each) not in lists:
+                lists[id(each)] = len(bits)
+                bits.append(bits_of(each[:vocabulary]))
+        banned_N = np.stack(bits) if bits else np.empty((0, -(-vocabulary // WORD)), np.uint32)
+        rows = np.array([lists[id(each)] for each in hidden], np.int32)
+        return cls(rows, banned_N, draws, np.array(asked, np.int32))
+
     @property
     def rows(self) -> int:
         return len(self.list_W)
@@ -46,7 +64,7 @@ class RowQuestion:
 
 @dataclass(frozen=True, slots=True)
 class RowAnswers:
-    """What is told of W rows; all but the logits asked for on the host, in float32 and int32.
+    """What is told of W rows, on the host.
 
     Of a row without an allowed token, and of one that computes NaN, the probability is NaN.
     """
@@ -80,6 +98,14 @@ class RowAnswers:
         with np.errstate(invalid="ignore"):
             return self.candidate_logit_WK - self.log_sum_W[:, None]
 
+    def part(self, rows: slice) -> "RowAnswers":
+        """Those of some rows."""
+        return RowAnswers(*(getattr(self, each.name)[rows] for each in fields(self)))
+
+
+NOTHING = RowAnswers(*(np.empty(0, np.float32),) * len(fields(RowAnswers)))
+"""What is told of no rows."""
+
 
 def bits_of(hidden_V: MaskArray) -> WordArray:
     """uint32 [ceil(V / 32)]: the ban list of tokens that are hidden."""
@@ -107,6 +133,11 @@ def answered(logits_WV: FloatArray, question: RowQuestion) -> RowAnswers:
         np.array([row[3] for row in rows], np.float32).reshape(len(rows), width),
         logits_WV[:, question.asked_A],
     )
+
+
+def parted_by_rows(logits_WV: FloatArray, questions: Sequence[RowQuestion]) -> list[FloatArray]:
+    """The logits of each question's rows, which follow one another."""
+    return np.split(logits_WV, np.cumsum([each.rows for each in questions])[:-1])
 
 
 def _row(

@@ -18,6 +18,7 @@ from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.models.graphed_reader import GraphedReader
 from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, KeyValueSegment, Packing
 from mercury_engine.models.paged_reader import PagedReader
+from mercury_engine.models.row_answers import RowAnswers, RowQuestion, answered, parted_by_rows
 
 OLDEST_BFLOAT16_CAPABILITY = (8, 0)
 """Compute capability of the first GPUs that multiply bfloat16."""
@@ -78,6 +79,14 @@ class TorchNetwork:
     def slot_log_probabilities(self, hidden_RC: Tensor) -> Tensor:
         return self.decoder.writer_logits(hidden_RC).log_softmax(-1)
 
+    @torch.no_grad()
+    def answers(self, hidden_WC: Tensor, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
+        return _answered(self.decoder.logits(hidden_WC), questions)
+
+    @torch.no_grad()
+    def slot_answers(self, hidden_WC: Tensor, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
+        return _answered(self.decoder.writer_logits(hidden_WC), questions)
+
     def kept(self, block: KeyValueBlock) -> KeyValueBlock:
         return KeyValueBlock(block.keys.clone(), block.values.clone())
 
@@ -96,6 +105,11 @@ class TorchNetwork:
         if packing is None:
             return None
         return Packing(*(self._tensor(each) for each in (packing.canvas, packing.place, packing.rows)))
+
+
+def _answered(logits_WV: Tensor, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
+    parts = parted_by_rows(logits_WV.float().cpu().numpy(), questions)
+    return [answered(logits, asks) for logits, asks in zip(parts, questions, strict=True)]
 
 
 def paged(reader: TorchNetwork) -> PagedReader | None:

@@ -23,8 +23,8 @@ from mercury_engine.decoding.diffusion.length import CalibratedLength, LengthBia
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.errors import RequestError
 from mercury_engine.models import batching
-from mercury_engine.models.arrays import FloatArray, MaskArray, on_host
 from mercury_engine.models.network import CanvasForward
+from mercury_engine.models.row_answers import RowAnswers, RowQuestion
 from rich.table import Table
 
 from mercury_lab.engine import Engine, finished
@@ -87,7 +87,7 @@ def measured(engine: Engine, fixed: Engine, gap: Gap) -> MeasuredGap | None:
     if not 0 < length <= LONGEST:
         return None
     masks = _masks(engine, gap)
-    sure = tuple(float(np.exp(masks(slots).max(-1)).mean()) for slots in range(1, LONGEST + 1))
+    sure = tuple(masks(slots) for slots in range(1, LONGEST + 1))
 
     @cache
     def at(slots: int) -> Written:
@@ -101,36 +101,38 @@ def _written(fill: Fill, gap: Gap) -> Written:
     return Written(fill.tokens, nats, fill.steps, exact(fitted(fill.text, gap.request), gap.truth))
 
 
-def _masks(engine: Engine, gap: Gap) -> Callable[[int], FloatArray]:
-    """Log-probabilities [S,V] of the tokens of a text in so many masks between the gap's sides."""
-    decoder, mask = engine.decoder, engine.reader.config.mask_id
-    hidden_V = np.zeros(engine.reader.config.vocab_size, np.bool_)
+def _masks(engine: Engine, gap: Gap) -> Callable[[int], float]:
+    """The mean of the highest probabilities of tokens of a text in so many masks between the gap's sides."""
+    decoder, config = engine.decoder, engine.reader.config
+    hidden_V = np.zeros(config.vocab_size + 2, np.bool_)
     hidden_V[decoder.rules.stopping.ends_text] = True
+    hidden_V[config.vocab_size :] = True  # mask and end
     if isinstance(decoder, FullAttentionDecoder):
         sides, kept = decoder.sides(gap.request), decoder.cache
 
-        def full(slots: int) -> FloatArray:
-            return finished(kept.reread(sides, [mask] * slots, kept.overlap(sides)), engine.reader)
+        def full(slots: int) -> float:
+            question = RowQuestion.of([hidden_V] * slots, config.vocab_size)
+            masks = [config.mask_id] * slots
+            return _mean(finished(kept.reread(sides, masks, question, kept.overlap(sides)), engine.reader))
 
-        return lambda slots: _without(full(slots), hidden_V)
+        return full
     denoiser = engine.parts.denoiser
     assert denoiser is not None
     cut = decoder.contexts.cut(gap.request)
     context = engine.surroundings(gap.request, cut.read)
 
-    def canvas(slots: int) -> FloatArray:
-        ids_R = np.array([context.last, *cut.known, *[mask] * slots], np.int64)
+    def canvas(slots: int) -> float:
+        ids_R = np.array([context.last, *cut.known, *[config.mask_id] * slots], np.int64)
         sides, wanted = (context.cached.before, context.cached.after, context.ends), range(len(ids_R) - 1)
-        forward = CanvasForward(denoiser, ids_R, *sides, wanted=wanted[-slots:])
-        return on_host(batching.run(denoiser, [forward])[0])
+        question = RowQuestion.of([hidden_V] * slots, len(hidden_V))
+        forward = CanvasForward(denoiser, ids_R, *sides, wanted=wanted[-slots:], question=question)
+        return _mean(batching.run(denoiser, [forward])[0])
 
-    return lambda slots: _without(canvas(slots), hidden_V)
+    return canvas
 
 
-def _without(logp_SV: FloatArray, hidden_V: MaskArray) -> FloatArray:
-    """The log-probabilities of the tokens that are not hidden, which sum to one."""
-    kept_SV = np.where(hidden_V, -np.inf, logp_SV[:, : len(hidden_V)])
-    return kept_SV - np.logaddexp.reduce(kept_SV, -1, keepdims=True)
+def _mean(told: RowAnswers) -> float:
+    return float(np.exp(told.logp_W).mean())
 
 
 def fitted_bias(found: Sequence[MeasuredGap]) -> LengthBias:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mercury_engine.api import FillRequest, RewriteRequest
 from mercury_engine.decoding.diffusion.canvas import Canvas
 from mercury_engine.decoding.diffusion.denoise_step import DenoiseStep
-from mercury_engine.decoding.diffusion.unmasking import choose_by_confidence, choose_by_entropy
+from mercury_engine.decoding.diffusion.rules import choose_by_confidence, choose_by_entropy
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.decoding.slot_masks import SlotLimits
@@ -20,6 +20,7 @@ from mercury_engine.errors import ModelCorrupt, ModelNotFound, RequestError
 from mercury_lab.engine import Engine
 
 from tests.support import tiny
+from tests.support.asking import told
 
 SETTINGS = {"decoding": {"bound": 6.0}}
 
@@ -45,7 +46,8 @@ def opinion(engine, tokens, sureness=9.0):
 
 
 def decide(engine, canvas, logp_SV, bound=0.0, threshold=None, is_last=False):
-    DenoiseStep(engine.decoder.rules.masks, DiffusionOptions(bound, threshold)).unmask(canvas, logp_SV, is_last)
+    step = DenoiseStep(engine.decoder.rules.masks, DiffusionOptions(bound, threshold))
+    step.unmask(canvas, told(logp_SV, step.hidden(canvas)), is_last)
 
 
 def unmasked(canvas) -> list[int]:
@@ -70,7 +72,8 @@ def test_a_fill_of_a_given_length_does_not_end_before(engine):
     fixed = engine.varied(replace(engine.parts.options, searches_length=False))
     options, end = fixed.parts.options, engine.decoder.rules.vocabulary.end_id
     canvas = canvas_of(engine, 3)
-    DenoiseStep(engine.decoder.rules.masks, options).unmask(canvas, opinion(engine, [end, end, end]), is_last=True)
+    step = DenoiseStep(engine.decoder.rules.masks, options)
+    step.unmask(canvas, told(opinion(engine, [end, end, end]), step.hidden(canvas)), is_last=True)
     assert end not in canvas.ids
     assert fixed.fill(FillRequest("x = ", multiline=True, max_slots=3)).tokens <= 3
 

@@ -4,10 +4,9 @@ The rows of a block see each other and every earlier block: the text after the g
 (`kv_cache.blockwise`). Blocks are counted from the start of the text that is read; the first one denoised begins with
 the tokens that the last whole block before the cursor leaves over.
 
-Dimensions: S slots, V vocabulary.
+Dimensions: V vocabulary.
 """
 
-import math
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -20,13 +19,13 @@ from mercury_engine.decoding.diffusion.blocks import Blocks
 from mercury_engine.decoding.diffusion.full_attention import NEAREST_BEFORE, TOKENS_BEFORE, tokens_before
 from mercury_engine.decoding.diffusion.gap import SEED
 from mercury_engine.decoding.diffusion.generating import generated_in_blocks
-from mercury_engine.decoding.diffusion.samplers import Slots
+from mercury_engine.decoding.diffusion.rules import Slots
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.decoding.slot_masks import SlotLimits, next_limits
 from mercury_engine.kv_cache.cache import CachedContext
-from mercury_engine.models.arrays import FloatArray, log_softmax
+from mercury_engine.models.arrays import MaskArray
 from mercury_engine.models.batching import DeadlineReached, ForwardSteps
 from mercury_engine.models.network import Network
 from mercury_engine.prompt.tokenizer import PrefixCut
@@ -98,23 +97,25 @@ class _Filling:
     def _step(self, is_last: bool) -> ForwardSteps[None]:
         """One pass, and what it reveals; the last one reveals the whole block."""
         slots, blocks = self._slots, self._blocks
-        logp_SV = self._allowed((yield from blocks.expected(self._ids, slots.ids.tolist())))
+        told = yield from blocks.told(self._ids, slots.ids.tolist(), self._hidden(), draws=False)
         if is_last:
-            self._slots = blocks.all_revealed(slots, logp_SV)
+            self._slots = blocks.all_revealed(slots, told)
         else:
             place, step = len(self._ids), self._written.steps
-            self._slots = blocks.revealed(blocks.sampler, slots, logp_SV, place, step, self._random)
+            self._slots = blocks.revealed(blocks.rule, slots, told, place, step, self._random)
 
-    def _allowed(self, logp_SV: FloatArray) -> FloatArray:
-        """The log-probabilities of tokens that a slot may hold, or that end the fill."""
+    def _hidden(self) -> list[MaskArray]:
+        """The tokens that a slot may not get; it may get those that end the fill."""
         written, stop = self._written, self._rules.stop_tokens(self._written)
-        hidden_SV = np.empty(logp_SV.shape, np.bool_)
-        hidden_SV[:] = self._rules.masks.hidden_tokens(SlotLimits("", written.multiline))[: logp_SV.shape[1]]
-        hidden_SV[0] = self._rules.masks.hidden_tokens(next_limits(written))[: logp_SV.shape[1]]
-        if stop is not None:
-            hidden_SV[:, stop.tokens] = False
-        hidden_SV[:, self._tokens.mask] = True
-        return log_softmax(np.where(hidden_SV, -math.inf, logp_SV))
+        first, other = (
+            self._rules.masks.hidden_tokens(limits).copy()
+            for limits in (next_limits(written), SlotLimits("", written.multiline))
+        )
+        for hidden_V in (first, other):
+            if stop is not None:
+                hidden_V[stop.tokens] = False
+            hidden_V[self._tokens.mask] = True
+        return [first] + [other] * (len(self._slots.ids) - 1)
 
     def _accept(self) -> None:
         """Accept revealed slots from the left, and mask the next block behind a full one."""

@@ -2,11 +2,12 @@
 
 A step is one pass; the last is that after which the text that is accepted from the left has ended.
 
-Dimensions: S slots of a canvas, V vocabulary with mask and end.
+Vocabularies end with mask and end.
 """
 
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import accumulate, pairwise
 
 from mercury_engine.api import Control, FillRequest
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
@@ -16,9 +17,9 @@ from mercury_engine.decoding.diffusion.denoise_step import DenoiseStep
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.options import DiffusionOptions
-from mercury_engine.models.arrays import Array, parted
 from mercury_engine.models.batching import DeadlineReached, ForwardSteps
 from mercury_engine.models.network import CanvasForward, Network, packed
+from mercury_engine.models.row_answers import RowAnswers, RowQuestion
 
 
 class DiffusionDecoder(Decoder):
@@ -42,22 +43,24 @@ class DiffusionDecoder(Decoder):
     ) -> ForwardSteps[None]:
         canvases[0].show(control)
         while live := [each for each in canvases if self.rules.is_open(request, each.written)]:
-            expected = yield from self._pass(live, context)
-            for canvas, logp_SV in zip(live, expected, strict=True):
+            told = yield from self._pass(live, context)
+            for canvas, answers in zip(live, told, strict=True):
                 canvas.written.steps += 1
-                self._step.unmask(canvas, logp_SV, is_last=canvas.written.steps == request.max_steps)
+                self._step.unmask(canvas, answers, is_last=canvas.written.steps == request.max_steps)
                 canvas.accept(self.rules)
             canvases[0].show(control)
             for canvas in live:
                 canvas.repair(self.rules, control)
 
-    def _pass(self, canvases: Sequence[Canvas], context: GapContext) -> ForwardSteps[list[Array]]:
-        """For every canvas the model's log-probabilities [S,V] at its slots."""
+    def _pass(self, canvases: Sequence[Canvas], context: GapContext) -> ForwardSteps[list[RowAnswers]]:
+        """What the model tells of every canvas's slots."""
         rows = [[context.last, *canvas.written.ids, *canvas.ids] for canvas in canvases]
         ids_R, packing = packed(rows)
         ends = [sum(map(len, rows[: number + 1])) for number in range(len(rows))]
         wanted = [range(end - 1 - len(canvas.ids), end - 1) for end, canvas in zip(ends, canvases, strict=True)]
-        logp_WV = yield CanvasForward(
+        hidden = [each for canvas in canvases for each in self._step.hidden(canvas)]
+        ranked = any(canvas.written.rank for canvas in canvases)
+        told: RowAnswers = yield CanvasForward(
             self._denoiser,
             ids_R,
             context.cached.before,
@@ -65,5 +68,7 @@ class DiffusionDecoder(Decoder):
             context.ends,
             packing if len(rows) > 1 else None,
             [row for each in wanted for row in each],
+            RowQuestion.of(hidden, len(self.rules.vocabulary.texts) + 2, draws=ranked),
         )
-        return parted(logp_WV, wanted)
+        ends = [0, *accumulate(map(len, wanted))]
+        return [told.part(slice(*each)) for each in pairwise(ends)]

@@ -6,10 +6,11 @@ Dimensions: S slots of the canvas, V vocabulary with mask and end.
 import numpy as np
 
 from mercury_engine.decoding.diffusion.canvas import Canvas
-from mercury_engine.decoding.diffusion.unmasking import choose_by_confidence, choose_by_entropy, entropy
+from mercury_engine.decoding.diffusion.rules import choose_by_confidence, choose_by_entropy
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.decoding.slot_masks import SlotLimits, SlotMasks, next_limits
-from mercury_engine.models.arrays import Array, FloatArray, IdArray, MaskArray, best, log_softmax, on_host
+from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray
+from mercury_engine.models.row_answers import RowAnswers
 
 
 class DenoiseStep:
@@ -18,38 +19,39 @@ class DenoiseStep:
     def __init__(self, masks: SlotMasks, options: DiffusionOptions) -> None:
         self._masks, self._options = masks, options
 
-    def unmask(self, canvas: Canvas, logp_SV: Array, is_last: bool) -> None:
-        """Unmask slots by the model's log-probabilities [S,V]; the last step unmasks all of them.
+    def unmask(self, canvas: Canvas, told: RowAnswers, is_last: bool) -> None:
+        """Unmask slots by what a pass told of them; the last step unmasks all of them.
 
         Otherwise the bound in nats or the threshold chooses.
         """
-        logp_SV = self._permitted(canvas, logp_SV)
         only_first = canvas.written.rank > 0
-        token_S = logp_SV.argmax(-1)
-        token_S[0] = best(logp_SV[0], canvas.written.take_rank())
+        token_S, logp_S = told.token_W.copy(), told.logp_W
+        if rank := canvas.written.take_rank():
+            token_S[0], logp_S[0] = told.candidate_WK[0, rank], told.candidate_logp_WK[0, rank]
         masked_S = np.array(canvas.ids) == canvas.written.vocabulary.mask_id
         if is_last:
             chosen_S = masked_S
         elif only_first:
             chosen_S = np.arange(len(masked_S)) == 0
         else:
-            chosen_S = self._chosen(logp_SV, masked_S)
-        probability_S = np.exp(np.take_along_axis(logp_SV, token_S[:, None], 1)[:, 0])
-        _unmask(canvas, chosen_S, token_S, probability_S)
+            chosen_S = self._chosen(told, masked_S)
+        _unmask(canvas, chosen_S, token_S, np.exp(logp_S))
 
-    def _permitted(self, canvas: Canvas, logp_SV: Array) -> FloatArray:
-        """Log-probabilities of the tokens that each slot may get, on the host."""
-        seen_SV, limits = on_host(logp_SV), SlotLimits("", canvas.written.multiline)
-        permitted_SV = self._masks.apply(limits, seen_SV)
-        permitted_SV[0] = self._masks.apply(next_limits(canvas.written), seen_SV[0])
+    def hidden(self, canvas: Canvas) -> list[MaskArray]:
+        """The tokens that each slot may not get."""
+        written = canvas.written
+        first, other = (
+            self._masks.hidden_tokens(limits) for limits in (next_limits(written), SlotLimits("", written.multiline))
+        )
         if not self._options.searches_length:
-            permitted_SV[:, canvas.written.vocabulary.end_id] = -np.inf
-        return log_softmax(permitted_SV)
+            first, other = first.copy(), other.copy()
+            first[written.vocabulary.end_id] = other[written.vocabulary.end_id] = True
+        return [first] + [other] * (len(canvas.ids) - 1)
 
-    def _chosen(self, logp_SV: FloatArray, masked_S: MaskArray) -> MaskArray:
+    def _chosen(self, told: RowAnswers, masked_S: MaskArray) -> MaskArray:
         if self._options.threshold is not None:
-            return choose_by_confidence(np.exp(logp_SV.max(-1)), masked_S, self._options.threshold)
-        return choose_by_entropy(entropy(logp_SV), masked_S, self._options.bound)
+            return choose_by_confidence(np.exp(told.logp_W), masked_S, self._options.threshold)
+        return choose_by_entropy(told.entropy_W, masked_S, self._options.bound)
 
 
 def _unmask(canvas: Canvas, chosen_S: MaskArray, token_S: IdArray, probability_S: FloatArray) -> None:

@@ -1,6 +1,6 @@
 """The decoder of masked diffusion models with full attention: prefix, slots and suffix in one text that all rows see.
 
-A fill chooses a number of slots (`length`), then a sampler reveals them in steps (`samplers`). The first pass reads the
+A fill chooses a number of slots (`length`), then a rule reveals them in steps (`rules`). The first pass reads the
 whole text; later ones compute the slots and what is new around them over the keys and values of the first
 (`kv_cache.two_sided`), unless the options ask for exact steps.
 
@@ -15,7 +15,7 @@ from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.decoder import Decoder
 from mercury_engine.decoding.diffusion.gap import FIRST_SLOTS, MaskedGap, MaskedModel
 from mercury_engine.decoding.diffusion.generating import generated_in_sight
-from mercury_engine.decoding.diffusion.samplers import Slots, Tokens
+from mercury_engine.decoding.diffusion.rules import Slots, Tokens
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.options import DiffusionOptions
@@ -23,6 +23,7 @@ from mercury_engine.kv_cache.cache import CachedContext
 from mercury_engine.kv_cache.two_sided import TwoSidedCache, TwoSides
 from mercury_engine.models.batching import DeadlineReached, ForwardSteps
 from mercury_engine.models.network import Network
+from mercury_engine.models.row_answers import RowQuestion
 from mercury_engine.prompt.tokenizer import PrefixCut, Tokenizer
 
 TOKENS_BEFORE, TOKENS_AFTER = 384, 128
@@ -44,7 +45,7 @@ class FullAttentionDecoder(Decoder):
         self.contexts, self.rules, self.options = contexts, rules, options
         self.cache = TwoSidedCache(network, int(attention.shifted))
         self.tokens = Tokens(attention.mask_id, attention.delete_id, attention.expand_id)
-        self.model = MaskedModel(self.cache, rules, options, self.tokens)
+        self.model = MaskedModel(self.cache, rules, options, self.tokens, network.config.vocab_size)
         self.longest = network.config.max_position_embeddings
 
     def write(self, request: FillRequest, control: Control) -> ForwardSteps[tuple[list[Hypothesis], GapContext | None]]:
@@ -56,7 +57,8 @@ class FullAttentionDecoder(Decoder):
             if request.max_steps != 0:
                 yield from self._denoise(gap, request, control)
             elif not self.cache.is_exact(whole):
-                yield from self.cache.read(whole, [self.tokens.mask] * FIRST_SLOTS)
+                masks = [self.tokens.mask] * FIRST_SLOTS
+                yield from self.cache.read(whole, masks, RowQuestion.of([None] * FIRST_SLOTS, self.model.vocabulary))
         self._accept(gap, written)
         return [written], self._context(gap, whole)
 
@@ -75,12 +77,12 @@ class FullAttentionDecoder(Decoder):
         """
         gap.slots = Slots.masked((yield from gap.length()), self.tokens)
         gap.show(control)
-        sampler = self.model.sampler(request.effort, gap.most)
-        yield from gap.reveal(sampler, control, request.max_steps)
+        rule = self.model.rule(request.effort, gap.most)
+        yield from gap.reveal(rule, control, request.max_steps)
         if (wrong := self._wrong(gap, control)) is not None and gap.steps != request.max_steps:
             gap.mask_from(wrong)
             gap.show(control)
-            yield from gap.reveal(sampler, control, request.max_steps)
+            yield from gap.reveal(rule, control, request.max_steps)
             wrong = self._wrong(gap, control)
         if wrong is not None:
             gap.cut_at(wrong)

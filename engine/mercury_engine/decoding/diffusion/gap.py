@@ -3,21 +3,21 @@
 Dimensions: S slots, V vocabulary.
 """
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from mercury_engine.api import Control, Effort
 from mercury_engine.decoding.diffusion.length import CalibratedLength, LengthBias
-from mercury_engine.decoding.diffusion.samplers import (
+from mercury_engine.decoding.diffusion.rules import (
     Choice,
     ConfidenceThreshold,
     EntropyBound,
     ExpandAndDelete,
     LinearSchedule,
     PathPlanning,
-    Sampler,
+    Rule,
     Slots,
     Tokens,
 )
@@ -25,8 +25,8 @@ from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.decoding.slot_masks import SlotLimits
 from mercury_engine.kv_cache.two_sided import TwoSidedCache, TwoSides
-from mercury_engine.models.arrays import FloatArray, log_softmax
 from mercury_engine.models.batching import ForwardSteps
+from mercury_engine.models.row_answers import RowAnswers, RowQuestion
 
 FIRST_SLOTS = 8
 """Slots that the search for the length begins with, and DreamOn's first number of masks."""
@@ -35,10 +35,10 @@ MOST_STEPS = 256
 """After so many steps a fill takes what is likeliest for every mask that is left; DreamOn's bound."""
 
 SEED = 0
-"""Of the samplers that draw tokens: the same request has the same answer."""
+"""Of the rules that draw tokens: the same request has the same answer."""
 
 STEPS: dict[Effort, int] = {"instant": 4, "low": 8, "medium": 16, "high": 64}
-"""Steps of the samplers that have a fixed number."""
+"""Steps of the rules that have a fixed number."""
 
 BOUNDS: dict[Effort, float] = {"instant": 4.0, "low": 2.0, "medium": 1.0, "high": 1.0}
 """Factors of the entropy bound: more tokens a step where a quick answer is wanted."""
@@ -52,17 +52,19 @@ class MaskedModel:
     rules: GapRules
     options: DiffusionOptions
     tokens: Tokens
+    vocabulary: int
+    """Number of tokens that the model tells of."""
 
     @property
     def finds_length(self) -> bool:
         """Whether it adds and removes slots itself, unless their number is given."""
         return self.tokens.expand is not None and self.options.searches_length
 
-    def sampler(self, effort: Effort, most: int) -> Sampler:
-        """The sampler of a fill of at most so many slots."""
+    def rule(self, effort: Effort, most: int) -> Rule:
+        """The rule of a fill of at most so many slots."""
         options, steps = self.options, min(most, STEPS[effort])
         if self.finds_length:
-            return ExpandAndDelete(most=most)
+            return ExpandAndDelete()
         if options.schedule is not None:
             return PathPlanning(steps) if options.schedule == "path planning" else LinearSchedule(steps)
         if options.threshold is not None:
@@ -92,35 +94,40 @@ class MaskedGap:
         try:
             slots = next(search)
             while True:
-                logp_SV = yield from self.expected(Slots.masked(slots, self._tokens))
-                slots = search.send(float(np.exp(logp_SV.max(-1)).mean()))
+                told = yield from self._told(Slots.masked(slots, self._tokens))
+                slots = search.send(float(np.exp(told.logp_W).mean()))
         except StopIteration as end:
             return int(end.value)
 
-    def reveal(self, sampler: Sampler, control: Control, most_steps: int | None = None) -> ForwardSteps[None]:
+    def reveal(self, rule: Rule, control: Control, most_steps: int | None = None) -> ForwardSteps[None]:
         """Denoise until no slot is masked; the last of `most_steps` reveals all."""
         random, number = np.random.default_rng(SEED), 0
-        while (masked_S := self.slots.is_mask(self._tokens)).any():
-            logp_SV = yield from self.expected(self.slots)
+        while self.slots.is_mask(self._tokens).any():
             self.steps += 1
             if self.steps == most_steps or number >= MOST_STEPS:
-                self.slots = self.slots.revealed(masked_S, logp_SV.argmax(-1), logp_SV)
+                self.slots = self.slots.all_revealed((yield from self._told(self.slots)), self._tokens)
             else:
-                self.slots = sampler.step(self.slots, logp_SV, self._tokens, number, random)
+                told = yield from self._told(self.slots, self._edits(), rule.choice.draws)
+                self.slots = rule.step(self.slots, told, self._tokens, number, random)
             number += 1
             self.show(control)
 
-    def expected(self, slots: Slots) -> ForwardSteps[FloatArray]:
-        """Log-probabilities [S,V] of the tokens that a slot may hold."""
-        model, tokens = self._model, self._tokens
+    def _edits(self) -> list[int]:
+        """The tokens that delete a slot or expand it, as far as a step may choose them."""
+        edits = [self._tokens.end, self._tokens.expand if len(self.slots.ids) < self.most else None]
+        return [token for token in edits if token is not None and self._model.finds_length]
+
+    def _told(self, slots: Slots, edits: Sequence[int] = (), draws: bool = False) -> ForwardSteps[RowAnswers]:
+        """What a pass tells of the slots, about tokens that a slot may hold and edits of the slots."""
+        model = self._model
         found = None if model.options.exact else model.cache.overlap(self.sides)
-        logp_SV = yield from model.cache.reread(self.sides, slots.ids.tolist(), found)
         new = self.sides.tokens if found is None else found.new
+        hidden_V = model.rules.masks.hidden_tokens(SlotLimits("", self._multiline)).copy()
+        hidden_V[[*edits]] = False
+        question = RowQuestion.of([hidden_V] * len(slots.ids), model.vocabulary, draws)
+        told = yield from model.cache.reread(self.sides, slots.ids.tolist(), question, found)
         self.passes, self.tokens_read = self.passes + 1, max(self.tokens_read, new)
-        hidden_V = model.rules.masks.hidden_tokens(SlotLimits("", self._multiline))[: logp_SV.shape[1]].copy()
-        for token in (tokens.end, tokens.expand) if model.finds_length else ():
-            hidden_V[token] = False
-        return log_softmax(np.where(hidden_V, -math.inf, logp_SV))
+        return told
 
     def mask_from(self, position: int) -> None:
         """Mask the slots again from the one that writes the character at this position of their text."""

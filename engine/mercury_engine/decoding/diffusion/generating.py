@@ -14,7 +14,7 @@ from mercury_engine.decoding.autoregressive.streamed_text import StreamedText
 from mercury_engine.decoding.diffusion.blocks import Blocks
 from mercury_engine.decoding.diffusion.gap import MaskedModel
 from mercury_engine.decoding.diffusion.masked_end import MaskedEnd
-from mercury_engine.decoding.diffusion.samplers import Choice, ConfidenceThreshold, Slots
+from mercury_engine.decoding.diffusion.rules import Choice, ConfidenceThreshold, Slots
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.errors import RequestError
 from mercury_engine.models.batching import DeadlineReached, ForwardSteps
@@ -51,7 +51,7 @@ def generated_in_sight(
     return writing.generation(0)
 
 
-def _sampler(sampler: ConfidenceThreshold, request: GenerateRequest) -> ConfidenceThreshold:
+def _rule(rule: ConfidenceThreshold, request: GenerateRequest) -> ConfidenceThreshold:
     """How tokens are drawn and revealed. Raises RequestError for what needs one token after the other."""
     asked = request.sampling
     drawn = Sampling(asked.temperature, asked.top_p, asked.top_k, seed=asked.seed)
@@ -60,7 +60,7 @@ def _sampler(sampler: ConfidenceThreshold, request: GenerateRequest) -> Confiden
             "a diffusion model takes temperature, top_p, top_k and seed only; leave out others, schemas and "
             "log-probabilities, or choose a causal model"
         )
-    return ConfidenceThreshold(sampler.threshold, Choice(asked.temperature, asked.top_p, asked.top_k))
+    return ConfidenceThreshold(rule.threshold, Choice(asked.temperature, asked.top_p, asked.top_k))
 
 
 class _Writing:
@@ -77,19 +77,20 @@ class _Writing:
         """Raises RequestError."""
         self._ids, self._steps, self._ended = [*prompt], 0, False
         self._streamed = StreamedText(rules.tokenizer, request.stop, control)
-        self._sampler, self._prompt_tokens = _sampler(end.sampler, request), len(prompt)
+        self._rule, self._prompt_tokens = _rule(end.rule, request), len(prompt)
         self._end, self._random = end, np.random.default_rng(request.sampling.seed)
         self._ends = frozenset(rules.stopping.ends_text.tolist())
-        self._hidden = [token for token in (end.tokens.mask, end.tokens.expand) if token is not None]
+        self._hidden_V = np.zeros(len(rules.vocabulary.texts), np.bool_)
+        self._hidden_V[[token for token in (end.tokens.mask, end.tokens.expand) if token is not None]] = True
 
     def run(self, most: int) -> ForwardSteps[None]:
         """Write up to `most` tokens."""
         end, last = self._end, len(self._ids) + most
         slots = end.opened(self._ids)
         while not self._ended and len(self._ids) < last:
-            logp_SV = (yield from end.expected(self._ids, slots.ids.tolist())).copy()
-            logp_SV[:, self._hidden] = -np.inf
-            slots = end.revealed(self._sampler, slots, logp_SV, len(self._ids), self._steps, self._random)
+            hidden = [self._hidden_V] * len(slots.ids)
+            told = yield from end.told(self._ids, slots.ids.tolist(), hidden, self._rule.choice.draws)
+            slots = end.revealed(self._rule, slots, told, len(self._ids), self._steps, self._random)
             self._steps += 1
             while len(slots.ids) and slots.ids[0] != end.tokens.mask and not self._ended and len(self._ids) < last:
                 self._accept(int(slots.ids[0]))

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from mercury_engine.decoding.diffusion.gap import MaskedModel
-from mercury_engine.decoding.diffusion.samplers import ConfidenceThreshold, Slots
+from mercury_engine.decoding.diffusion.rules import ConfidenceThreshold, Slots
 from mercury_engine.kv_cache.two_sided import TwoSides
-from mercury_engine.models.arrays import FloatArray
+from mercury_engine.models.arrays import MaskArray
 from mercury_engine.models.batching import ForwardSteps
+from mercury_engine.models.row_answers import RowAnswers, RowQuestion
 
 BLOCK = 32
 """Slots that are all revealed before those after them, as in LLaDA's sampler."""
@@ -30,7 +31,8 @@ class MaskedEnd:
         """`start`: tokens of the prompt. `end`: most tokens of the whole text."""
         options = model.options
         self.tokens = model.tokens
-        self.sampler = ConfidenceThreshold(THRESHOLD if options.threshold is None else options.threshold)
+        self.rule = ConfidenceThreshold(THRESHOLD if options.threshold is None else options.threshold)
+        self._vocabulary = model.vocabulary
         self._cache, self._exact, self._start, self._end = model.cache.empty(), options.exact, start, end
 
     def opened(self, ids: Sequence[int]) -> Slots:
@@ -38,20 +40,25 @@ class MaskedEnd:
         place = (len(ids) - self._start) % BLOCK
         return Slots.masked(min(BLOCK - place, self._end - len(ids)), self.tokens)
 
-    def expected(self, ids: Sequence[int], slots: Sequence[int]) -> ForwardSteps[FloatArray]:
-        """Log-probabilities [S,V] of the slots after `ids`; the whole text is read again for each block."""
+    def told(
+        self, ids: Sequence[int], slots: Sequence[int], hidden: Sequence[MaskArray], draws: bool
+    ) -> ForwardSteps[RowAnswers]:
+        """What a pass tells of the slots after `ids`; the whole text is read again for each block."""
         ahead = min(MOST_AHEAD, self._end - len(ids) - len(slots))
         sides = TwoSides(tuple(ids), (self.tokens.mask,) * ahead)
-        return (yield from self._cache.reread(sides, slots, None if self._exact else self._cache.overlap(sides)))
+        question = RowQuestion.of(hidden, self._vocabulary, draws)
+        return (
+            yield from self._cache.reread(sides, slots, question, None if self._exact else self._cache.overlap(sides))
+        )
 
     def revealed(
         self,
-        sampler: ConfidenceThreshold,
+        rule: ConfidenceThreshold,
         slots: Slots,
-        logp_SV: FloatArray,
+        told: RowAnswers,
         place: int,
         step: int,
         random: np.random.Generator,
     ) -> Slots:
         """The slots after a step."""
-        return sampler.step(slots, logp_SV, self.tokens, step, random)
+        return rule.step(slots, told, self.tokens, step, random)

@@ -12,9 +12,11 @@ from mercury_engine.decoding.diffusion.block_causal import BlockCausalDecoder
 from mercury_engine.errors import ModelCorrupt, RequestError
 from mercury_engine.models import batching, weights
 from mercury_engine.models.network import ForwardRequest
+from mercury_engine.models.row_answers import answered
 from mercury_lab.engine import Engine, finished
 
 from tests.support import masked, tiny
+from tests.support.asking import everything, logp
 
 REQUEST = FillRequest("def add(a, b):\n    return ", suffix=("\n\n\nprint(add(1, 2))\n",), max_slots=12)
 
@@ -39,6 +41,19 @@ def decoder_of(engine: Engine) -> BlockCausalDecoder:
 
 def ids_of(length: int) -> list[int]:
     return np.random.default_rng(length).integers(1, 400, length).tolist()
+
+
+def told_of(engine: Engine, decoder: BlockCausalDecoder, ids: list[int], slots: list[int]) -> np.ndarray:
+    """Log-probabilities of the slots after a text."""
+    size, read = engine.reader.config.vocab_size, decoder.blocks.cache.read
+
+    def asking(ids, first, wanted, question):
+        return read(ids, first, wanted, everything(len(wanted), size))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(decoder.blocks.cache, "read", asking)
+        hidden = [np.zeros(size, np.bool_)] * len(slots)
+        return logp(finished(decoder.blocks.told(ids, slots, hidden, draws=False), engine.reader))
 
 
 def rows_read(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -66,7 +81,7 @@ def test_slots_over_cached_blocks_get_the_logits_of_one_pass_over_everything(eng
     for text in (ids[: length // 2], ids):  # the second finds the first one's whole blocks
         place = len(text) % block
         slots = [mask] * (block - place)
-        found = finished(decoder.blocks.expected(text, slots), engine.reader)
+        found = told_of(engine, decoder, text, slots)
         whole = masked.reference(model, [*text, *slots], block).log_softmax(-1)
         shift = decoder.blocks.attention.shifted
         first = len(text) - shift if place or not shift else len(text) - 1
@@ -76,7 +91,7 @@ def test_slots_over_cached_blocks_get_the_logits_of_one_pass_over_everything(eng
 def test_a_blocks_first_token_comes_from_the_row_before_it_where_rows_predict_the_next(engine, checkpoint):
     _, model, block = checkpoint
     decoder, ids = decoder_of(engine), ids_of(2 * block)
-    found = finished(decoder.blocks.expected(ids, []), engine.reader)
+    found = told_of(engine, decoder, ids, [engine.reader.config.mask_id] * block)
     if decoder.blocks.attention.shifted:
         expected = masked.reference(model, ids, block).log_softmax(-1)[-1:]
         assert found == pytest.approx(expected.numpy(), abs=1e-4)
@@ -95,9 +110,9 @@ def test_the_c_kernels_see_blocks_too(tmp_path):
     decoder = decoder_of(engine)
     mask = [engine.reader.config.mask_id] * 3
     finished(decoder.blocks.read(ids_of(61)), engine.reader)
-    cached = finished(decoder.blocks.expected(ids_of(61), mask), engine.reader)
+    cached = told_of(engine, decoder, ids_of(61), mask)
     decoder.forget()
-    assert cached == pytest.approx(finished(decoder.blocks.expected(ids_of(61), mask), engine.reader), abs=1e-3)
+    assert cached == pytest.approx(told_of(engine, decoder, ids_of(61), mask), abs=1e-3)
 
 
 def test_a_step_and_a_typed_key_compute_their_block_only(engine, checkpoint, monkeypatch):
@@ -105,7 +120,7 @@ def test_a_step_and_a_typed_key_compute_their_block_only(engine, checkpoint, mon
     ids, mask = ids_of(4 * block + 1), [engine.reader.config.mask_id] * (block - 1)
     rows = rows_read(engine, monkeypatch)
     for text, slots in ((ids, mask), (ids, mask), ([*ids, 7], mask[1:]), (ids[: 3 * block + 1], mask)):
-        finished(decoder.blocks.expected(text, slots), engine.reader)
+        told_of(engine, decoder, text, slots)
     assert rows == [5 * block, block, block, block]
 
 
@@ -145,7 +160,7 @@ class Table:
     def unread(self, ids: Sequence[int]) -> int:
         return 0
 
-    def read(self, ids, first, wanted):
+    def read(self, ids, first, wanted, question):
         yield None
         self.asked.append((first, list(wanted), sum(each == self.mask for each in ids)))
         logp_WV = np.full((len(wanted), self.size), -50.0, np.float32)
@@ -153,7 +168,7 @@ class Table:
             place = at + self.shift
             row[self.ids[place] if place < len(self.ids) else self.ids[-1]] = np.log(self.sure.get(place, self.default))
             row[3] = np.log1p(-self.sure.get(place, self.default))
-        return logp_WV
+        return answered(logp_WV, question)
 
 
 def written(engine: Engine, table: Table, near: str, slots: int) -> tuple[str, list[list[str]]]:

@@ -14,9 +14,11 @@ from mercury_engine.errors import PromptTooLong, RequestError
 from mercury_engine.kv_cache.two_sided import MOST_NEW, MOST_USES, TwoSides
 from mercury_engine.models import batching, weights
 from mercury_engine.models.network import ForwardRequest
+from mercury_engine.models.row_answers import RowQuestion, answered
 from mercury_lab.engine import Engine, finished
 
 from tests.support import masked, tiny
+from tests.support.asking import everything, logp
 
 REQUEST = FillRequest("def add(a, b):\n    return ", suffix=("\n\n\nprint(add(1, 2))\n",), max_slots=16)
 
@@ -65,7 +67,8 @@ def test_the_c_kernels_see_both_sides_too(tmp_path):
 def test_slots_get_the_logits_of_the_row_that_predicts_them(engine, checkpoint):
     decoder, sides = decoder_of(engine), TwoSides((5, 6, 7, 8), (9, 10, 11))
     mask = engine.reader.config.mask_id
-    found = finished(decoder.cache.read(sides, [mask, mask]), engine.reader)
+    asked = everything(2, engine.reader.config.vocab_size)
+    found = logp(finished(decoder.cache.read(sides, [mask, mask], asked), engine.reader))
     whole = masked.reference(checkpoint[1], sides.around([mask, mask])).log_softmax(-1)
     first = 3 if engine.reader.config.masked_attention.shifted else 4
     assert found == pytest.approx(whole[first : first + 2].numpy(), abs=1e-4)
@@ -76,8 +79,9 @@ def test_a_step_over_cached_sides_computes_what_is_new_beside_the_gap(engine):
     decoder = decoder_of(engine)
     mask, sides = engine.reader.config.mask_id, TwoSides(tuple(range(5, 45)), tuple(range(50, 70)))
     decoder.forget()
-    exact = finished(decoder.cache.read(sides, [mask] * 4), engine.reader)
-    again = finished(decoder.cache.reread(sides, [mask] * 4, decoder.cache.overlap(sides)), engine.reader)
+    asked = everything(4, engine.reader.config.vocab_size)
+    exact = logp(finished(decoder.cache.read(sides, [mask] * 4, asked), engine.reader))
+    again = logp(finished(decoder.cache.reread(sides, [mask] * 4, asked, decoder.cache.overlap(sides)), engine.reader))
     assert again == pytest.approx(exact, abs=1e-3)
 
 
@@ -90,7 +94,8 @@ def test_typing_reads_the_new_tokens_and_a_jump_the_whole_text(engine, monkeypat
     mask, before, after = engine.reader.config.mask_id, tuple(range(5, 45)), tuple(range(50, 70))
     decoder.forget()
     for sides in (TwoSides(before, after), TwoSides((*before, 99), after), TwoSides(before[: -MOST_NEW - 9], after)):
-        finished(decoder.cache.reread(sides, [mask] * 4, decoder.cache.overlap(sides)), engine.reader)
+        asked = everything(4, engine.reader.config.vocab_size)
+        finished(decoder.cache.reread(sides, [mask] * 4, asked, decoder.cache.overlap(sides)), engine.reader)
     typed_again = 1 + 1 + 4  # the key, the token before it that predicts the first slot, the slots
     assert rows[0] == 64
     assert rows[1] in (5, typed_again)
@@ -155,12 +160,13 @@ def test_after_128_passes_over_it_a_text_is_read_again(engine):
     mask, read = engine.reader.config.mask_id, list[int]()
     for _ in range(2 * MOST_USES + 2):
         read.append(decoder.cache.new(sides))
-        finished(decoder.cache.reread(sides, [mask], decoder.cache.overlap(sides)), engine.reader)
+        asked = everything(1, engine.reader.config.vocab_size)
+        finished(decoder.cache.reread(sides, [mask], asked, decoder.cache.overlap(sides)), engine.reader)
     assert [number for number, tokens in enumerate(read) if tokens == sides.tokens] == [0, MOST_USES + 1]
 
 
 @pytest.mark.parametrize("schedule", ["path planning", "linear"])
-def test_samplers_with_a_schedule_finish(checkpoint, engine, schedule):
+def test_rules_with_a_schedule_finish(checkpoint, engine, schedule):
     if engine.reader.config.masked_attention.expand_id is not None:
         pytest.skip("DreamOn has a sampler of its own")
     varied = engine.varied(DiffusionOptions(schedule=schedule))
@@ -293,3 +299,33 @@ def test_a_prompt_as_long_as_the_model_reads_is_refused(engine):
         engine.generate(GenerateRequest(tiny.SAMPLE * 8))
     with pytest.raises(RequestError, match="choose a causal model"):
         engine.generate(GenerateRequest("x", schema="{}"))
+
+
+def questions_of(engine: Engine, monkeypatch: pytest.MonkeyPatch, **changes) -> list[RowQuestion]:
+    """The questions of a fill, whose model likes expanding best, then a token, then deleting."""
+    tokens, asked = decoder_of(engine).tokens, list[RowQuestion]()
+
+    def likes_edits(hidden_WC, questions):
+        asked.extend(questions)
+        liked = []
+        for question in questions:
+            logits = np.zeros((question.rows, engine.reader.config.vocab_size), np.float32)
+            logits[:, [tokens.expand, 300, tokens.end]] = 9, 8, 7
+            liked.append(answered(logits, question))
+        return liked
+
+    monkeypatch.setattr(engine.reader, "answers", likes_edits)
+    engine.fill(replace(REQUEST, **changes))
+    return asked
+
+
+def test_the_last_step_and_a_full_row_of_slots_choose_no_expand_or_delete(tmp_path, monkeypatch):
+    engine = Engine.load(masked.folder(tmp_path, "DreamOn")[0], device="cpu", dtype=torch.float32)
+    tokens = decoder_of(engine).tokens
+    asked = questions_of(engine, monkeypatch, max_slots=10, max_steps=6)
+    banned = [
+        [bool(question.banned_N[0, token // 32] >> np.uint32(token % 32) & 1) for token in (tokens.expand, tokens.end)]
+        for question in asked
+    ]
+    # eight slots, which two expands make ten: from there on none expands; the last step only writes
+    assert banned == [[False, False]] * 2 + [[True, False]] * (len(asked) - 3) + [[True, True]]

@@ -1,8 +1,8 @@
-"""Samplers step by step, with a table in place of the network."""
+"""Rules step by step, with a table in place of the network."""
 
 import numpy as np
 import pytest
-from mercury_engine.decoding.diffusion.samplers import (
+from mercury_engine.decoding.diffusion.rules import (
     Choice,
     ConfidenceThreshold,
     EntropyBound,
@@ -12,6 +12,8 @@ from mercury_engine.decoding.diffusion.samplers import (
     Slots,
     Tokens,
 )
+
+from tests.support.asking import told
 
 M, END, EXPAND = 9, 8, 7
 TOKENS = Tokens(M, END, EXPAND)
@@ -27,11 +29,11 @@ def rows(*likeliest: tuple[int, float]) -> np.ndarray:
     return table
 
 
-def trace(sampler, ids, *tables) -> list[list[int]]:
+def trace(rule, ids, *tables) -> list[list[int]]:
     """The slots after each step."""
     slots, seen = Slots(np.array(ids), np.zeros(len(ids))), []
     for number, table in enumerate(tables):
-        slots = sampler.step(slots, table, TOKENS, number, RANDOM)
+        slots = rule.step(slots, told(table), TOKENS, number, RANDOM)
         seen.append(slots.ids.tolist())
     return seen
 
@@ -60,9 +62,9 @@ def test_a_linear_schedule_with_few_masks_reveals_nothing_at_first():
 
 
 def test_path_planning_masks_again_what_is_least_sure_now():
-    sampler = PathPlanning(4, Choice())
+    rule = PathPlanning(4, Choice())
     later = rows((1, 0.2), (2, 0.9), (3, 0.9), (4, 0.9))
-    assert trace(sampler, [M] * 4, SURE_FIRST, later, SURE_FIRST, SURE_FIRST) == [
+    assert trace(rule, [M] * 4, SURE_FIRST, later, SURE_FIRST, SURE_FIRST) == [
         [1, M, M, M],
         [M, M, 3, 4],
         [1, 2, 3, M],
@@ -71,20 +73,13 @@ def test_path_planning_masks_again_what_is_least_sure_now():
 
 
 def test_path_planning_keeps_the_token_that_a_revealed_slot_holds():
-    sampler = PathPlanning(2, Choice())
+    rule = PathPlanning(2, Choice())
     other = rows((5, 0.99), (6, 0.99))
-    assert trace(sampler, [M, M], rows((1, 0.9), (2, 0.5)), other) == [[1, M], [1, 6]]
+    assert trace(rule, [M, M], rows((1, 0.9), (2, 0.5)), other) == [[1, M], [1, 6]]
 
 
 def test_expand_turns_a_slot_into_two_masks():
     assert trace(ExpandAndDelete(Choice()), [M, M], rows((1, 0.5), (EXPAND, 0.9))) == [[M, M, M]]
-
-
-def test_nothing_expands_where_there_is_no_room():
-    sampler = ExpandAndDelete(Choice(), most=2)
-    table = rows((1, 0.5), (EXPAND, 0.9))
-    table[1, 4] = 0.0
-    assert trace(sampler, [M, M], table) == [[M, 4]]
 
 
 def test_behind_a_deleted_slot_all_masks_of_the_step_go():
@@ -96,32 +91,32 @@ def test_a_deleted_slot_takes_no_revealed_one_with_it():
 
 
 def test_a_confidence_is_a_probability():
-    _, found = Choice().draw(rows((2, 0.6)), RANDOM)
-    assert found == pytest.approx([0.6])
+    found = Choice().draw(told(rows((2, 0.6))), RANDOM)
+    assert found.confidence_S == pytest.approx([0.6])
 
 
 def test_entropy_as_confidence_rises_with_certainty():
-    _, (sure, unsure) = Choice(confidence="entropy").draw(rows((1, 0.99), (1, 0.5)), RANDOM)
+    sure, unsure = Choice(confidence="entropy").draw(told(rows((1, 0.99), (1, 0.5))), RANDOM).confidence_S
     assert unsure < sure < 0
 
 
 def test_top_p_keeps_the_first_token_that_passes_it():
     table = np.log(np.array([[0.6, 0.3, 0.1]]))
-    drawn = {int(Choice(temperature=1.0, top_p=0.7).draw(table, RANDOM)[0][0]) for _ in range(200)}
+    drawn = {int(Choice(temperature=1.0, top_p=0.7).draw(told(table), RANDOM).token_S[0]) for _ in range(200)}
     assert drawn == {0, 1}
 
 
 def test_top_k_keeps_so_many_tokens():
     table = np.log(np.array([[0.6, 0.3, 0.1]]))
-    assert {int(Choice(temperature=1.0, top_k=1).draw(table, RANDOM)[0][0]) for _ in range(50)} == {0}
+    assert {int(Choice(temperature=1.0, top_k=1).draw(told(table), RANDOM).token_S[0]) for _ in range(50)} == {0}
 
 
 def test_the_same_seed_draws_the_same_tokens():
     masks = Slots.masked(4, TOKENS)
-    drawn = [PathPlanning(4).step(masks, SURE_FIRST, TOKENS, 0, np.random.default_rng(7)).ids.tolist() for _ in "ab"]
-    assert drawn[0] == drawn[1]
+    one, other = (PathPlanning(4).step(masks, told(SURE_FIRST), TOKENS, 0, np.random.default_rng(7)) for _ in "ab")
+    assert one.ids.tolist() == other.ids.tolist()
 
 
 def test_a_revealed_slot_keeps_the_probability_it_was_revealed_with():
-    slots = ConfidenceThreshold(0.9).step(Slots.masked(4, TOKENS), SURE_FIRST, TOKENS, 0, RANDOM)
+    slots = ConfidenceThreshold(0.9).step(Slots.masked(4, TOKENS), told(SURE_FIRST), TOKENS, 0, RANDOM)
     assert slots.probability == pytest.approx([0.99, 0, 0.97, 0], abs=1e-6)
