@@ -106,6 +106,42 @@ def test_the_key_works_while_inserting_too_and_types_nothing(desk: Desk) -> None
     assert nvim.lua("return vim.fn.mode()") == "i"
 
 
+def test_keys_pressed_faster_than_the_server_answers_type_nothing(desk: Desk) -> None:
+    nvim = desk.start_attached(TEXT, cmd=COMMAND)
+    nvim.lua("vim.api.nvim_win_set_cursor(0, { 2, 6 })")
+    nvim.keys("ciwtotal")
+    until(lambda: "2 of 3" in drawn(nvim) or asked_again(nvim))
+    nvim.keys("<Tab><Tab><Tab><Tab>")
+    until(lambda: nvim.lines()[1:] == ["def f(total):", "    𝒳 = total", "    return total"])
+
+
+MEMBERS = """\
+class Box:
+    def __init__(self):
+        self.entries = []
+
+    def add(self, entry):
+        self.entries = self.entries + [entry]
+
+    def count(self):
+        return len(self.entries)
+"""
+
+
+def test_a_member_changed_in_two_places_is_drawn_on_the_line_of_the_second_and_walked_on(desk: Desk) -> None:
+    nvim = desk.start_attached(script(confidence=0.1) + MEMBERS, cmd=COMMAND)
+    for row, wait in ((4, "is asked"), (7, "is drawn")):
+        nvim.lua(f"vim.api.nvim_win_set_cursor(0, {{ {row}, 13 }})")
+        nvim.keys("ciwnumbers<Esc>")
+        until(lambda wait=wait: wait == "is asked" or "numbers" in drawn(nvim) or asked_again(nvim))
+    assert marks(nvim) == [[6, 28, 35]]
+    nvim.keys("<Tab>")
+    until(lambda: nvim.lines()[6] == "        self.numbers = self.numbers + [entry]")
+    until(lambda: marks(nvim) == [[9, 24, 31]])
+    nvim.keys("<Tab><Tab>")
+    until(lambda: "\n".join(nvim.lines()[1:]) + "\n" == MEMBERS.replace("entries", "numbers"))
+
+
 def undone(nvim: Neovim) -> list[list[str]]:
     """The lines after each `u`, until there is nothing left to undo."""
     nvim.keys("<Esc>")

@@ -65,7 +65,8 @@ function M.read(client, item)
   local function byte(line, character)
     return character == math.huge and #line or vim.str_byteindex(line, encoding, character, false)
   end
-  if #lines == 0 then
+  local old = table.concat(lines, "\n")
+  if #lines == 0 or old:find("\r") then -- the server does not know of carriage returns
     return
   end
   local head = lines[1]:sub(1, byte(lines[1], from.character))
@@ -74,7 +75,7 @@ function M.read(client, item)
     bufnr = bufnr,
     tick = api.nvim_buf_get_changedtick(bufnr),
     row = from.line,
-    old = table.concat(lines, "\n"),
+    old = old,
     text = head .. text .. tail,
     spans = {},
     id = vim.tbl_get(item, "command", "arguments", 1),

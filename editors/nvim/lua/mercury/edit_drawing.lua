@@ -101,7 +101,13 @@ end
 ---@return string? key nil if none is mapped
 function M.key()
   local keys = require("mercury.config").current.keys
-  local is_free = not draw.is_shown(api.nvim_get_current_buf()) and not require("mercury.jump").is_indenting()
+  local own, is_inserting = require("mercury.keys"), vim.fn.mode() == "i"
+  if not own.are_free() then
+    return nil
+  end
+  local is_indenting = require("mercury.jump").is_indenting()
+  local is_taken = is_indenting or is_inserting and own.is_of_snippet(keys.next_edit_accept or nil)
+  local is_free = not draw.is_shown(api.nvim_get_current_buf()) and not is_taken
   return is_free and keys.next_edit_accept or keys.next_edit or nil
 end
 

@@ -4,6 +4,7 @@ local config = require("mercury.config")
 local denoising = require("mercury.denoising")
 local draw = require("mercury.draw")
 local items = require("mercury.item")
+local keys = require("mercury.keys")
 local mercury_client = require("mercury.client")
 local notes = require("mercury.notes")
 local pieces = require("mercury.piece")
@@ -33,6 +34,7 @@ local overtaken = { [-32800] = true, [-32801] = true, [-32802] = true }
 ---@field index integer the shown item; 0 when none is
 ---@field invoked boolean the items answer an explicit request, so there are no more to ask for
 ---@field denoising boolean a canvas is shown in place of an item
+---@field is_blockwise boolean what is typed goes into several lines, each of which takes one line of text
 ---@field asked? mercury.Question the newest question, while it is open
 ---@field seen? mercury.Place
 ---@field waiting? mercury.Place where to ask once the user has paused
@@ -75,6 +77,7 @@ function State.new(bufnr, client_id)
     index = 0,
     invoked = false,
     denoising = false,
+    is_blockwise = false,
     timer = assert(vim.uv.new_timer()),
     augroup = api.nvim_create_augroup("mercury.ghost." .. bufnr, {}),
   }, State)
@@ -85,11 +88,22 @@ function State.new(bufnr, client_id)
       self:follow()
     end,
   })
-  api.nvim_create_autocmd({ "InsertLeave", "BufLeave", "WinLeave" }, {
+  api.nvim_create_autocmd({ "BufLeave", "WinLeave" }, {
     group = self.augroup,
     buffer = bufnr,
     callback = function()
       self:stop()
+    end,
+  })
+  -- CTRL-C leaves insert mode without InsertLeave.
+  api.nvim_create_autocmd("ModeChanged", {
+    group = self.augroup,
+    pattern = { "i*:[^i]*", "\22*:i*" },
+    callback = function()
+      if api.nvim_get_current_buf() == bufnr then
+        self.is_blockwise = inserting_in(bufnr)
+        self:stop()
+      end
     end,
   })
   return self
@@ -201,7 +215,7 @@ function State:may_ask()
     and active[self.bufnr] == self
     and inserting_in(self.bufnr)
     and config.wants(self.bufnr)
-    and vim.fn.reg_executing() == ""
+    and keys.are_free()
 end
 
 ---@param trigger integer
@@ -270,6 +284,7 @@ function State:offer(raw_items, question)
   local position = 0
   for _, raw in ipairs(raw_items) do
     local item = items.read(self.bufnr, raw, question, encoding_of(client))
+    item = item and self.is_blockwise and items.first_line(item) or item
     local rest = item and items.rest(self.bufnr, item, question)
     if rest then
       table.insert(self.items, item)
@@ -350,7 +365,7 @@ end
 --- Hide what is not wanted any more.
 function M.refresh()
   for bufnr, state in pairs(active) do
-    if not M.enabled or not config.wants(bufnr) then
+    if not M.enabled or not config.wants(bufnr) or not keys.are_free() then
       state:stop()
     end
   end
@@ -376,8 +391,8 @@ function M.accept(piece)
   end
   -- CTRL-G u on both sides: one accept is one undo step, apart from what is typed around it. Keys, because
   -- only insert mode itself can break the undo sequence, and because an <expr> mapping must not edit.
-  local keys = ("<C-g>u<Cmd>lua require('mercury.ghost').take('%s')<CR><C-g>u"):format(piece)
-  api.nvim_feedkeys(vim.keycode(keys), "in", false)
+  local typed = ("<C-g>u<Cmd>lua require('mercury.ghost').take('%s')<CR><C-g>u"):format(piece)
+  api.nvim_feedkeys(vim.keycode(typed), "in", false)
   return true
 end
 

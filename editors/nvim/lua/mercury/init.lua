@@ -21,17 +21,26 @@ local function watch(ghost_text)
   require("mercury.sign").watch(group)
   ---@param events string|string[]
   ---@param callback fun(args: vim.api.keyset.create_autocmd.callback_args)
-  local function on(events, callback)
-    vim.api.nvim_create_autocmd(events, { group = group, callback = callback })
+  ---@param pattern? string
+  local function on(events, callback, pattern)
+    vim.api.nvim_create_autocmd(events, { group = group, callback = callback, pattern = pattern })
   end
-  local changes = { "TextChanged", "TextChangedI", "TextChangedP", "InsertLeave" }
-  local moves = { "CursorMoved", "CursorMovedI", "WinScrolled", "BufEnter" }
-  on(vim.list_extend(changes, moves), function(args)
+  local function follow(args)
     local bufnr = vim.api.nvim_get_current_buf()
     if ghost_text.enabled and args.buf == bufnr and mercury_client.get(bufnr) then
       require("mercury.next_edits").changed(bufnr)
     end
-  end)
+  end
+  local changes = { "TextChanged", "TextChangedI", "TextChangedP" }
+  local moves = { "CursorMoved", "CursorMovedI", "WinScrolled", "BufEnter" }
+  on(vim.list_extend(changes, moves), follow)
+  on("ModeChanged", follow, "i*:[^i]*") -- also after CTRL-C, which InsertLeave does not tell of
+  on("RecordingEnter", require("mercury.next_edits").clear)
+  on("RecordingLeave", vim.schedule_wrap(follow)) -- it is still recorded when the event comes
+  on("OptionSet", function()
+    ghost_text.refresh()
+    require("mercury.next_edits").draw()
+  end, "paste")
   local function is_enabled()
     return ghost_text.enabled
   end
@@ -85,13 +94,13 @@ local function actions()
     return next_edits.go_on() or M.next_edit()
   end
   return {
-    { name = "accept", modes = insert, run = M.accept },
+    { name = "accept", modes = insert, run = M.accept, yields = true },
     { name = "accept_word", modes = insert, run = M.accept_word },
     { name = "accept_line", modes = insert, run = M.accept_line },
     { name = "dismiss", modes = insert, run = M.dismiss },
     { name = "next", modes = insert, run = M.next },
     { name = "prev", modes = insert, run = M.prev },
-    { name = "next_edit_accept", modes = both, run = M.next_edit_accept },
+    { name = "next_edit_accept", modes = both, run = M.next_edit_accept, yields = true },
     { name = "next_edit", modes = both, run = go_on },
     { name = "next_edit_word", modes = both, run = here("word") },
     { name = "next_edit_line", modes = both, run = here("line") },
@@ -174,9 +183,10 @@ function M.explain()
 end
 
 --- Go to the next edit that is drawn, or make it if the cursor is in its lines.
+---@param otherwise? fun() what the key does where no edit follows the one just made
 ---@return boolean done false when none is drawn, and in the indentation of a line while inserting, where Tab indents
-function M.next_edit_accept()
-  return not require("mercury.jump").is_indenting() and require("mercury.next_edits").go_on()
+function M.next_edit_accept(otherwise)
+  return not require("mercury.jump").is_indenting() and require("mercury.next_edits").go_on(otherwise)
 end
 
 --- Make the next word of the edit that is drawn.

@@ -55,18 +55,32 @@ function M.read(bufnr, raw, place, encoding)
     last = vim.str_byteindex(line, encoding, raw.range["end"].character, false)
   end
   local text = raw.insertText
-  if type(text) ~= "string" or first > place.col or last < place.col then
+  local replaced = line:sub(place.col + 1, last)
+  if type(text) ~= "string" or first > place.col or last < place.col or replaced:find("\r") then
     return
   end
   return {
     row = place.row,
     head = line:sub(1, first),
     after = line:sub(place.col + 1),
-    replaced = line:sub(place.col + 1, last),
+    replaced = replaced,
     text = with_line_feeds(text),
     sure = sure_bytes(raw, text, encoding),
     command = type(raw.command) == "table" and raw.command or nil,
   }
+end
+
+--- Its first line alone, which is not the whole text that its command is for.
+---@param item mercury.Item
+---@return mercury.Item
+function M.first_line(item)
+  local line = item.text:match("^[^\n]*")
+  if line == item.text then
+    return item
+  end
+  local only = vim.tbl_extend("force", item, { text = line }) --[[@as mercury.Item]]
+  only.command = nil
+  return only
 end
 
 --- What is still to be inserted of an item; nil when the buffer no longer leads to it.

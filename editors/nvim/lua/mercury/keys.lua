@@ -5,7 +5,8 @@ local mark = "Mercury: "
 ---@class mercury.Action what a key does
 ---@field name string
 ---@field modes string[]
----@field run fun(): boolean false if there was nothing to do
+---@field run fun(otherwise: fun()): boolean false if there was nothing to do
+---@field yields? boolean whether the next stop of a snippet comes first
 
 --- What each key of a mode did before it was ours, so that mapping twice does not lose it.
 ---@type table<string, table>
@@ -15,6 +16,29 @@ local before = {}
 ---@param remap boolean
 local function feed(keys, remap)
   vim.api.nvim_feedkeys(keys, remap and "im" or "in", false)
+end
+
+--- Whether a macro is recorded or executed: it would hold the key that accepts, not the text.
+---@return boolean
+function M.are_of_macro()
+  return vim.fn.reg_recording() ~= "" or vim.fn.reg_executing() ~= ""
+end
+
+--- Whether the keys do what a hint says: with 'paste' nothing is mapped in insert mode.
+---@return boolean
+function M.are_free()
+  return not M.are_of_macro() and not (vim.o.paste and vim.fn.mode() == "i")
+end
+
+--- Whether a key goes to the next stop of a snippet, as it did before it was ours.
+---@param lhs? string
+---@return boolean
+function M.is_of_snippet(lhs)
+  local luasnip = package.loaded["luasnip"]
+  if not vim.snippet.active({ direction = 1 }) and not (luasnip and luasnip.locally_jumpable(1)) then
+    return false
+  end
+  return lhs ~= nil and not vim.tbl_isempty(before["i" .. lhs] or {})
 end
 
 --- Do what the key did before: its mapping, or the key itself. A key with Alt that had no mapping does nothing, because
@@ -64,13 +88,17 @@ local function map(mode, lhs, actions)
   local names = vim.tbl_map(function(action)
     return (action.name:gsub("_", " "))
   end, actions)
+  local function otherwise()
+    fall_through(mode, lhs, old)
+  end
   vim.keymap.set(mode, lhs, function()
     for _, action in ipairs(actions) do
-      if action.run() then
+      local yields = action.yields and mode == "i" and M.is_of_snippet(lhs)
+      if not yields and action.run(otherwise) then
         return
       end
     end
-    fall_through(mode, lhs, old)
+    otherwise()
   end, { desc = mark .. table.concat(names, ", ") })
 end
 

@@ -4,6 +4,7 @@ local config = require("mercury.config")
 local drawing = require("mercury.edit_drawing")
 local edits = require("mercury.edit")
 local jump = require("mercury.jump")
+local keys = require("mercury.keys")
 local mercury_client = require("mercury.client")
 local notes = require("mercury.notes")
 
@@ -33,6 +34,14 @@ local request
 --- The window of the diff.
 ---@type integer?
 local preview
+
+--- Where the user is after an edit was made, while the next one is asked for, and what the keys pressed meanwhile do if
+--- there is none.
+---@type { place: string, held: fun()[] }?
+local following
+
+--- How long keys wait for the next edit, in milliseconds.
+local PATIENCE_MS = 1000
 
 --- Where the server was asked last; it is not asked about a place twice.
 local asked = ""
@@ -120,6 +129,17 @@ local function position_params(encoding)
   return params
 end
 
+--- Let the keys that waited for the next edit go on to it, or do what they do without one.
+local function let_go()
+  local held = following and following.place == place(api.nvim_get_current_buf()) and following.held or {}
+  following = nil
+  for _, otherwise in ipairs(held) do
+    if not M.go_on(otherwise) then
+      otherwise()
+    end
+  end
+end
+
 ---@param client vim.lsp.Client
 ---@param bufnr integer
 local function ask(client, bufnr)
@@ -138,6 +158,7 @@ local function ask(client, bufnr)
       pending, origin = edits.read(client, item), { bufnr = bufnr, tick = tick }
       M.draw()
     end
+    let_go()
   end, bufnr)
   request = sent and id and { client = client, id = id } or nil
   asked = place(bufnr)
@@ -163,7 +184,10 @@ end
 --- The text, the cursor or the buffer changed.
 ---@param bufnr integer
 function M.changed(bufnr)
-  if current() then
+  if keys.are_of_macro() then
+    M.clear()
+    return
+  elseif current() then
     M.draw()
     return
   elseif request and asked == place(bufnr) then
@@ -205,6 +229,14 @@ function M.apply(piece)
   if edit.id then
     execute("mercury.accepted", { edit.id })
   end
+  local this = { place = place(edit.bufnr), held = {} }
+  following = this
+  vim.defer_fn(function()
+    ---@diagnostic disable-next-line: unnecessary-if -- another one may have been made meanwhile
+    if following == this then
+      let_go()
+    end
+  end, PATIENCE_MS)
   ask_soon(edit.bufnr, 0)
   return true
 end
@@ -227,10 +259,15 @@ function M.apply_here(piece)
 end
 
 --- Go to the edit that is drawn, or make it if the cursor is in its lines.
----@return boolean done false when none is drawn
-function M.go_on()
+---@param otherwise? fun() what the key does if no edit follows the one just made; with it the key waits for that one
+---@return boolean done false when none is drawn, nor waited for
+function M.go_on(otherwise)
   local edit = current()
   if not edit then
+    if otherwise and following and following.place == place(api.nvim_get_current_buf()) then
+      table.insert(following.held, otherwise)
+      return true
+    end
     return false
   elseif is_at(edit) then
     return M.apply()

@@ -1,5 +1,6 @@
 --- The server's process: started by Neovim, and started again when it ends by itself.
 
+local carriage_returns = require("mercury.carriage_returns")
 local config = require("mercury.config")
 local notes = require("mercury.notes")
 local status = require("mercury.status")
@@ -120,7 +121,7 @@ function M.spawn(dispatchers)
     notify = function(method, params)
       asked = asked or method == "exit"
       worked = worked or method == "initialized"
-      return rpc.notify(method, params)
+      return rpc.notify(method, carriage_returns.replaced(method, params))
     end,
     terminate = function()
       asked = true

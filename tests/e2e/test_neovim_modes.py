@@ -1,0 +1,153 @@
+"""The Neovim plugin where keys or text are not as usual: interrupted, pasted, recorded, blockwise, in snippets."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.support.editor import COMMAND, script
+from tests.support.neovim import Desk, rule, shows, until
+
+
+def test_ctrl_c_hides_the_text_and_stops_what_is_asked(desk: Desk) -> None:
+    desk.script([rule("x", "one")])
+    nvim = desk.start_attached()
+    nvim.keys("ix")
+    shows(nvim, "one")
+    nvim.keys("<C-c>")
+    assert nvim.lua("return vim.fn.mode()") == "n"
+    shows(nvim, "")
+    nvim.rest()
+    assert nvim.ghost() == ""
+
+
+@pytest.mark.parametrize("fileformat", ["unix", "dos"])
+def test_a_bare_carriage_return_is_a_character_of_its_line(desk: Desk, fileformat: str) -> None:
+    end = "\r\n" if fileformat == "dos" else "\n"
+    text = end.join((script(text="suggested").rstrip("\n"), "a = 1\rb = 2", "c = 3", ""))
+    nvim = desk.start_attached(text, cmd=COMMAND)
+    assert nvim.lua("return vim.bo.fileformat") == fileformat
+    nvim.keys("Gox = ")
+    shows(nvim, "suggested")
+    nvim.keys("<Tab><Esc>")
+    until(lambda: nvim.lines()[1:] == ["a = 1\rb = 2", "c = 3", "x = suggested"])
+    nvim.lua("vim.api.nvim_buf_set_lines(0, 1, 1, true, { 'd\\re', 'f' })")
+    nvim.keys("Goy = ")
+    shows(nvim, "suggested")
+
+
+WORDS = {
+    "a clause": ("日本語の文章。次の文", ["日本語", "の", "文章", "。"]),
+    "marks": ("größe→naïve…x", ["größe", "→", "naïve", "…", "x"]),
+    "blanks": (" 値 = 1", [" 値", " =", " 1"]),
+    "composed": ("cafe\u0301s + 1", ["cafe\u0301s", " +", " 1"]),
+}
+
+
+@pytest.mark.parametrize(("text", "words"), WORDS.values(), ids=WORDS)
+def test_a_word_ends_where_marks_or_other_letters_begin(desk: Desk, text: str, words: list[str]) -> None:
+    desk.script([rule("x:", text)])
+    nvim = desk.start_attached()
+    nvim.keys("ix:")
+    shows(nvim, text)
+    taken = "x:"
+    for word in words:
+        nvim.keys("<M-w>")
+        taken += word
+        until(lambda taken=taken: nvim.lines() == [taken])
+
+
+def test_with_paste_nothing_is_shown_because_no_key_takes_it(desk: Desk) -> None:
+    desk.script([rule("x", "one")])
+    nvim = desk.start_attached()
+    nvim.keys("ix")
+    shows(nvim, "one")
+    nvim.lua("vim.o.paste = true")
+    shows(nvim, "")
+    asked = len(desk.asked())
+    nvim.keys("<CR>x")
+    nvim.rest()
+    assert (nvim.ghost(), len(desk.asked())) == ("", asked)
+    nvim.lua("vim.o.paste = false")
+    nvim.keys("<CR>x")
+    shows(nvim, "one")
+
+
+def test_while_a_macro_is_recorded_nothing_is_shown(desk: Desk) -> None:
+    desk.script([rule("x", "one")])
+    nvim = desk.start_attached()
+    nvim.keys("qqix")
+    nvim.rest()
+    assert (nvim.ghost(), desk.asked()) == ("", [])
+    nvim.keys("<M-]><Esc>q@q")
+    until(lambda: nvim.lines() == ["xx"])
+    nvim.keys("ox")
+    shows(nvim, "one")
+
+
+def test_while_a_macro_is_recorded_no_edit_is_drawn(desk: Desk) -> None:
+    nvim = desk.start_attached(script(confidence=0.1) + "def f(count):\n    x = count\n    return count\n", cmd=COMMAND)
+    nvim.lua("vim.api.nvim_win_set_cursor(0, { 2, 6 })")
+    nvim.keys("ciwtotal<Esc>")
+    until(lambda: "total" in nvim.ghost("mercury.next_edits"))
+    nvim.keys("qq")
+    until(lambda: nvim.ghost("mercury.next_edits") == "")
+    nvim.keys("jj")
+    nvim.rest()
+    assert nvim.ghost("mercury.next_edits") == ""
+    nvim.keys("q")
+    until(lambda: "total" in nvim.ghost("mercury.next_edits"))
+
+
+@pytest.mark.parametrize("key", ["I", "A", "c"])
+def test_a_blockwise_insert_takes_the_first_line_only(desk: Desk, key: str) -> None:
+    desk.script([rule("x", "one\ntwo")])
+    nvim = desk.start_attached("a1\nb2\nc3\n")
+    nvim.keys(f"<C-v>jj{key}x")
+    shows(nvim, "one")
+    nvim.keys("<Tab><Esc>")
+    lines = {"I": "xone{0}{1}", "A": "{0}xone{1}", "c": "xone{1}"}[key]
+    until(lambda: nvim.lines() == [lines.format(*each) for each in ("a1", "b2", "c3")])
+    nvim.keys("Gox")
+    shows(nvim, "one\ntwo")
+
+
+def test_in_a_snippet_tab_goes_to_the_next_stop(desk: Desk) -> None:
+    desk.script([rule("f(x", "one")])
+    nvim = desk.start_attached()
+    nvim.keys("i")
+    nvim.lua("vim.snippet.expand('f($1, $2)')")
+    nvim.keys("x")
+    shows(nvim, "one")
+    nvim.keys("<Tab>")
+    until(lambda: nvim.lua("return vim.api.nvim_win_get_cursor(0)") == [1, 5])
+    assert nvim.lines() == ["f(x, )"]
+
+
+def test_in_a_snippet_of_luasnip_tab_does_what_it_was_mapped_to(desk: Desk) -> None:
+    desk.script([rule("x", "one")])
+    before = (
+        "package.loaded.luasnip = { locally_jumpable = function() return _G.jumpable end }\n"
+        "vim.keymap.set('i', '<Tab>', function() _G.jumped = true end)"
+    )
+    nvim = desk.start_attached(before=before)
+    nvim.keys("ix")
+    shows(nvim, "one")
+    nvim.lua("_G.jumpable = true")
+    nvim.keys("<Tab>")
+    assert nvim.lua("return _G.jumped") is True and nvim.lines() == ["x"]
+    nvim.lua("_G.jumpable = false")
+    nvim.keys("<Tab>")
+    until(lambda: nvim.lines() == ["xone"])
+
+
+def test_in_a_snippet_another_key_takes_the_text(desk: Desk) -> None:
+    desk.script([rule("f(x", "one")])
+    nvim = desk.start_attached(options=f"keys = {{ accept = {json.dumps('<C-y>')} }}")
+    nvim.keys("i")
+    nvim.lua("vim.snippet.expand('f($1, $2)')")
+    nvim.keys("x")
+    shows(nvim, "one")
+    nvim.keys("<C-y>")
+    until(lambda: nvim.lines() == ["f(xone, )"])
