@@ -9,7 +9,8 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Self
+from functools import partial
+from typing import Any, Self
 
 import uvicorn
 from mercury_engine.api import InferenceEngine
@@ -44,6 +45,9 @@ IDLE_SECONDS = 1.0
 
 MAX_REFUSED = 1024
 """Connections beyond the limit that wait for their 503; further ones are closed at once."""
+
+ACCEPTED_TOGETHER = 16
+"""Connections accepted in one turn of the event loop, which editors' keys wait for."""
 
 MAX_FILES = 4096
 """Files and sockets that the process may open, where the system lets it; editors' connections are among them."""
@@ -113,7 +117,8 @@ class HttpListener:
         service = Service(engines, self._settings)
         config = uvicorn.Config(
             application(service, self._token),
-            http=_Protocol,
+            http=partial(_Protocol, idle={}),  # type: ignore[arg-type]
+            backlog=ACCEPTED_TOGETHER,
             ws="none",
             lifespan="off",
             log_config=None,
@@ -159,7 +164,12 @@ def _allow_files() -> None:
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to the daemon."""
+    """Leaves signals to the daemon, and accepts few connections at a time."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for each in sockets or ():
+            each.listen(MAX_CONNECTIONS)  # asyncio takes the number accepted in a turn for that of those that wait
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -172,9 +182,14 @@ class _Protocol(H11Protocol):
     _silence: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
 
+    def __init__(self, *args: Any, idle: "dict[_Protocol, float]", **options: Any):
+        super().__init__(*args, **options)
+        self._idle = idle
+        """The server's idle connections, and since when; the idlest one is first."""
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._busy_at = self.loop.time()
+        self._note_use()
         if len(self.connections) > MAX_CONNECTIONS and not self._make_room():
             self.limit_concurrency = 0  # its request is answered with 503
             if len(self.connections) > MAX_CONNECTIONS + MAX_REFUSED:
@@ -183,12 +198,17 @@ class _Protocol(H11Protocol):
         self._expect_head()
 
     def data_received(self, data: bytes) -> None:
-        self._busy_at = self.loop.time()
         super().data_received(data)
+        self._note_use()
         self._expect_head()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._note_use()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        self._idle.pop(self, None)
         self._forget_silence()
         self._forget_unread()
 
@@ -204,16 +224,20 @@ class _Protocol(H11Protocol):
     def _is_idle(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
 
+    def _note_use(self) -> None:
+        """The connection was used: it is the last that makes room, or makes none while it is answered."""
+        self._idle.pop(self, None)
+        if self._is_idle and not self.transport.is_closing():
+            self._idle[self] = self.loop.time()
+
     def _make_room(self) -> bool:
         """Hang up on the connection that has been idle for longest; False if all are busy."""
-        before = self.loop.time() - IDLE_SECONDS
-        others = [each for each in self.connections if isinstance(each, _Protocol) and each is not self]
-        idle = [
-            each for each in others if each._is_idle and each._busy_at <= before and not each.transport.is_closing()
-        ]
-        if idle:
-            min(idle, key=lambda each: each._busy_at).transport.abort()
-        return bool(idle)
+        idlest = next(iter(self._idle))
+        if idlest is self or self._idle[idlest] > self.loop.time() - IDLE_SECONDS:
+            return False
+        del self._idle[idlest]
+        idlest.transport.abort()
+        return True
 
     def _expect_head(self) -> None:
         if not self._is_idle:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import socket
+from collections import Counter
 from contextlib import suppress
 from typing import Any
 
@@ -194,6 +195,44 @@ async def test_far_beyond_the_limit_connections_are_closed_at_once(monkeypatch: 
         connections = await opened(server, 30)
         with suppress(ConnectionResetError):
             assert await asyncio.wait_for(connections[-1][0].read(), 10) == b""
+
+
+async def test_few_connections_are_accepted_before_others_have_their_turn(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(listener, "ACCEPTED_TOGETHER", 4)
+    made: list[int] = []
+    told = listener._Protocol.connection_made
+
+    def noted(protocol: listener._Protocol, transport: asyncio.Transport) -> None:
+        made.append(turn)
+        told(protocol, transport)
+
+    monkeypatch.setattr(listener._Protocol, "connection_made", noted)
+    async with served() as server:
+        host, _, port = server.url.removeprefix("http://").partition(":")
+        callers = [socket.create_connection((host, int(port))) for _ in range(100)]  # the loop stands still meanwhile
+        turn = 0
+        while len(made) < 100:
+            await asyncio.sleep(0)
+            turn += 1
+        assert max(Counter(made).values()) <= 8
+        for each in callers:
+            each.close()
+
+
+async def test_connections_that_are_answered_or_were_used_last_do_not_make_room(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(listener, "MAX_CONNECTIONS", 3)
+    monkeypatch.setattr(listener, "IDLE_SECONDS", 0.0)
+    async with served() as server:
+        used, idle, begun = await opened(server, 3)
+        begun[1].write(HEAD)  # and its body is awaited
+        used[1].write(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert b"200" in await used[0].readline()
+        await server.client.get("/health")
+        assert await asyncio.wait_for(idle[0].read(), 60) == b""
+        used[1].write(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        begun[1].write(b" " * 98 + b"{}")
+        assert b"200" in await begun[0].readline()
+        assert (await used[0].readuntil(b"HTTP/1.1 200"))[-3:] == b"200"
 
 
 async def test_a_client_that_does_not_read_its_replies_is_let_go(monkeypatch: pytest.MonkeyPatch):
