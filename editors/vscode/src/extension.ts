@@ -147,6 +147,7 @@ class Mercury {
   /** Apply the edit that is drawn; without one the server looks for one that is not sure enough to be drawn. */
   private async applyNextEdit(by?: Key): Promise<void> {
     if (await this.nextEdits.apply()) return;
+    if (by?.key && (await this.nextEdits.goOn())) return;
     const editor = window.activeTextEditor;
     if (by?.key) await otherwise(by);
     else if (editor) await this.run(NEXT_EDIT, editor.document);

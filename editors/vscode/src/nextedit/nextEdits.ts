@@ -17,11 +17,12 @@ import { NONE, setContexts } from "./contexts";
 import { Diagnostics } from "./diagnostics";
 import { Drawing } from "./drawing";
 import { Highlights } from "./highlights";
+import { Following } from "./following";
 import { part, type Amount } from "./part";
 import { changedLines, endOf, fits, placeAt, rest, type Pending } from "./pending";
 import { keyHint } from "./pointer";
 import { Preview } from "./preview";
-import { isOn, NOWHERE, tabMeaning } from "./tab";
+import { isOn, NOWHERE, tabMeaning, type Lines } from "./tab";
 
 /** Quiet time after a key or a move of the cursor before the server is asked. */
 const PAUSE_MS = 120;
@@ -36,6 +37,7 @@ export class NextEdits implements Disposable {
   private edit: Pending | undefined;
   private editor: TextEditor | undefined;
   private jumpedTo: Position | undefined;
+  private readonly following = new Following();
   private timer: NodeJS.Timeout | undefined;
   private asking: CancellationTokenSource | undefined;
   /** Where the server was asked last; a place is not asked about twice. */
@@ -123,9 +125,26 @@ export class NextEdits implements Disposable {
     else {
       void accept(this.server, edit);
       this.clear();
-      void this.ask();
+      this.follow();
     }
     return true;
+  }
+
+  /** Wait for the edit after the one just made, then go on to it; whether there is one, or the user went on otherwise. */
+  async goOn(): Promise<boolean> {
+    if (!this.following.isOn) return false;
+    if (!(await this.following.settled())) return true;
+    const tab = this.pending ? this.tab() : "indent";
+    if (tab === "apply") return this.apply();
+    return tab === "jump" && this.jump();
+  }
+
+  /** Ask for the next edit at once. Tab, pressed in a row, waits for it and types nothing. */
+  private follow(): void {
+    this.following.begin(this.ask(), () => {
+      if (!this.edit) setContexts(NONE);
+    });
+    if (!this.edit) setContexts({ ...NONE, nextEditTab: "apply" });
   }
 
   /** Make the renaming in all places that are left, in one step to undo. */
@@ -230,9 +249,8 @@ export class NextEdits implements Disposable {
     if (!edit || !editor) return;
     const { active } = editor.selection;
     if (!this.jumpedTo?.isEqual(active)) this.jumpedTo = undefined;
-    const lines = edit.uri === editor.document.uri.toString() ? changedLines(edit) : NOWHERE;
-    const before = editor.document.lineAt(active.line).text.slice(0, active.character);
-    const tab = tabMeaning({ line: active.line, before, hasJumped: this.jumpedTo !== undefined }, lines);
+    const lines = linesIn(editor, edit);
+    const tab = this.tab();
     this.drawing.point(editor, edit, keyHint(editor, tab));
     setContexts({
       ...NONE,
@@ -244,12 +262,27 @@ export class NextEdits implements Disposable {
     });
   }
 
+  /** What Tab does, for the cursor as it is now. */
+  private tab(): ReturnType<typeof tabMeaning> {
+    const { edit, editor } = this;
+    if (!edit || !editor) return "indent";
+    const { active } = editor.selection;
+    const before = editor.document.lineAt(active.line).text.slice(0, active.character);
+    return tabMeaning({ line: active.line, before, hasJumped: this.jumpedTo !== undefined }, linesIn(editor, edit));
+  }
+
   private clear(): void {
     this.stopAsking();
+    this.following.end();
     this.drawing.clear();
     this.edit = this.editor = this.jumpedTo = undefined;
     setContexts(NONE);
   }
+}
+
+/** The lines of an edit in an editor. */
+function linesIn(editor: TextEditor, edit: Pending): Lines {
+  return edit.uri === editor.document.uri.toString() ? changedLines(edit) : NOWHERE;
 }
 
 /** A line of a version of a document. */
