@@ -1,4 +1,5 @@
-import { commands, window, workspace, type ExtensionContext, type TextDocument } from "vscode";
+import { commands, env, window, workspace, type ExtensionContext, type TextDocument } from "vscode";
+import { DOCTOR, LOG, RETRY, setCommand, type Button } from "./buttons";
 import { showMenu } from "./menu";
 import { chooseModel } from "./models";
 import { NextEdits } from "./nextedit/nextEdits";
@@ -186,7 +187,7 @@ class Mercury {
     if (reported.includes(name)) return;
     await this.context.globalState.update(REPORTED_MISSING, [...reported, name]);
     const fix = "Install Mercury LSP (pip install . in a clone of it), or set mercury.command to the program's path.";
-    await this.offer(`Mercury: ${name} was not found. ${fix}`, SET_COMMAND, RETRY);
+    await this.offer(`Mercury: ${name} was not found. ${fix}`, setCommand(env.remoteName), RETRY);
   }
 
   /** An error with buttons. */
@@ -205,18 +206,3 @@ interface Key {
 async function otherwise(by?: Key): Promise<void> {
   if (by?.key) await commands.executeCommand(by.key);
 }
-
-interface Button {
-  readonly title: string;
-  readonly command: string;
-  readonly args: readonly unknown[];
-}
-
-const DOCTOR: Button = { title: "Run Doctor", command: "mercury.runDoctor", args: [] };
-const LOG: Button = { title: "Show Log", command: "mercury.showLog", args: [] };
-const RETRY: Button = { title: "Try Again", command: "mercury.restart", args: [] };
-const SET_COMMAND: Button = {
-  title: "Open Settings",
-  command: "workbench.action.openSettings",
-  args: ["mercury.command"],
-};
