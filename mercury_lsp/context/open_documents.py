@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from lsprotocol import types
 
 from mercury_lsp.context.context import CompletionContext, ContextBuilder
 from mercury_lsp.context.scope import is_blank_before
 from mercury_lsp.documents.document import ContentChange, Document, Edit, Snapshot
+from mercury_lsp.documents.roots import Roots
 from mercury_lsp.documents.uris import path_of
 from mercury_lsp.errors import UnknownDocument
 
@@ -24,7 +24,7 @@ class OpenDocuments:
     """Open documents by URI. Only those that return a document's own data raise UnknownDocument."""
 
     def __init__(self) -> None:
-        self.roots: tuple[Path, ...] = ()
+        self.roots = Roots()
         """The workspace folders; the model sees paths relative to them."""
         self._open: dict[str, _Open] = {}
 
@@ -99,7 +99,7 @@ class OpenDocuments:
     def _path(self, uri: str) -> str | None:
         if (path := path_of(uri)) is None:
             return None
-        for root in self.roots:
-            if path.is_relative_to(root):
-                return path.relative_to(root).as_posix()
-        return path.name
+        if (found := self.roots.named(path)) is None:
+            return path.name
+        named, root = found
+        return named.relative_to(root).as_posix()

@@ -14,6 +14,7 @@ from mercury_lsp.context.lookup_text import LookupText
 from mercury_lsp.context.open_documents import OpenDocuments
 from mercury_lsp.context.workspace import Workspace, is_secret
 from mercury_lsp.documents.document import ContentChange, Snapshot
+from mercury_lsp.documents.roots import Roots
 from mercury_lsp.documents.uris import path_of
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.server.typing_pauses import TypingPauses
@@ -122,7 +123,7 @@ class Session:
         for uri in removed:
             self.folders.pop(uri, None)
         self.folders |= {uri: path for uri in added if (path := path_of(uri)) is not None}
-        self.documents.roots = tuple(self.folders.values())
+        self.documents.roots = Roots(self.folders.values())
         self.other_files.change(self.documents.roots)
 
     def surroundings(self, uri: str) -> Surroundings:

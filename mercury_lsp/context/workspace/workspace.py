@@ -18,6 +18,7 @@ from mercury_lsp.context.workspace.secret_files import is_secret
 from mercury_lsp.context.workspace.watching import Watcher
 from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.redaction import chunk_without_secrets
+from mercury_lsp.documents.roots import Roots
 from mercury_lsp.documents.uris import path_of
 
 VISITED_DOCUMENTS = 3
@@ -43,7 +44,7 @@ class Workspace:
 
     def __init__(self, documents: OpenDocuments):
         self._documents = documents
-        self._roots: tuple[Path, ...] = ()
+        self._roots = Roots()
         self._is_enabled = self._client_watches = False
         self._prepared: dict[str, PreparedSnippets] = {}
         self._chosen: dict[str, _ChosenSnippets] = {}
@@ -65,7 +66,7 @@ class Workspace:
         self._library = Library(pace, self._prepared.__setitem__, self._watch)
         self._background = Background(self._library.step, pace)
 
-    def change(self, roots: tuple[Path, ...]) -> None:
+    def change(self, roots: Roots) -> None:
         """The workspace consists of these folders now."""
         self._roots = roots
         if self._is_enabled:
@@ -84,7 +85,7 @@ class Workspace:
         """
         self._visit(context.uri)
         self._cursors[context.uri] = context.offset
-        if not self._is_enabled or not self._roots:
+        if not self._is_enabled or not self._roots.folders:
             return context
         if (prepared := self._prepared.get(context.uri)) is None:
             self.prepare(context.uri)
@@ -187,7 +188,8 @@ class Workspace:
     def files_changed(self, paths: Sequence[Path]) -> None:
         """The client reports files that were created, changed or deleted."""
         if self._is_enabled:
-            self._have_read_again([path.as_posix() for path in paths])
+            named = (self._roots.named(path) or (path, path) for path in paths)
+            self._have_read_again([path.as_posix() for path, _ in named])
 
     def _have_read_again(self, paths: list[str]) -> None:
         """Have the library look at changed files; if one is an ignore file, nothing chosen before counts any more."""
@@ -221,7 +223,7 @@ class Workspace:
     def _open(self) -> None:
         """Find all files again."""
         self._watcher.close()
-        roots = self._roots if self._is_enabled else ()
+        roots = self._roots.folders if self._is_enabled else ()
         self._drop_snippets()
         if roots or self._background.has_begun:
             self._background.put(lambda: self._library.open(roots))
@@ -270,9 +272,12 @@ class Workspace:
         return found
 
     def _path(self, uri: str) -> str | None:
-        """The path of a document below the workspace folders; None for others."""
+        """The path of a document, as it is named below the workspace folders; None for others."""
         path = path_of(uri)
-        return path.as_posix() if path is not None and any(map(path.is_relative_to, self._roots)) else None
+        found = self._roots.named(path) if path is not None else None
+        if path is None or found is None or (found[0] != path and is_secret(path)):
+            return None
+        return found[0].as_posix()
 
 
 def _words_around(context: CompletionContext) -> frozenset[str]:

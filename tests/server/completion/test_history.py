@@ -20,6 +20,7 @@ from mercury_lsp.completion.next_edits.history import (
 )
 from mercury_lsp.context.open_documents import OpenDocuments
 from mercury_lsp.documents.document import Edit
+from mercury_lsp.documents.roots import Roots
 
 A, B = "file:///work/a.py", "file:///work/b.py"
 
@@ -37,7 +38,7 @@ class HistoryDesk:
 
     def __init__(self, **texts: str):
         self.documents, self.seconds = OpenDocuments(), 0.0
-        self.documents.roots = (Path("/work"),)
+        self.documents.roots = Roots([Path("/work")])
         self.history = History(self.documents, lambda: self.seconds)
         for name, text in (texts or {"a": TEXT, "b": TEXT}).items():
             self.open(f"file:///work/{name}.py", dedent(text))

@@ -11,6 +11,7 @@ from lsprotocol import types
 from mercury_lsp.context.open_documents import OpenDocuments
 from mercury_lsp.context.workspace import Workspace
 from mercury_lsp.context.workspace.library import Library
+from mercury_lsp.documents.roots import Roots
 
 
 class Held:
@@ -34,7 +35,7 @@ def workspace(tmp_path: Path) -> Iterator[Workspace]:
     documents = OpenDocuments()
     documents.open(types.TextDocumentItem(uri(tmp_path), "python", 1, "x = 1\n"))
     made = Workspace(documents)
-    made.change((tmp_path,))
+    made.change(Roots([tmp_path]))
     yield made
     made.close()
 

@@ -10,6 +10,7 @@ from mercury_lab.engine import Engine
 
 from mercury_lsp.context.open_documents import OpenDocuments
 from mercury_lsp.context.workspace import Workspace
+from mercury_lsp.documents.roots import Roots
 from tests.support import tiny
 
 MAIN = "from stock import reserve_items, release_items\n\n\ndef checkout(basket, customer):\n    \n    return basket\n"
@@ -27,10 +28,10 @@ def test_typing_beside_snippets_prefills_at_most_two_tokens_per_key(engine: Engi
     (tmp_path / "stock.py").write_text(STOCK)
     uri = (tmp_path / "main.py").as_uri()
     documents = OpenDocuments()
-    documents.roots = (tmp_path,)
+    documents.roots = Roots([tmp_path])
     documents.open(types.TextDocumentItem(uri, "python", 1, MAIN))
     workspace = Workspace(documents)
-    workspace.change((tmp_path,))
+    workspace.change(Roots([tmp_path]))
     workspace.enable(True, client_watches=True)
 
     def context(column: int):
@@ -66,10 +67,10 @@ def test_snippets_chosen_before_an_ignore_file_changed_are_gone_at_once(tmp_path
         (tmp_path / name).write_text(text)
     uri = (tmp_path / "main.py").as_uri()
     documents = OpenDocuments()
-    documents.roots = (tmp_path,)
+    documents.roots = Roots([tmp_path])
     documents.open(types.TextDocumentItem(uri, "python", 1, IMPORTED))
     workspace = Workspace(documents)
-    workspace.change((tmp_path,))
+    workspace.change(Roots([tmp_path]))
     workspace.enable(True, client_watches=True)
 
     def shown() -> str:

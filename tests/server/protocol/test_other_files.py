@@ -125,6 +125,21 @@ def test_links_do_not_lead_out_of_the_workspace(tmp_path: Path):
         assert opened(editor, outside) == []
 
 
+def test_a_folder_opened_by_its_link_and_a_document_by_its_real_path_share_context(tmp_path: Path):
+    real = written(tmp_path / "real", main=MAIN, shop__stock=STOCK, shop__other="X = 1\n")
+    (tmp_path / "link").symlink_to(real)
+    with serving(tmp_path / "link") as editor:
+        editor.open((real / "main.py").as_uri(), MAIN)
+        signature = "# path: shop/stock.py\ndef reserve_items(basket, warehouse_name):\n"
+        assert comes(editor, real / "main.py", lambda text: signature in text)
+        other = (tmp_path / "link" / "shop" / "other.py").as_uri()
+        editor.open(other, "X = 1\n")
+        editor.change(other, 2, {"range": span((0, 0), (0, 0)), "text": "basket_reserve = checkout\n"})
+        editor.items(other, 0, 0)
+        assert comes(editor, real / "main.py", lambda text: "basket_reserve = checkout\n" in text)
+        assert "# path: main.py\n" in given(editor, real / "main.py")
+
+
 def test_in_a_file_of_secrets_nothing_is_suggested_and_none_of_it_is_shown_elsewhere(tmp_path: Path):
     written(tmp_path, main=MAIN)
     environment = tmp_path / ".env"
