@@ -1,4 +1,4 @@
-"""Fits a fill to the text around it: no repeated suffix, no doubled brackets, no trailing blanks."""
+"""Fits a fill to the text around it: no repeated suffix, doubled brackets, random characters or trailing blanks."""
 
 import re
 from collections import Counter
@@ -8,6 +8,7 @@ from mercury_engine.text.overrun import overrun
 
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.secret_text.opaque import start_of_random
 
 _BREAK = re.compile(r"\r\n|\r|\n")
 _ONLY_CLOSING = re.compile(r"[)\]};,\s]*[)\]}][)\]};,\s]*")
@@ -21,6 +22,7 @@ _COMMAS_ONLY_SEPARATE = frozenset(("json", "jsonc"))
 def postprocess(fill_text: str, context: CompletionContext, snapshot: Snapshot) -> str:
     """The part of a fill worth showing; empty if there is none. `snapshot` is the version of the context."""
     text = fill_text if context.multiline else _BREAK.split(fill_text, maxsplit=1)[0]
+    text = without_random_text(text, context.line_prefix)
     if context.line_suffix.strip():
         text = without_overlap(text, context.line_suffix)
         text = without_doubled_closers(text, context.line_prefix, context.line_suffix)
@@ -28,6 +30,12 @@ def postprocess(fill_text: str, context: CompletionContext, snapshot: Snapshot) 
         following = snapshot.slice(context.offset, context.offset + _BELOW_CHARS)
         text = text[: overrun(text, context.line_prefix, following)]
     return without_last_comma(without_trailing_blanks(text, context.line_suffix), context.offset, snapshot)
+
+
+def without_random_text(text: str, line_prefix: str) -> str:
+    """Drop the line that shows random characters, as of a key, and all below: nobody wants them written by a model."""
+    at = start_of_random(text, line_prefix)
+    return text if at is None else text[: max(0, text.rfind("\n", 0, at))]
 
 
 def without_overlap(text: str, line_suffix: str) -> str:

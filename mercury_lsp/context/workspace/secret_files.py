@@ -13,7 +13,9 @@ def _words(names: str) -> frozenset[str]:
     return frozenset(names.split())
 
 
-_ENVIRONMENT = _words(".env .env.* .env-* *.env *.env.* .envrc .flaskenv .rbenv-vars .pam_environment")
+_ENVIRONMENT = _words(
+    ".env .env.* .env-* *.env *.env.* .envrc .flaskenv .renviron renviron.site .rprofile .rbenv-vars .pam_environment"
+)
 _KEYS = _words(
     "*.pem *.key *.keys *.p8 *.p12 *.pfx *.pkcs12 *.p7b *.p7c *.crt *.cer *.der *.csr *.jks *.jceks *.keystore"
     " *.truststore *.bks *.ppk *.gpg *.pgp *private*.asc secret*.asc *.age *.ovpn *.cscfg *.rdp *.kdb *.kdbx"
@@ -45,7 +47,7 @@ _CREDENTIALS = _words(
     " keystore.properties signing.properties .chef-key logins.json key3.db key4.db signons.sqlite cookies.sqlite"
     " accounts.xml otr.private_key *secrets.json *secret.json *secrets.toml *secrets.env *secrets.properties key.json"
     " *-key.json *_key.json *-sa.json sa.json *serviceaccount*.json service-principal*.json rclone.conf vault.y*ml"
-    " *vault.y*ml vault.json *.nmconnection wpa_supplicant*.conf chap-secrets pap-secrets sasl_passwd* *.keytab"
+    " *vault.y*ml vault.json *.nmconnection wpa_supplicant*.conf *-secrets sasl_passwd* *.keytab"
     " *passwords.csv *passwords.txt *passwords.json *passwords.xls*"
     " *credentials.y*ml msmtprc fetchmailrc .mbsyncrc .offlineimaprc .dbshell *.jwk *.jwks *.wallet"
     " wallet.dat auth.txt users.acl znc.conf"

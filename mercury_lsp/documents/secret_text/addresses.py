@@ -9,7 +9,7 @@ MIN_TOKEN_CHARS = 16
 
 _USER = re.compile(r"://(?P<user>[^\s/\"'`<>@:]{0,100})(?::(?P<password>[^\s/\"'`<>\[\]]{1,200}))?@[\w.\[\]${}-]")
 _SOURCE = re.compile(
-    r"(?<![\w/.@])[\w.-]{2,40}:(?P<password>[^\s:@/\"'`<>(){}]{3,100})@(?:\w{2,5}\(|[\w.-]{1,100}(?::\d|/\w))"
+    r"(?<![\w/.@])[\w.-]{2,40}:(?P<password>[^\s:@/\"'`<>(){}]{3,100})@(?!sha\d)(?:\w{2,5}\(|[\w.-]{1,100}(?::\d|/\w))"
 )
 """A user, a password and a host without a scheme, as in names of data sources of Go and Oracle."""
 

@@ -18,6 +18,7 @@ from mercury_lsp.documents.secret_text.keys import (
 )
 from mercury_lsp.documents.secret_text.keywords import CODE_LANGUAGES, NAMED_AT_END, has_named_alone
 from mercury_lsp.documents.secret_text.lines import has_word, is_secret_line, suspicious_offsets
+from mercury_lsp.documents.secret_text.values import is_password
 
 CACHED_TEXTS = 1024
 """Texts, of some 500 characters each, whose secret lines are remembered: those near the cursor are needed at every key,
@@ -95,6 +96,18 @@ MAX_BLOCK_LINES = 40
 """Most lines of a block, a list or a table that are examined."""
 
 
+MAX_NAME_WORDS = 2
+"""Most words of a column's name: what has more describes conditions, as `must pass`."""
+
+_HIDDEN_BLOCK = re.compile(r"\bkind:\s*[\"']?Secret[\"']?\s*\Z|\btype[\"']?\s*[=:]\s*[\"']?SecureString", re.IGNORECASE)
+"""A line that makes the values beside it secret, whatever they are called."""
+
+_ENTRY = re.compile(
+    r"\s*[\"']?(?!(?:name|namespace|type|kind|apiversion|metadata)\b)[\w.-]+[\"']?\s*[:=]\s*[\"']?(?P<value>[^\s\"']{6,})",
+    re.IGNORECASE,
+)
+
+
 def leads_on(above: str) -> bool:
     """Whether lines may decide about what follows them: they leave a value open, name it, or are of a key."""
     last = above[above.rstrip().rfind("\n") + 1 :]
@@ -125,7 +138,7 @@ def secret_lines(text: str, language_id: str) -> frozenset[int]:
     """The numbers of the lines of a text that show a secret or a part of one."""
     lines = LINE.findall(text)
     starts = list(accumulate(map(len, lines), initial=0))
-    suspects = {bisect_right(starts, offset) - 1 for offset in suspicious_offsets(text)}
+    suspects = {bisect_right(starts, offset) - 1 for offset in suspicious_offsets(text, language_id)}
     found = {number for number in suspects if is_secret_line(lines[number], language_id)}
     found = {number for number in found if not is_image_row(lines, number)}
     if "-----" in text or sum(map(key_row, lines)) >= MIN_KEY_ROWS or any(key_body(lines[number]) for number in found):
@@ -149,6 +162,8 @@ def _values_apart(lines: Sequence[str], suspects: Iterable[int], language_id: st
             found |= _argument_below(lines, number, language_id)
         if name.lstrip().startswith("chpasswd"):
             found |= {below for below in range(number, len(lines)) if _USER_LINE.match(lines[below])}
+        if _HIDDEN_BLOCK.search(name):
+            found |= set(_entries_beside(lines, number))
         if _BLOCK_HEADER.search(name):
             found |= set(_block_below(lines, number, language_id))
         if _LIST_HEADER.search(name):
@@ -156,6 +171,17 @@ def _values_apart(lines: Sequence[str], suspects: Iterable[int], language_id: st
         if language_id not in CODE_LANGUAGES and _ROW.match(name):
             found |= set(_columns_below(lines, number, language_id))
     return found
+
+
+def _entries_beside(lines: Sequence[str], number: int) -> Iterator[int]:
+    """The lines with values in the block around one that says that they are secret."""
+    for steps in (range(number + 1, min(number + MAX_BLOCK_LINES, len(lines))), range(number - 1, -1, -1)):
+        for near in steps:
+            if lines[near].startswith(("---", "}", "resource")):
+                break
+            entry = _ENTRY.match(lines[near])
+            if entry is not None and is_password(entry["value"]):
+                yield near
 
 
 def _argument_below(lines: Sequence[str], number: int, language_id: str) -> set[int]:
@@ -179,8 +205,10 @@ def _items_below(lines: Sequence[str], number: int, language_id: str) -> Iterato
 def _columns_below(lines: Sequence[str], number: int, language_id: str) -> Iterator[int]:
     """The rows of a table that has a column of secrets."""
     mark = next(mark for mark in ",;|\t" if mark in lines[number])
-    names = lines[number].split(mark)
+    names = [name if len(name.split()) <= MAX_NAME_WORDS else "" for name in lines[number].split(mark)]
     for below in range(number + 1, min(number + 1 + MAX_BLOCK_LINES, len(lines))):
+        if lines[below].isspace():
+            continue
         cells = lines[below].split(mark)
         if len(cells) != len(names):
             return

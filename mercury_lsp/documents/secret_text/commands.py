@@ -2,14 +2,10 @@
 
 import re
 
+from mercury_lsp.documents.secret_text.data import listed
 from mercury_lsp.documents.secret_text.values import is_password
 
-COMMANDS = (  # noqa: SIM905
-    "passw|curl|wget|http |sql|maria|mongo|redis|require|masterauth|sshpass|smbclient|ldap|docker|podman|"
-    "openssl|oracle|ftp|zip|7z|gpg|keytool|jarsigner|rabbit|ipmi|npm|twine|az |vault|net use|sudo|login|logon|"
-    "auth|connect|credential|-u |identified|insert|user|signin|sign_in|machine|pdo|wifi|wlan|sign|"
-    "securestring|isakmp|-server |enable |tochararray|{plain}"
-).split("|")
+COMMANDS = listed("commands")
 """Parts of commands and statements in lower case: a line without any of them is not examined here."""
 
 _PROGRAM = re.compile(
@@ -27,18 +23,19 @@ _LONG = re.compile(
     r"|storepass|keypass|requirepass)[= ]\s{0,3}[\"']?(?P<value>[^\s\"'-][^\s\"']{2,})",
     re.IGNORECASE,
 )
-_SHORT = re.compile(r"(?<!\S)-(?:p|a|w|P|passin)\s?[\"']?(?P<value>(?:pass:)?[^\s\"'=/.-][^\s\"']{3,})")
+_SHORT = re.compile(r"(?<![^\s\"'])-(?:p|a|w|P|passin)\s?[\"']?(?P<value>(?:pass:)?[^\s\"'=/.-][^\s\"']{3,})")
 _SSHPASS = re.compile(
-    r"\b(?:(?:mysql|mariadb)\w{0,8}\b[^|;\n]{0,80}?\s-p(?=\S)|(?:sshpass|login|twine|mongo\w{0,8}|cqlsh)\b[^|;\n]{0,80}?\s-p|(?:sqlcmd|(?:un)?zip|ipmitool)\b[^|;\n]{0,80}?\s-P)"
+    r"\b(?:(?:mysql|mariadb)\w{0,8}\b[^|;\n]{0,80}?[\s\"']-p(?=[^\s\"'])|(?:sshpass|login|twine|mongo\w{0,8}|cqlsh)\b[^|;\n]{0,80}?\s-p|(?:sqlcmd|(?:un)?zip|ipmitool)\b[^|;\n]{0,80}?\s-P)"
     r"\s?[\"']?(?P<value>[^\s\"']{4,})"
 )
 """Options with a user and a password, with a long name, and with a letter that other programs use for other things."""
 
 _WORD = re.compile(
     r"\b(?:rabbitmqctl\s+\w+\s+\S+|mysqladmin\b[^|;]{0,60}\spassword|vault\s+login|requirepass|masterauth"
-    r"|htpasswd\s+-\w{0,6}b\w{0,6}\s+\S+\s+\S+|net\s+use\b[^|;]{0,60}/user:\S+|login\s+\\?[\"'][^\"']{1,40}[\"'])"
+    r"|htpasswd\s+-\w{0,6}b\w{0,6}\s+\S+\s+\S+|net\s+use\b[^|;]{0,60}/user:\S+|login\s+\\?[\"'][^\"']{1,40}[\"']|(?i:identified\s+by)|alias\s+set(?:\s+\S+){3})"
     r"\s+\\?[\"']?(?P<value>[^\s\"'\\]{4,})"
 )
+_LITERAL_KEY = re.compile(r"--from-literal[= ][\"']?[\w.-]+=(?P<value>[^\s\"']{4,})")
 _ORACLE = re.compile(r"\b(?:sqlplus\s+|oracle:\w+:)\w+/(?P<value>[^\s@\"']{3,})@")
 _PIPED = re.compile(
     r"\becho\s+(?:-\w+\s+){0,3}[\"']?(?P<value>[^\s\"'|$][^\s\"'|]{3,})[\"']?\s{0,3}\|\s{0,3}(?:\S{0,30}/)?"
@@ -63,7 +60,7 @@ _NETRC = re.compile(
 )
 _SQL = re.compile(
     r"\b(?:identified\s+(?:with\s+\S{1,40}\s+)?by|(?:with\s+)?(?:encrypted\s+)?password|set\s+password\b[^=]{0,60})"
-    r"(?:\s{0,3}[=(]\s{0,3}|\s{1,3})\\?['\"](?P<value>[^'\"\\]{3,})",
+    r"(?:\s{0,3}[=(]\s{0,3}|\s{1,3})N?\\?['\"](?P<value>[^'\"\\]{3,})",
     re.IGNORECASE,
 )
 _STRING = r"[bru]?[\"'`](?:\\.|[^\"'`\\]){0,120}[\"'`]"
@@ -77,7 +74,7 @@ _LOGIN = re.compile(
 """A call, a tuple or a list with a user and a password, neither of which is named."""
 
 _CONNECTED = re.compile(
-    rf"(?:connect(?:ion)?|pdo|mysqli|opendb)\(\s{{0,3}}(?:{_STRING}|[$\w.]{{1,40}})\s{{0,3}},(?:\s{{0,3}}\d{{1,5}},)?\s{{0,3}}{_STRING}\s{{0,3}},\s{{0,3}}[bru]?"
+    rf"(?:connect(?:ion)?|pdo|mysqli|opendb|ftp\.(?:open|new))\(\s{{0,3}}(?:{_STRING}|[$\w.]{{1,40}})\s{{0,3}},(?:\s{{0,3}}\d{{1,5}},)?\s{{0,3}}{_STRING}\s{{0,3}},\s{{0,3}}[bru]?"
     r"[\"'`](?P<value>[^\"'`]{4,60})[\"'`]",
     re.IGNORECASE,
 )
@@ -100,7 +97,7 @@ _LITERAL = re.compile(r"'([^']{4,60})'")
 
 _CLEAR = (
     *(_WORD, _ORACLE, _PIPED, _NETRC, _SQL, _LOGIN, _CONNECTED, _SIGNED, _PIPED_PAIR, _WIFI, _STATS),
-    *(_DEVICE, _PLAIN, _SECURED),
+    *(_DEVICE, _PLAIN, _SECURED, _LITERAL_KEY),
 )
 
 

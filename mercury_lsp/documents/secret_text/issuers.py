@@ -5,17 +5,10 @@
 
 import re
 from functools import cache
-from importlib import resources
 
-_NAMED = (
-    "adafruit|adobe|airtable|algolia|alibaba|amplitude|asana|atlassian|auth0|aws|azure|bitbucket|bittrex|bugsnag|circleci"
-    "|cloudflare|codecov|cohere|coinbase|confluence|confluent|contentful|datadog|digitalocean|discord|drone(?:ci)?|dropbox"
-    "|etsy|facebook|fastly|finicity|finnhub|flickr|freshbooks|gitter|google|heroku|hubspot|intercom|jfrog|jira|kraken"
-    "|kucoin|launchdarkly|linear|linked[_-]?in|lob|looker|mailchimp|mailgun|mattermost|meraki|message[_-]?bird|mixpanel"
-    "|netlify|new[_-]?relic|nytimes|okta|opsgenie|pagerduty|paypal|plaid|private[_-]?ai|rapid[_-]?api|rollbar|segment"
-    "|sendbird|sentry|shodan|snyk|sonar|sourcegraph|splunk|squarespace|sumo(?:logic)?|todoist|travis|trello|twitch|twitter|vercel"
-    "|virustotal|vultr|wakatime|yandex|zendesk"
-)
+from mercury_lsp.documents.secret_text.data import listed, read
+
+_NAMED = "|".join(listed("issuers"))
 NAMED_ISSUER = re.compile(
     rf"(?:{_NAMED})[\w .-]{{0,24}}?[\"'`\])]{{0,3}}(?:: ?[\w.<>| ]{{1,30}}?)?\s{{0,4}}(?:=>|:=|[=:,>(])"
     r"[\s\"'`(]{0,6}([\w=./+-]{15,})(?![\w(=./+-])",
@@ -27,6 +20,5 @@ NAMED_ISSUER = re.compile(
 @cache
 def issuer_pattern() -> re.Pattern[str]:
     """One expression for all tokens of `issuers.txt`; it can match only where no letter or digit precedes."""
-    text = resources.files(__package__).joinpath("issuers.txt").read_text("utf-8")
-    shapes = [line.split(" ", 1)[1] for line in text.splitlines() if line and not line.startswith("#")]
+    shapes = [line.split(" ", 1)[1] for line in read("issuers.txt").splitlines() if line and not line.startswith("#")]
     return re.compile(r"(?<![A-Za-z0-9])(?:" + "|".join(shapes) + ")")

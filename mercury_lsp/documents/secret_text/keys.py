@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from mercury_lsp.documents.secret_text.values import is_dense, is_wordy
+from mercury_lsp.documents.secret_text.values import is_wordy
 
 _KINDS = r"[A-Z0-9 ]{0,40}(?:PRIVATE KEY|PGP MESSAGE|SECRET)"
 KEY_START = re.compile(rf"-----BEGIN {_KINDS}|PuTTY-User-Key-File|Private-Lines:|BEGIN SSH2 ENCRYPTED")
@@ -21,12 +21,6 @@ _KEY_BODY = re.compile(rf"{_BEFORE}(?P<body>[A-Za-z0-9+/]{{40,}}={{0,2}}){_AFTER
 _KEY_ROW = re.compile(rf"{_BEFORE}(?P<body>[A-Za-z0-9+/]{{16,}}={{0,2}}){_AFTER}")
 _KEY_TAIL = re.compile(rf"{_BEFORE}(?P<body>=?[A-Za-z0-9+/]{{1,76}}={{0,2}}){_AFTER}")
 """A line of a key in base64, a shorter one, and what may be its last line or its checksum."""
-
-_QUOTED = re.compile(r"[\"'`]([A-Za-z0-9+/=_-]{20,})[\"'`]")
-_VERSION = re.compile(
-    r"\b(?:commit|rev(?:ision)?|sha-?\d{0,3}|checksum|integrity|etag)[\"']?\s{0,4}[:=]\s{0,4}\Z", re.IGNORECASE
-)
-"""The name of a version or a checksum, before its value."""
 
 _LONG_BODY = re.compile(r"[A-Za-z0-9+/]{40,}={0,2}(?:\\r)?\\n|[A-Za-z0-9+/]{120,}")
 """Part of a key in one line: rows that end in an escape, or one long row."""
@@ -75,12 +69,11 @@ def key_tail(line: str) -> bool:
     return _KEY_TAIL.match(line) is not None and any(map(str.isalnum, line))
 
 
-def has_dense_value(line: str) -> bool:
-    """Whether a quoted value is random by its characters, or a key lies in one line."""
+def has_key_in_line(line: str) -> bool:
+    """Whether a line shows the hash of a password, or a key lies in it."""
     if _EMBEDDED.search(line):
         return False
-    quoted = [found for found in _QUOTED.finditer(line) if not _VERSION.search(line, 0, found.start())]
-    if any(is_dense(found[1]) for found in quoted) or _HASHED.search(line):
+    if _HASHED.search(line):
         return True
     return any(_is_mixed(found[0]) for found in _LONG_BODY.finditer(line) if not found[0].startswith("0x"))
 

@@ -3,36 +3,24 @@
 import re
 from collections.abc import Iterator
 
+from mercury_lsp.documents.secret_text.data import listed
 from mercury_lsp.documents.secret_text.values import has_sign, is_dense, is_password, looks_random
 
-CODE_LANGUAGES = frozenset(
-    """python javascript javascriptreact typescript typescriptreact go rust java c cpp cuda-cpp cuda objective-c objc
-    objective-cpp objcpp csharp cs fsharp vb lua ruby eruby php perl perl6 raku kotlin swift scala dart julia r elixir
-    erlang haskell ocaml elm clojure lisp scheme racket zig nim d crystal pascal fortran ada matlab groovy java-gradle
-    coffeescript svelte vue vim html htmldjango css scss less sass stylus glsl hlsl wgsl asm cmake latex tex plaintex
-    solidity verilog systemverilog vhdl sql proto mojo odin v gleam""".split()  # noqa: SIM905
-)
+CODE_LANGUAGES = frozenset(listed("code languages"))
 """Languages in which a word without quotes is a name. In all others, also unknown ones, it is a value."""
 
 MARKUP_LANGUAGES = frozenset(("html", "htmldjango", "tex", "latex", "plaintex"))
 """Those of them whose text is prose."""
 
-WORDS = (  # noqa: SIM905
-    "pass|pwd|secret|token|key|auth|cred|bearer|session|cookie|signature|salt|jwt|sig|pw|psk|otp|seed|pin|dsn|"
-    "nonce|webhook|assword|community|phrase|pepper|mnemonic|kennwort|contrase|senha|wachtwoord|has\u0142o|"
-    "l\xf6senord|\u5bc6\u7801"
-).split("|")
+WORDS = listed("words")
 """Parts of the words below in lower case: a line without any of them is not examined here."""
 
 _WORD = re.compile(f"(?={'|'.join(WORDS)})")
 
-_OTHER_PASS = "".join(
-    f"(?<!{each})"
-    for each in ["by", "com", "sur", "res", "multi", "any", "all", "over", "render", "low", "high", "first", "second"]
-)
+_OTHER_PASS = "".join(f"(?<!{each})" for each in listed("other pass"))
 """Words that end in `pass` and are no password: compass, multipass, allPass, renderPass."""
 
-_GRANTS = ["api", "access", "auth", "admin", "deploy", "bot", "bearer", "fernet", "jwt"]
+_GRANTS = listed("grants")
 _GRANTED = "(?:" + "|".join(rf"(?<={each})|(?<={each}[_-])" for each in _GRANTS) + ")"
 _STRONG = (
     rf"(?:(?<!etc/)pass(?:words?|wd|wort|[ _-]?phrase|code)|pwd|secret|(?=pass){_OTHER_PASS}pass(?![a-z])|pw(?![a-z\d])"
@@ -52,7 +40,7 @@ _OWNERS = (
 _OWNED = r"(?:(?<![a-z])|" + "|".join(rf"(?<={owner})|(?<={owner}[_-])" for owner in _OWNERS) + ")"
 _WEAK = (
     rf"(?:token|bearer|credential|cred(?![a-z])|auth(?:orization)?(?![a-z])"
-    rf"|session(?:[_-]?id)?|cookie|signature|salt|{_OWNED}key|(?<![a-z])(?:jwt|sig(?![a-z])|otp|seed|nonce|dsn|webhook))"
+    rf"|session(?:[_-]?id)?|cookie|signature|salt|{_OWNED}key|(?<![a-z])(?:jwt|pat(?![a-z])|sig(?![a-z])|otp|seed|nonce|dsn|webhook))"
 )
 """Words after which only a value that looks random is a secret."""
 
@@ -63,7 +51,7 @@ _ABOUT = re.compile(
     r"|message|msg|title|regex|pattern|valid|column|arn|ref|version|manager|service|class|form|view|change|require|enable"
     r"|strength|match|name|lint|id(?![a-z])|provider|method|mode|algorithm|scheme|encod|decod|salt|prefix|suffix|option"
     r"|config|setting|handler|callback|kind|source|check|expir|history|count|size|grant|basic|post|jwt|encrypt|backend"
-    r"|dialog|button|icon|element|selector|xpath|desc|help|info|test|env|_?re\Z",
+    r"|_has\Z|dialog|button|icon|element|selector|xpath|desc|help|info|test|env|_?re\Z",
     re.IGNORECASE,
 )
 """The rest of a name that stands for something about a secret: after it only a value that looks random is one."""
@@ -326,9 +314,11 @@ def _is_bare_secret(found: re.Match[str], is_code: bool) -> bool:
     text, sep = _TRAILING.sub("", found["text"]).strip(), found["sep"]
     text = re.sub(r"^\{([^{}:\s]+)\}$", r"\1", text)
     token = _TOKEN.match(text)
-    if token is None or text[token.end() :][:1] in ("(", "["):
+    if token is None or text[token.end() :][:1] in ("(", "[") or text[-1] == ":":
         return False
     value = token[0].rstrip(".,:;!?*/")
+    if value[:1] == "&" and token.end() == len(text):
+        return False  # an anchor
     if looks_random(value):
         return True
     if _strong_name(found, is_code or sep is None) is None or _ABOUT.search(found["rest"]):

@@ -7,8 +7,16 @@ from functools import lru_cache
 from mercury_lsp.documents.secret_text.addresses import has_header_secret, has_source_secret, has_url_secret
 from mercury_lsp.documents.secret_text.commands import COMMANDS, has_command_secret
 from mercury_lsp.documents.secret_text.issuers import NAMED_ISSUER, issuer_pattern
-from mercury_lsp.documents.secret_text.keys import KEY_MARK, has_dense_value, key_body
-from mercury_lsp.documents.secret_text.keywords import WORDS, has_secret_value
+from mercury_lsp.documents.secret_text.keys import KEY_MARK, has_key_in_line, key_body
+from mercury_lsp.documents.secret_text.keywords import CODE_LANGUAGES, WORDS, has_secret_value
+from mercury_lsp.documents.secret_text.opaque import (
+    ACCESS,
+    MNEMONIC,
+    QUOTED_MNEMONIC,
+    has_mnemonic,
+    has_opaque_run,
+    has_typed_password,
+)
 from mercury_lsp.documents.secret_text.values import is_wordy, looks_random
 
 MIN_SECRET_LINE_CHARS = 7
@@ -37,7 +45,7 @@ def load() -> None:
     issuer_pattern()
 
 
-def suspicious_offsets(text: str) -> Iterator[int]:
+def suspicious_offsets(text: str, language_id: str) -> Iterator[int]:
     """Where in a text a secret may be: a few of a hundred lines of code, at a fifth of the cost of examining each."""
     yield from (found.start() for found in _RUN.finditer(text) if _may_be_token(found[0]))
     low = text.lower()
@@ -53,6 +61,10 @@ def suspicious_offsets(text: str) -> Iterator[int]:
     if "://" in text:
         yield from (found.start() for found in re.finditer("://", text))
     yield from (found.start() for found in _HOST.finditer(text))
+    is_code = language_id in CODE_LANGUAGES
+    yield from (found.start() for found in (QUOTED_MNEMONIC if is_code else MNEMONIC).finditer(text))
+    if not is_code:
+        yield from (found.start() for found in ACCESS.finditer(low))
 
 
 def has_word(line: str) -> bool:
@@ -85,7 +97,10 @@ def is_secret_line(line: str, language_id: str) -> bool:
         return True
     if _WORDS.search(low) and (has_secret_value(line, language_id) or has_header_secret(line)):
         return True
-    return _COMMANDS.search(low) is not None and has_command_secret(line)
+    if _COMMANDS.search(low) and has_command_secret(line):
+        return True
+    is_code = language_id in CODE_LANGUAGES
+    return has_mnemonic(line, is_code) or (not is_code and has_typed_password(line))
 
 
 def _has_token(line: str) -> bool:
@@ -93,6 +108,6 @@ def _has_token(line: str) -> bool:
         return True
     if _DIGIT.search(line) is None:
         return False
-    if key_body(line) or has_dense_value(line):
+    if key_body(line) or has_key_in_line(line) or has_opaque_run(line):
         return True
     return any(looks_random(found[1]) for found in NAMED_ISSUER.finditer(line))

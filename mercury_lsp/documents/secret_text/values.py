@@ -5,6 +5,8 @@ import re
 from collections import Counter
 from itertools import pairwise
 
+from mercury_lsp.documents.secret_text.data import listed
+
 MIN_PASSWORD_CHARS = 4
 """Shortest value that is taken for a password."""
 
@@ -26,25 +28,14 @@ MIN_IDENTIFIER_SHARE = 0.87
 _WORD = re.compile(r"[A-Z][a-z]{2,}|[a-z]{3,}")
 _PLACEHOLDER = re.compile(
     r"\$\{|\{\{|#\{|[._/-]\{\w*\}|\$\(|<[\w\s./-]+>|\*{2}|\.{3}|…|%[sd(]|^(?:\$|%\w+%$|\{[^}]*\}$|(.)\1+$|[xX\W_]+$|@\w+@$"
-    r"|(?:my|your|the|some)[_-]?(?:pass(?:word)?|secret|token)$|EXAMPLE|8a477f597d28d172789f06886806bc55)"
+    r"|(?:my|your|the|some)[_-]?(?:pass(?:word)?|secret|token)$|EXAMPLE|^[0-9A-F]{40}$|^\w+(?::\w+)?(?:\|\w+(?::\w+)?)+$|8a477f597d28d172789f06886806bc55)"
 )
 """What stands for a value that comes from elsewhere."""
 
-_WORDS = frozenset(
-    """str string text bytes int integer number float bool boolean object array list dict any char varchar none null nil
-    true false yes no required optional hidden default value name names user username login email type id ids password
-    passwords passwd passphrase pass pwd secret secrets token tokens key keys auth basic bearer digest cookie session
-    credential credentials plain plaintext body header headers query path form json text/plain missing invalid empty
-    unknown undefined undef todo tbd same-origin include omit same off on write read
-    fail failed creds repo function""".split()  # noqa: SIM905
-)
+_WORDS = frozenset(listed("no passwords"))
 """Words that describe a value in place of one."""
 
-_SENTENCE_WORDS = frozenset(
-    """enter or your must please invalid required cannot not missing confirm forgot optional wrong incorrect choose show
-    hide reset change should may if when used using default be will value user username login email account field
-    name type you""".split()  # noqa: SIM905
-)
+_SENTENCE_WORDS = frozenset(listed("sentences"))
 """Words of messages and descriptions, which passphrases lack."""
 
 MIN_SENTENCE_WORDS = 4
@@ -138,6 +129,11 @@ def _is_word_with_number(part: str) -> bool:
     if len(part) - len(letters) > 4 or not (letters.isalpha() or not letters):
         return False
     return letters.islower() or letters.isupper() or not letters or is_wordy(letters)
+
+
+def is_alphabet(value: str) -> bool:
+    """Whether a value has a run of the alphabet or of all digits."""
+    return _ALPHABET.search(value) is not None
 
 
 def is_dense(value: str) -> bool:

@@ -1,5 +1,7 @@
 """None of the secrets that the project plants reaches the model, and ordinary lines do."""
 
+import random
+import string
 import sys
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from mercury_lsp.documents.redaction import (  # noqa: E402
     shows_secret,
     without_secrets,
 )
+from mercury_lsp.documents.secret_text.blocks import secret_lines  # noqa: E402
 from mercury_lsp.documents.secret_text.issuers import issuer_pattern  # noqa: E402
 
 EACH = list(planting.corpus())
@@ -233,3 +236,74 @@ def test_an_edit_counts_with_its_neighbours_before_and_after():
     at = document.text.index('""') + 1
     assert edit_shows_secret(document, at, at, "swordfish")
     assert not edit_shows_secret(document, document.length - 2, document.length - 1, "2")
+
+
+def characters(seed: int, alphabet: str, count: int) -> str:
+    """Random characters: no value that looks like a key stands in this file."""
+    return "".join(random.Random(seed).choices(alphabet, k=count))
+
+
+HEX, LETTERS = "0123456789abcdef", string.ascii_letters + string.digits
+KEY32, KEY40, MIXED, PASSWORD = characters(1, HEX, 32), characters(2, HEX, 40), characters(3, LETTERS, 40), "kX77pq9Lw"
+SEED = "abandon ribbon canyon drift elbow fabric garment harvest ivory jungle kitten ladder"
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "line"),
+    [
+        *((language, f"GITHUB_PAT={KEY40}\n", 0) for language in ("shellscript", "plaintext", "r", "dotenv")),
+        ("yaml", f"ADO_PAT: {KEY40}\n", 0),
+        ("json", f'{{"MY_PAT": "{KEY40}"}}\n', 0),
+        ("python", f'MY_PAT = "{KEY40}"\n', 0),
+        ("r", f'Sys.setenv(CENSUS = "{KEY40}")\n', 0),
+        ("rust", f'const API: &str = "{KEY40}";\n', 0),
+        ("plaintext", f"{KEY32}\n", 0),
+        ("markdown", f"Our agent uses {KEY32} in production.\n", 0),
+        ("markdown", f"rotated, now {MIXED}\n", 0),
+        ("kotlin", f'val api = Api("https://x.org", "{MIXED}")\n', 0),
+        ("shellscript", f'curl -H "X-Api: {MIXED}" https://x.org\n', 0),
+        ("yaml", f'test: ["CMD", "mysqladmin", "ping", "-uroot", "-p{PASSWORD}"]\n', 0),
+        ("terraform", f'resource "aws_ssm_parameter" "x" {{\n  type = "SecureString"\n  value = "{PASSWORD}"\n}}\n', 2),
+        ("yaml", f"kind: Secret\nmetadata:\n  name: app\ndata:\n  main: {characters(4, LETTERS, 12)}=\n", 4),
+        ("sql", f"CREATE LOGIN sa WITH PASSWORD = N'{PASSWORD}';\n", 0),
+        ("sql", f"GRANT ALL ON *.* TO x IDENTIFIED BY {PASSWORD};\n", 0),
+        ("csv", f"name,password\nbob,{PASSWORD}\n\neve,{PASSWORD}\n", 3),
+        ("markdown", f"The database password changed on Monday to {PASSWORD}\n", 0),
+        ("plaintext", "wifi guest: Zebra94Moon\n", 0),
+        ("ruby", f"Net::FTP.open('host', 'user', '{PASSWORD}')\n", 0),
+        ("shellscript", f"kubectl create secret generic x --from-literal=db={PASSWORD}\n", 0),
+        ("plaintext", f"{SEED}\n", 0),
+        ("typescript", f'const words = "{SEED}";\n', 0),
+    ],
+)
+def test_a_value_is_known_by_itself_and_by_what_is_around_it(language: str, text: str, line: int):
+    assert line in secret_lines(text, language)
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("php", "return ['password' => 'required|string|min:8|confirmed'];\n"),
+        (
+            "yaml",
+            "- name: A_PASSWORD\n  valueFrom:\n    secretKeyRef:\n      key: y\n- name: MODE\n  value: production\n",
+        ),
+        ("yaml", "securitySchemes:\n  key:\n    type: apiKey\n    in: header\n"),
+        ("python", 'client.post("/login", json={"user": "bob", "password": "wrong"})\n'),
+        ("python", "# the user didn't pass the argument\n"),
+        ("python", f'EXPECTED_DIGEST = "{characters(5, HEX, 64)}"\n'),
+        ("toml", f'content-hash = "{characters(5, HEX, 64)}"\n'),
+        ("dockerfile", f"FROM python:3.12@sha256:{characters(5, HEX, 64)}\n"),
+        ("shellscript", f"git checkout {KEY40}\n"),
+        ("plaintext", f"{KEY32}  archive.tgz\n"),
+        ("markdown", f"- parser ([`{KEY40[:7]}`](https://github.com/x/y/commit/{KEY40}))\n"),
+        ("json", f'"gitHead": "{KEY40}"\n'),
+        ("json", '"id": "3f4e170b-df5d-3ff5-cba6-57b892043052"\n'),
+        ("json", '"minipass": "^7.1.3",\n'),
+        ("javascript", "// Prints: 68656c6c6f20776f726c64206f6620636f6465\n"),
+        ("python", "flags = AddIpv6NetworkTierArgs(OAuth2WidthClass, utf8mb4_unicode_520_ci)\n"),
+        ("yaml", "resources.secrets:\n  supported_apis:\n  - v1\n"),
+    ],
+)
+def test_hashes_names_and_rules_are_no_secrets(language: str, text: str):
+    assert secret_lines(text, language) == frozenset()
