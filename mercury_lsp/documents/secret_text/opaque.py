@@ -161,7 +161,8 @@ def start_of_random(text: str, before: str) -> int | None:
     head = before[before.rfind("\n") + 1 :][-MAX_RUN_CHARS:]
     for found in RUN.finditer(head + text):
         start = found.start() + found[0].rfind("=", 0, -1) + 1
-        if found.end() > len(head) and is_opaque(found[0][start - found.start() :], MIN_BEGUN_CHARS):
+        run = found[0][start - found.start() :]
+        if found.end() > len(head) and (_UUID.search(run) or is_opaque(run, MIN_BEGUN_CHARS)):
             return max(0, start - len(head))
     return None
 
