@@ -10,6 +10,7 @@ from mercury_engine.api import FillRequest
 from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS, path_line
 from mercury_engine.text.brackets import string_starts
 
+from mercury_lsp.context.notebooks import NO_NEIGHBOURS, Chunk, Neighbours
 from mercury_lsp.context.scope import classify, headers, is_prose, wants_lines
 from mercury_lsp.documents.chunked_text import with_line_feeds
 from mercury_lsp.documents.document import Snapshot
@@ -92,12 +93,18 @@ class ContextBuilder:
         self._headers: tuple[tuple[str | None, str | None], str] = ((None, None), "")
         self._are_headers_parsed = False
 
-    def build(self, snapshot: Snapshot, offset: int, path: str | None) -> CompletionContext:
-        """The context at offset; the model sees `path`, relative to the workspace, in a comment."""
+    def build(
+        self, snapshot: Snapshot, offset: int, path: str | None, cells: Neighbours = NO_NEIGHBOURS
+    ) -> CompletionContext:
+        """The context at offset; the model sees `path`, relative to the workspace, in a comment.
+
+        `cells`: those of the same notebook around the document.
+        """
         source = snapshot.source
         offset = min(max(0, offset), source.length)
         index = source.chunk_at(offset)
-        start, end = self._window_start(snapshot.chunks, index), self._window_end(snapshot.chunks, index)
+        above, below = cells.chunks_above(), cells.chunks_below(snapshot)
+        (start, end), above, below = self._window(snapshot.chunks, index, above, below)
         preface = self._preface(snapshot, offset, index, start, path)
         line_start, line_end = source.line_bounds(offset)
         around = around_cursor(snapshot.chunks, index, offset - source.starts[index], snapshot.language_id)
@@ -109,8 +116,11 @@ class ContextBuilder:
             offset=offset,
             position=source.position_at(offset),
             near=with_line_feeds(around.before),
-            far=(*filter(None, preface), *_blocks(snapshot, range(start, index))),
-            suffix=tuple(filter(None, (with_line_feeds(around.after), *_blocks(snapshot, range(index + 1, end))))),
+            far=(*filter(None, preface), *map(Chunk.block, above), *_blocks(snapshot, range(start, index))),
+            suffix=(
+                *filter(None, (with_line_feeds(around.after), *_blocks(snapshot, range(index + 1, end)))),
+                *map(Chunk.block, below),
+            ),
             multiline=wants_lines(snapshot, offset, cursor_class),
             prose=is_prose(snapshot, offset, cursor_class),
             line_prefix=line_prefix,
@@ -138,6 +148,16 @@ class ContextBuilder:
             self._headers = (anchors, headers(snapshot, offset, snapshot.source.starts[start]))
             self._are_headers_parsed = snapshot.is_parsed
         return self._headers[1]
+
+    def _window(
+        self, chunks: tuple[str, ...], index: int, above: list[Chunk], below: list[Chunk]
+    ) -> tuple[tuple[int, int], list[Chunk], list[Chunk]]:
+        """The window around chunk `index`, as a range of the document's chunks, and what of other cells is in it."""
+        count, total = len(above), len(above) + len(chunks)
+        joined = (*(each.text for each in above), *chunks, *(each.text for each in below)) if above or below else chunks
+        start, end = self._window_start(joined, count + index), self._window_end(joined, count + index)
+        own = max(0, start - count), min(end, total) - count
+        return own, above[start:], below[: max(0, end - total)]
 
     def _window_start(self, chunks: tuple[str, ...], index: int) -> int:
         """The first chunk of the window, at or before chunk `index`."""

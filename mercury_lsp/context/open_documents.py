@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from lsprotocol import types
 
 from mercury_lsp.context.context import CompletionContext, ContextBuilder
+from mercury_lsp.context.notebooks import MARKDOWN, Neighbours, Notebooks
 from mercury_lsp.context.scope import is_blank_before
 from mercury_lsp.documents.document import ContentChange, Document, Edit, Snapshot
 from mercury_lsp.documents.roots import Roots
@@ -26,6 +27,7 @@ class OpenDocuments:
     def __init__(self) -> None:
         self.roots = Roots()
         """The workspace folders; the model sees paths relative to them."""
+        self.notebooks = Notebooks()
         self._open: dict[str, _Open] = {}
 
     @property
@@ -37,6 +39,7 @@ class OpenDocuments:
         """Open a document; one that is open already is replaced."""
         document = Document(item.uri, item.language_id, item.version, item.text)
         self._open[item.uri] = _Open(document, ContextBuilder(), self._path(item.uri))
+        self.notebooks.opened(item.uri)
 
     def change(self, uri: str, version: int, changes: Sequence[ContentChange]) -> list[Edit] | None:
         """Apply the client's changes; returns the edits, or None if one replaced the whole document."""
@@ -46,6 +49,7 @@ class OpenDocuments:
         """Forget a document."""
         self._find(uri)
         del self._open[uri]
+        self.notebooks.closed(uri)
 
     def oddity(self, uri: str) -> str | None:
         return self._find(uri).document.oddity
@@ -78,7 +82,7 @@ class OpenDocuments:
         offset = snapshot.offset_at(position.line, position.character)
         if found.document.has_new_lines or is_blank_before(snapshot, offset):
             snapshot = found.document.parsed()
-        return found.builder.build(snapshot, offset, found.path), snapshot
+        return found.builder.build(snapshot, offset, found.path, self._neighbours(snapshot)), snapshot
 
     def is_current(self, snapshot: Snapshot) -> bool:
         """Whether the snapshot's text is still that of the open document."""
@@ -90,6 +94,17 @@ class OpenDocuments:
 
     def __contains__(self, uri: str) -> bool:
         return uri in self._open
+
+    def _neighbours(self, snapshot: Snapshot) -> Neighbours:
+        """The cells of the same notebook and language around a cell."""
+        above, below = (
+            [self.snapshot(uri) for uri in uris if uri in self] for uris in self.notebooks.around(snapshot.uri)
+        )
+        kept = (
+            [each for each in cells if each.length and each.language_id == snapshot.language_id != MARKDOWN]
+            for cells in (reversed(above), below)
+        )
+        return Neighbours(*kept)
 
     def _find(self, uri: str) -> _Open:
         if uri not in self._open:

@@ -31,6 +31,7 @@ class RelayedSession:
         self._initialized: Message | None = None
         self._configuration: Message | None = None
         self._documents: dict[str, Mirror] = {}
+        self._notebooks: dict[str, Any] = {}
         self._unsent: list[Message] | None = None
         """Messages, but for those about documents, for a daemon that is being introduced; None if none is."""
         self._pending: dict[Any, str] = {}
@@ -131,10 +132,19 @@ class RelayedSession:
 
     def rest(self) -> list[Message]:
         """What a new daemon is told after the introduction; the client's next messages are for it."""
+        notebooks, cells = list[Message](), set[str]()
+        for notebook in self._notebooks.values():
+            uris = [cell["document"] for cell in notebook["cells"] if cell["document"] in self._documents]
+            items = [self._documents[uri].item() for uri in uris]
+            opening = {"notebookDocument": notebook, "cellTextDocuments": items}
+            notebooks.append(_notification("notebookDocument/didOpen", opening))
+            cells.update(uris)
         opened = (
-            _notification("textDocument/didOpen", {"textDocument": each.item()}) for each in self._documents.values()
+            _notification("textDocument/didOpen", {"textDocument": each.item()})
+            for uri, each in self._documents.items()
+            if uri not in cells
         )
-        told, self._unsent = [*(self._unsent or ()), *opened], None
+        told, self._unsent = [*(self._unsent or ()), *notebooks, *opened], None
         return told
 
     def unregistration(self) -> Message | None:
@@ -180,6 +190,29 @@ class RelayedSession:
     def _hear_close(self, message: Message) -> None:
         del self._documents[message["params"]["textDocument"]["uri"]]
 
+    def _hear_notebook_open(self, message: Message) -> None:
+        params = message["params"]
+        notebook = params["notebookDocument"]
+        self._notebooks[notebook["uri"]] = notebook | {"cells": [*notebook["cells"]]}
+        self._documents |= {item["uri"]: Mirror(item) for item in params["cellTextDocuments"]}
+
+    def _hear_notebook_change(self, message: Message) -> None:
+        cells = message["params"]["change"].get("cells") or {}
+        if structure := cells.get("structure"):
+            array = structure["array"]
+            kept = self._notebooks[message["params"]["notebookDocument"]["uri"]]["cells"]
+            kept[array["start"] : array["start"] + array["deleteCount"]] = array.get("cells") or []
+            for document in structure.get("didClose") or ():
+                self._documents.pop(document["uri"], None)
+            self._documents |= {item["uri"]: Mirror(item) for item in structure.get("didOpen") or ()}
+        for each in cells.get("textContent") or ():
+            self._documents[each["document"]["uri"]].change(each["document"]["version"], each["changes"])
+
+    def _hear_notebook_close(self, message: Message) -> None:
+        self._notebooks.pop(message["params"]["notebookDocument"]["uri"], None)
+        for document in message["params"]["cellTextDocuments"]:
+            self._documents.pop(document["uri"], None)
+
     _LISTENERS: dict[str, Callable[["RelayedSession", Message], None]] = {  # noqa: RUF012 - read only
         "initialize": _hear_initialize,
         "initialized": _hear_initialized,
@@ -188,6 +221,9 @@ class RelayedSession:
         "textDocument/didOpen": _hear_open,
         "textDocument/didChange": _hear_change,
         "textDocument/didClose": _hear_close,
+        "notebookDocument/didOpen": _hear_notebook_open,
+        "notebookDocument/didChange": _hear_notebook_change,
+        "notebookDocument/didClose": _hear_notebook_close,
     }
 
     def _watch(self, method: str, params: Any) -> None:

@@ -25,6 +25,9 @@ LSP: dict[str, Callable[..., Any]] = {
     types.TEXT_DOCUMENT_DID_CHANGE: notifications.did_change,
     types.TEXT_DOCUMENT_DID_CLOSE: notifications.did_close,
     types.TEXT_DOCUMENT_DID_SAVE: notifications.did_save,
+    types.NOTEBOOK_DOCUMENT_DID_OPEN: notifications.did_open_notebook,
+    types.NOTEBOOK_DOCUMENT_DID_CHANGE: notifications.did_change_notebook,
+    types.NOTEBOOK_DOCUMENT_DID_CLOSE: notifications.did_close_notebook,
     types.TEXT_DOCUMENT_INLINE_COMPLETION: inline_completion,
 }
 """`initialize` adds completion and code actions for clients that can use them."""

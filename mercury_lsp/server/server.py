@@ -27,6 +27,9 @@ from mercury_lsp.transport import framing
 
 READ_BYTES = 65536
 
+NOTEBOOKS = types.NotebookDocumentSyncOptions([types.NotebookDocumentFilterWithNotebook("*")])
+"""Notebooks of every kind are synchronised, with all of their cells."""
+
 END_OF_INPUT = object()
 """Follows the client's last message."""
 
@@ -40,7 +43,11 @@ class MercuryServer(LanguageServer):
 
     def __init__(self, engines: Engines):
         super().__init__(
-            "mercury-lsp", mercury_lsp.__version__, protocol_cls=MercuryProtocol, converter_factory=converter
+            "mercury-lsp",
+            mercury_lsp.__version__,
+            notebook_document_sync=NOTEBOOKS,
+            protocol_cls=MercuryProtocol,
+            converter_factory=converter,
         )
         self.editor = Editor(self)
         self.status = StatusBoard(self.editor.show_status)

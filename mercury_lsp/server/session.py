@@ -130,7 +130,7 @@ class Session:
         """The user's history in documents that may be used together with this one."""
 
         def may_use(other: str) -> bool:
-            return not is_secret_document(other) and (other == uri or self.other_files.may_use(other))
+            return not is_secret_document(other) and (other == uri or self.may_use(uri, other))
 
         return Surroundings(self.history.hunks(may_use), self.diagnostics.evidence, self.history.taken_back)
 
@@ -145,6 +145,10 @@ class Session:
             return "by its name the file holds secrets"
         oddity = self.documents.oddity(uri)
         return None if oddity is None else f"the file {oddity}"
+
+    def may_use(self, uri: str, other: str) -> bool:
+        """Whether another document may be used together with one: a cell of the same notebook, or a workspace's."""
+        return self.documents.notebooks.are_together(uri, other) or self.other_files.may_use(other)
 
     def with_surroundings(self, context: CompletionContext, snapshot: Snapshot) -> CompletionContext:
         """The context with snippets of other files, and with lookup text from this document and others."""

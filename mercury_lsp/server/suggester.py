@@ -265,8 +265,8 @@ class Suggester:
 
     def _others(self, uri: str) -> list[tuple[Snapshot, str]]:
         """Other open documents that may be edited together with this one, with their paths."""
-        documents, workspace = self._session.documents, self._session.other_files
-        others = [documents.parsed(other) for other in documents.uris if other != uri and workspace.may_use(other)]
+        documents = self._session.documents
+        others = [documents.parsed(each) for each in documents.uris if each != uri and self._session.may_use(uri, each)]
         return [(each, documents.path(each.uri)) for each in others if self._allows_next_edits(each)]
 
     def _shown_with(self, uri: str) -> list[tuple[Snapshot, str]]:

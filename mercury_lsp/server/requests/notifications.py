@@ -1,5 +1,7 @@
 """LSP's notifications: each tells the session, or the configuration, what has happened."""
 
+from collections.abc import Sequence
+
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
@@ -18,9 +20,7 @@ async def did_change_configuration(server: MercuryServer, params: types.DidChang
 
 
 def did_open(server: MercuryServer, params: types.DidOpenTextDocumentParams) -> None:
-    if not isinstance(params.text_document.language_id, str):  # lsprotocol lets anything pass here
-        raise JsonRpcInvalidParams(f"languageId is {params.text_document.language_id!r}; it must be a string")
-    server.session.document_opened(params.text_document)
+    _open(server, params.text_document)
 
 
 def did_change(server: MercuryServer, params: types.DidChangeTextDocumentParams) -> None:
@@ -44,3 +44,43 @@ def did_change_watched_files(server: MercuryServer, params: types.DidChangeWatch
 def did_change_workspace_folders(server: MercuryServer, params: types.DidChangeWorkspaceFoldersParams) -> None:
     added, removed = ([folder.uri for folder in folders] for folders in (params.event.added, params.event.removed))
     server.session.folders_changed(added, removed)
+
+
+def did_open_notebook(server: MercuryServer, params: types.DidOpenNotebookDocumentParams) -> None:
+    _close_cells(server, server.session.documents.notebooks.forget(params.notebook_document.uri))
+    cells = [cell.document for cell in params.notebook_document.cells]
+    server.session.documents.notebooks.synchronise(params.notebook_document.uri, 0, 0, cells)
+    for item in params.cell_text_documents:
+        _open(server, item)
+
+
+def did_change_notebook(server: MercuryServer, params: types.DidChangeNotebookDocumentParams) -> None:
+    """Cells that move are closed and opened, or only change places; texts change as those of other documents do."""
+    if (change := params.change.cells) is None:
+        return
+    if (structure := change.structure) is not None:
+        array, notebooks = structure.array, server.session.documents.notebooks
+        cells = [cell.document for cell in array.cells or ()]
+        notebooks.synchronise(params.notebook_document.uri, array.start, array.delete_count, cells)
+        _close_cells(server, [document.uri for document in structure.did_close or ()])
+        for item in structure.did_open or ():
+            _open(server, item)
+    for each in change.text_content or ():
+        server.session.document_changed(each.document.uri, each.document.version, each.changes)
+
+
+def did_close_notebook(server: MercuryServer, params: types.DidCloseNotebookDocumentParams) -> None:
+    server.session.documents.notebooks.forget(params.notebook_document.uri)
+    _close_cells(server, [document.uri for document in params.cell_text_documents])
+
+
+def _open(server: MercuryServer, item: types.TextDocumentItem) -> None:
+    if not isinstance(item.language_id, str):  # lsprotocol lets anything pass here
+        raise JsonRpcInvalidParams(f"languageId is {item.language_id!r}; it must be a string")
+    server.session.document_opened(item)
+
+
+def _close_cells(server: MercuryServer, uris: Sequence[str]) -> None:
+    for uri in uris:
+        if uri in server.session.documents:
+            server.session.document_closed(uri)

@@ -84,3 +84,25 @@ def test_an_import_that_stands_already_is_not_suggested(editor: Editor):
         for text in found:
             lines = [line for line in (before + text).splitlines() if line]
             assert len({*lines}) == len(lines)
+
+
+@pytest.mark.parametrize(
+    ("typed", "right"),
+    [
+        ("print(quarterly_to", "quarterly_totals"),
+        ("summarise_q", "summarise_quarters("),
+        ("summarise_quarters(quarterly_totals, min", "minimum_rows"),
+    ],
+)
+def test_cells_of_a_notebook_know_each_other(editor: Editor, typed: str, right: str):
+    cells = [
+        "quarterly_totals = load_frame('sales.csv')",
+        "def summarise_quarters(frame, minimum_rows=10):\n    return frame.groupby('quarter').sum()",
+        typed,
+    ]
+    name = uuid4().hex
+    uris = [f"vscode-notebook-cell:/{name}.ipynb#W{number}sZmlsZQ==" for number in range(3)]
+    for uri, text in zip(uris, cells, strict=True):
+        editor.open(uri, text, "python")
+    [text, *_] = [item["insertText"] for item in editor.items(uris[2], 0, len(typed), INVOKED)]
+    assert right in typed + text

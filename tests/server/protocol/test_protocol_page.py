@@ -33,6 +33,7 @@ FILES = {
     "L": "test_larger_model.py",
     "B": "test_highlights.py",
     "H": "../relay/test_editors.py",
+    "V": "test_notebooks.py",
 }
 BY_PYGLS_OR_BY_CLIENT = (
     types.SHUTDOWN,

@@ -200,6 +200,32 @@ def test_a_killed_daemon_is_replaced_and_documents_are_as_the_editor_has_them(pl
         assert editor.replies.get(1, []) == []  # initialize was answered once
 
 
+def test_the_next_daemon_is_told_notebooks_as_the_editor_has_them(place: Place):
+    uris = [f"cell:{number}" for number in range(4)]
+    items = [{"uri": uri, "languageId": "python", "version": 1, "text": f"x{uri[-1]}\n"} for uri in uris]
+    items[2]["text"] = script(echo=True) + "x2 = "
+    cells = [{"kind": 2, "document": uri} for uri in uris]
+    notebook = {"uri": "file:///a.ipynb", "notebookType": "jupyter-notebook", "version": 1, "cells": cells[:3]}
+    array = {"start": 0, "deleteCount": 2, "cells": [cells[3], cells[0]]}
+    structure = {"array": array, "didOpen": [items[3]], "didClose": [{"uri": uris[1]}]}
+    typed = {"document": {"uri": uris[0], "version": 2}, "changes": [{"range": span((0, 0), (0, 0)), "text": "y"}]}
+    with place.editor() as editor:
+        editor.initialize()
+        editor.notify("notebookDocument/didOpen", {"notebookDocument": notebook, "cellTextDocuments": items[:3]})
+        for change in ({"structure": structure}, {"textContent": [typed]}):
+            about = {"notebookDocument": {"uri": "file:///a.ipynb", "version": 2}, "change": {"cells": change}}
+            editor.notify("notebookDocument/didChange", about)
+        assert editor.text(uris[0]) == "yx0\n"
+        kill(place)
+        assert text_after_all(editor, uris[0]) == "yx0\n" and editor.text(uris[1]) is None
+        [item] = eventually(lambda: editor.items(uris[2], 1, 5, 1))
+        assert item["insertText"] == "x3", "the first cell is read first"
+        about = {"notebookDocument": {"uri": "file:///a.ipynb"}, "cellTextDocuments": [{"uri": uri} for uri in uris]}
+        editor.notify("notebookDocument/didClose", about)
+        kill(place)
+        assert text_after_all(editor, uris[0]) is None
+
+
 def test_a_request_that_the_daemon_took_along_is_answered_by_a_harmless_error(unix: Place):
     with unix.editor() as editor:
         editor.initialize()

@@ -1,0 +1,132 @@
+"""Notebooks: which open documents are cells of one, in which order, and the text of others around a cell."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from mercury_lsp.documents.chunked_text import with_line_feeds
+from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.redaction import chunk_without_secrets
+
+CELL_SCHEME = "vscode-notebook-cell:"
+"""Of cells that a client sends as documents without their notebook; the fragments of their uris are in order."""
+
+MARKDOWN = "markdown"
+
+MOST_CELLS = 32
+"""Most cells on either side of one that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A chunk of a cell."""
+
+    snapshot: Snapshot
+    number: int
+    before: str = ""
+    after: str = ""
+    """Blank lines to the next cells, in front of the text and behind it."""
+
+    @property
+    def text(self) -> str:
+        return self.snapshot.chunks[self.number]
+
+    def block(self) -> str:
+        """The text without secrets."""
+        chunks, language_id = self.snapshot.chunks, self.snapshot.language_id
+        return self.before + with_line_feeds(chunk_without_secrets(chunks, self.number, language_id)) + self.after
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """The cells above and below one, which read as text around its own."""
+
+    above: Sequence[Snapshot] = ()
+    below: Sequence[Snapshot] = ()
+
+    def chunks_above(self) -> list[Chunk]:
+        return [
+            Chunk(cell, number, after=_gap(cell) if number == len(cell.chunks) - 1 else "")
+            for cell in self.above
+            for number in range(len(cell.chunks))
+        ]
+
+    def chunks_below(self, own: Snapshot) -> list[Chunk]:
+        """`own`: the cell itself."""
+        return [
+            Chunk(cell, number, before="" if number else _gap(previous))
+            for previous, cell in zip((own, *self.below), self.below, strict=False)
+            for number in range(len(cell.chunks))
+        ]
+
+
+NO_NEIGHBOURS = Neighbours()
+
+
+class Notebooks:
+    """The notebooks of a client: those that it synchronises, and those whose cells it opens as documents."""
+
+    def __init__(self) -> None:
+        self._cells: dict[str, list[str]] = {}
+        """The uris of a notebook's cells in order, by its own; of synchronised ones those of markdown, too."""
+        self._synchronised: set[str] = set()
+        self._notebook: dict[str, str] = {}
+        """By cell."""
+
+    def synchronise(self, notebook: str, start: int, removed: int, added: Sequence[str]) -> None:
+        """Replace so many cells of a notebook, from `start` on."""
+        cells = self._cells.setdefault(notebook, [])
+        self._synchronised.add(notebook)
+        for cell in cells[start : start + removed]:
+            self._notebook.pop(cell, None)
+        for cell in added:
+            self._leave(cell)
+        cells[start : start + removed] = added
+        self._notebook |= dict.fromkeys(cells, notebook)
+
+    def forget(self, notebook: str) -> list[str]:
+        """A synchronised notebook was closed; returns its cells."""
+        self._synchronised.discard(notebook)
+        cells = self._cells.pop(notebook, [])
+        for cell in cells:
+            self._notebook.pop(cell, None)
+        return cells
+
+    def opened(self, uri: str) -> None:
+        """A document was opened; it may be a cell of a notebook that is not synchronised."""
+        if uri.startswith(CELL_SCHEME) and uri not in self._notebook:
+            notebook = uri.partition("#")[0]
+            self._notebook[uri] = notebook
+            cells = self._cells.setdefault(notebook, [])
+            cells.append(uri)
+            cells.sort()
+
+    def closed(self, uri: str) -> None:
+        """A document was closed; a synchronised cell keeps its place."""
+        self._leave(uri)
+
+    def are_together(self, uri: str, other: str) -> bool:
+        """Whether two documents are cells of one notebook."""
+        notebook = self._notebook.get(uri)
+        return notebook is not None and notebook == self._notebook.get(other)
+
+    def around(self, uri: str) -> tuple[Iterator[str], Iterator[str]]:
+        """The cells above and below one, each from the nearest on."""
+        cells = self._cells.get(self._notebook.get(uri, ""), [])
+        if uri not in cells:
+            return iter(()), iter(())
+        at = cells.index(uri)
+        return reversed(cells[max(0, at - MOST_CELLS) : at]), iter(cells[at + 1 : at + 1 + MOST_CELLS])
+
+    def _leave(self, cell: str) -> None:
+        """Take a cell out of a notebook that is not synchronised."""
+        notebook = self._notebook.get(cell)
+        if notebook is not None and notebook not in self._synchronised:
+            self._cells[notebook].remove(cell)
+            del self._notebook[cell]
+            if not self._cells[notebook]:
+                del self._cells[notebook]
+
+
+def _gap(cell: Snapshot) -> str:
+    """The end of a cell's last line, if it has none, and a blank line."""
+    return "\n" if cell.slice(cell.length - 1, cell.length) in ("\n", "\r") else "\n\n"
