@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 from mercury_engine.loading import ModelParts
 from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, KeyValueSegment
+from mercury_engine.models.row_answers import RowAnswers, RowQuestion, answered, parted_by_rows
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_lab.engine import Engine
 
@@ -60,6 +61,13 @@ class ScriptedNetwork:
             for token, chance in self.script(before).items():
                 logp[row, token] = np.log(chance)
         return logp
+
+    def answers(self, hidden_WC: np.ndarray, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
+        parts = parted_by_rows(self.log_probabilities(hidden_WC), questions)
+        return [answered(part, question) for part, question in zip(parts, questions, strict=True)]
+
+    def slot_answers(self, hidden_WC: np.ndarray, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
+        raise AssertionError("a causal model")
 
     def slot_log_probabilities(self, hidden_RC: np.ndarray) -> np.ndarray:
         raise AssertionError("a causal model")

@@ -1,17 +1,15 @@
 """What both decoders ask about a hypothesis: its text, whether that leaves the gap, whether going on makes sense."""
 
-import math
-
 import numpy as np
 
 from mercury_engine.api import MAX_SLOTS, Control, Effort, FillRequest
 from mercury_engine.decoding.calibration import Calibration
-from mercury_engine.decoding.hypothesis import Closings, Hypothesis
+from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.slot_masks import SlotMasks
 from mercury_engine.decoding.stopping import StoppingCriteria, StopTokens, find_end, first_line_end
 from mercury_engine.decoding.vocabulary import Vocabulary
 from mercury_engine.lru import LeastRecentlyUsed
-from mercury_engine.models.arrays import Array, IdArray, beside, logsumexp
+from mercury_engine.models.arrays import IdArray
 from mercury_engine.models.network import ModelConfig
 from mercury_engine.prompt.tokenizer import PrefixCut, Tokenizer
 from mercury_engine.text.brackets import CLOSING, QUOTES
@@ -58,6 +56,8 @@ class GapRules:
         self.vocabulary = Vocabulary(texts, config.mask_id, config.end_id, tokenizer.decode)
         self.stopping = StoppingCriteria(tokenizer, texts, has_markers)
         self.masks = SlotMasks(tokenizer, self.vocabulary, self.stopping)
+        self.closers = np.unique([token for mark in CLOSERS for token in tokenizer.starting(mark)]).astype(np.int64)
+        """The tokens that begin with a mark that closes something."""
         self._starts = LeastRecentlyUsed[str, IdArray](STARTS_KEPT)
 
     def begin(self, request: FillRequest, cut: PrefixCut, writes_on: bool = False) -> list[Hypothesis]:
@@ -109,12 +109,10 @@ class GapRules:
             return None
         return self.stopping.at(hypothesis.follows, hypothesis.multiline, self.text(hypothesis))
 
-    def closings(self, hypothesis: Hypothesis, token: int, logp_V: Array) -> Closings:
-        """What the next token of a hypothesis closes, if it is free to."""
-        is_text = not hypothesis.spell and token != self.vocabulary.end_id
-        text = self.vocabulary.texts[token] if is_text else ""
-        starts = [text[:count] for count in range(1, len(text) - len(text.lstrip(CLOSERS)) + 1)]
-        return tuple((start, math.exp(logsumexp(logp_V[beside(self._starting(start), logp_V)]))) for start in starts)
+    def closing_starts(self, token: int) -> list[str]:
+        """The marks that a token begins with and closes something by: the first one, and so on to all."""
+        text = "" if token == self.vocabulary.end_id else self.vocabulary.texts[token]
+        return [text[:count] for count in range(1, len(text) - len(text.lstrip(CLOSERS)) + 1)]
 
     def repaired(self, control: Control, hypothesis: Hypothesis) -> bool:
         """Whether tokens of an ended hypothesis were taken back because its text breaks the document's syntax."""
@@ -123,9 +121,9 @@ class GapRules:
             hypothesis.reopen(wrong)
         return wrong is not None
 
-    def _starting(self, text: str) -> IdArray:
-        """The tokens that begin with a text."""
-        return self._starts.get_or_make(text, lambda: np.array(self.tokenizer.starting(text), np.int64))
+    def starting(self, marks: str) -> IdArray:
+        """The places among `closers` of the tokens that begin with these marks."""
+        return self._starts.get_or_make(marks, lambda: np.searchsorted(self.closers, self.tokenizer.starting(marks)))
 
     def _is_hopeless(self, request: FillRequest, hypothesis: Hypothesis) -> bool:
         """Whether nothing that begins with the accepted tokens can be worth showing, or is sure enough."""

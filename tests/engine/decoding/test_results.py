@@ -5,12 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from mercury_engine.api import FillRequest
+from mercury_engine.decoding.autoregressive.drafting import Draft
+from mercury_engine.decoding.autoregressive.next_tokens import NextTokens
 from mercury_engine.decoding.context_reader import GapContext
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.results import closed, cut_after, fill_of, most_useful, sure_enough
 from mercury_engine.decoding.vocabulary import Vocabulary
 from mercury_engine.kv_cache.cache import CachedContext
+from mercury_engine.models.row_answers import answered
 from mercury_engine.utility import Utility
 
 from tests.support import tiny
@@ -159,11 +162,22 @@ def test_a_line_is_finished_by_a_bracket_that_several_tokens_begin_with(rules, r
 def test_a_token_counts_for_every_run_of_marks_that_it_begins_with(rules):
     texts = rules.tokenizer.texts
     closing = next(token for token, text in enumerate(texts) if text[:1] == ")")
-    logp_V = np.log(np.full(len(texts) + 2, 1 / len(texts), np.float32))
-    [(mark, share), *_] = rules.closings(Hypothesis(rules.vocabulary, [], 4), closing, logp_V)
-    assert mark == ")" and share == pytest.approx(sum(text.startswith(")") for text in texts) / len(texts))
-    assert rules.closings(Hypothesis(rules.vocabulary, [], 4, begun="x"), closing, logp_V) == ()
-    assert rules.closings(Hypothesis(rules.vocabulary, [], 4), rules.vocabulary.end_id, logp_V) == ()
+    likely = np.zeros((1, len(rules.vocabulary.texts)), np.float32)
+    likely[0, closing] = np.log(9)
+
+    def closings(likely, **more):
+        hypothesis, following = Hypothesis(rules.vocabulary, [], 4, **more), NextTokens(rules, None, 0.0)
+        hypothesis.multiline, hypothesis.writes_on = True, True
+        [place] = following.add(hypothesis, Draft())
+        found = following.choose(hypothesis, place, answered(likely, following.question(draws=False)), 0)
+        return found.closings, int((~place.hidden_V).sum()) - 1  # the end is not written
+
+    [(mark, share), *_], free = closings(likely)
+    begins = sum(text.startswith(")") for text in texts)
+    assert mark == ")" and share == pytest.approx((begins + 8) / (free + 8), rel=1e-5)
+    assert closings(likely, begun="x")[0] == ()
+    likely[0, closing], likely[0, texts.index("a")] = 0, 9
+    assert closings(likely)[0] == ()
 
 
 def test_a_fill_goes_on_after_an_unsure_token_if_what_it_closes_is_sure(rules):

@@ -1,12 +1,14 @@
 """In the middle of a line, a fill ends at the text behind the gap unless one of its brackets is still open."""
 
+import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from mercury_engine.decoding.autoregressive.decoder import AutoregressiveDecoder
+from mercury_engine.decoding.autoregressive.drafting import Draft
+from mercury_engine.decoding.autoregressive.next_tokens import NextTokens
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.stopping import StoppingCriteria, find_end
+from mercury_engine.models.row_answers import answered
 from mercury_engine.text.brackets import has_open_bracket
 from mercury_lab.engine import Engine
 
@@ -59,10 +61,11 @@ def chosen(engine: Engine, suffix: str, written: str, likely: str, multiline: bo
     [token] = engine.tokenizer.encode(likely)
     vocabulary = engine.decoder.rules.vocabulary
     found = accepted(engine, engine.tokenizer.encode(written), follows=suffix, multiline=multiline)
-    read_V = torch.full((engine.reader.config.vocab_size,), -20.0)
-    read_V[token] = -1e-4
-    assert isinstance(engine.decoder, AutoregressiveDecoder)
-    best = int(engine.decoder.speculation.next_token(found, read_V).argmax())
+    logp_WV = np.full((1, engine.reader.config.vocab_size), -20.0, np.float32)
+    logp_WV[0, token] = -1e-4
+    following = NextTokens(engine.decoder.rules, None, 0.0)
+    [place] = following.add(found, Draft())
+    best = following.choose(found, place, answered(logp_WV, following.question(draws=False)), 0).token
     return "end" if best == vocabulary.end_id else vocabulary.texts[best]
 
 

@@ -5,26 +5,24 @@ The likeliest token is accepted; while it is the draft's, the next distribution 
 writes left to right, whatever the drafts. Where text that was not read contains the last tokens, what follows them
 there has a share in the distribution (`AutoregressiveOptions.recall`).
 
-Dimensions: S tokens of a draft and one more, V vocabulary with mask and end.
+The distributions themselves are the subject of `next_tokens`.
 """
 
-import math
 from collections.abc import Sequence
 from contextlib import suppress
 
 from mercury_engine.api import Control, FillRequest, SlotView, Source
 from mercury_engine.decoding.autoregressive.drafting import Draft, Drafter
 from mercury_engine.decoding.autoregressive.lookups import Lookups
-from mercury_engine.decoding.autoregressive.unread_text import mix_in_unread
+from mercury_engine.decoding.autoregressive.next_tokens import NextPlace, NextTokens
 from mercury_engine.decoding.autoregressive.verifier import Verifier
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.options import AutoregressiveOptions
-from mercury_engine.decoding.slot_masks import next_limits
-from mercury_engine.models.arrays import Array, beside, best, log_softmax, logsumexp, namespace, replaced
 from mercury_engine.models.batching import DeadlineReached, ForwardSteps
 from mercury_engine.models.network import Network
+from mercury_engine.models.row_answers import RowAnswers
 
 
 class Speculation:
@@ -74,9 +72,13 @@ class Speculation:
         while live := [each for each in hypotheses if self._rules.is_open(request, each)]:
             drafts = [drafter.draft(each, self._options.lookahead) for each in live]
             show(control, hypotheses[0], drafts[0] if live[0] is hypotheses[0] else Draft())
-            read = yield from verifier.verify([each.ids[shared:] for each in live], [draft.ids for draft in drafts])
-            for hypothesis, draft, read_SV in zip(live, drafts, read, strict=True):
-                self._accept(hypothesis, draft, read_SV, drafter)
+            following = NextTokens(self._rules, drafter, self._options.recall)
+            places = [following.add(each, draft) for each, draft in zip(live, drafts, strict=True)]
+            question = following.question(draws=any(each.rank for each in live))
+            accepted = [each.ids[shared:] for each in live]
+            told = yield from verifier.ask(accepted, [draft.ids for draft in drafts], question)
+            for hypothesis, draft, asked, answers in zip(live, drafts, places, told, strict=True):
+                self._accept(hypothesis, draft, following, asked, answers)
                 hypothesis.steps += 1
             if len(hypotheses) == 1:
                 verifier.push(hypotheses[0].ids[shared:])
@@ -88,39 +90,29 @@ class Speculation:
                     verifier = self._verifier(context, hypothesis.ids)
         show(control, hypotheses[0], Draft())
 
-    def next_token(self, hypothesis: Hypothesis, read_V: Array) -> Array:
-        """Log-probabilities [V] of the next token; the end's is the probability of the stop tokens."""
-        stop = self._rules.stop_tokens(hypothesis)
-        end = -math.inf if stop is None else logsumexp(read_V[beside(stop.tokens, read_V)])
-        xp = namespace(read_V)
-        logits_V = xp.concatenate((read_V, xp.asarray([-math.inf, end], dtype=read_V.dtype, device=read_V.device)))
-        if stop is not None and stop.is_certain and not hypothesis.spell:
-            logits_V = replaced(logits_V, stop.tokens, -math.inf)
-        return log_softmax(self._rules.masks.apply(next_limits(hypothesis), logits_V))
-
     def _verifier(self, context: GapContext, accepted: Sequence[int]) -> Verifier:
         """A verifier that holds the tokens that all hypotheses have accepted."""
         verifier = Verifier.after(self._network, context)
         verifier.push(accepted)
         return verifier
 
-    def _accept(self, hypothesis: Hypothesis, draft: Draft, read_SV: Sequence[Array], drafter: Drafter) -> None:
+    def _accept(
+        self,
+        hypothesis: Hypothesis,
+        draft: Draft,
+        following: NextTokens,
+        places: Sequence[NextPlace],
+        told: RowAnswers,
+    ) -> None:
         """Accept tokens from the left while the model agrees with the draft, and its own after that."""
-        for place, read_V in enumerate(read_SV[: hypothesis.capacity - len(hypothesis.ids)]):
-            logp_V = self.next_token(hypothesis, self._with_unread(read_V, drafter, hypothesis))
-            token = best(logp_V, hypothesis.take_rank())
-            agreed = draft.agrees(place, token)
-            closings = self._rules.closings(hypothesis, token, logp_V)
+        for row, place in enumerate(places[: hypothesis.capacity - len(hypothesis.ids)]):
+            chosen = following.choose(hypothesis, place, told, row)
+            agreed = draft.agrees(row, chosen.token)
             source: Source = "repeat" if agreed else "pass"
-            hypothesis.accept(token, math.exp(float(logp_V[token])), source, closings)
+            hypothesis.accept(chosen.token, chosen.probability, source, chosen.closings)
             hypothesis.ended |= not hypothesis.spell and self._rules.leaves_gap(hypothesis)
             if hypothesis.ended or not agreed:
                 break
-
-    def _with_unread(self, read_V: Array, drafter: Drafter, hypothesis: Hypothesis) -> Array:
-        if not drafter.lookup.has_unread:
-            return read_V
-        return mix_in_unread(read_V, drafter.match(hypothesis), self._options.recall)
 
 
 def show(control: Control, hypothesis: Hypothesis, draft: Draft) -> None:

@@ -5,12 +5,12 @@ Dimensions: V vocabulary.
 
 from collections.abc import Sequence
 from copy import copy
-from itertools import accumulate, chain, islice
+from itertools import accumulate, chain, islice, pairwise
 
 from mercury_engine.decoding.context_reader import GapContext
 from mercury_engine.kv_cache.cache import first_tokens
 from mercury_engine.models.arrays import Array
-from mercury_engine.models.batching import ForwardSteps
+from mercury_engine.models.batching import ForwardResult, ForwardSteps
 from mercury_engine.models.network import (
     ForwardRequest,
     KeyValueSegment,
@@ -18,6 +18,7 @@ from mercury_engine.models.network import (
     join,
     packed,
 )
+from mercury_engine.models.row_answers import RowAnswers, RowQuestion
 from mercury_engine.text.common_prefix import common_prefix
 
 SIDE_TOKENS = 256
@@ -63,6 +64,21 @@ class Verifier:
 
     def verify(self, accepted: list[list[int]], drafts: list[list[int]]) -> ForwardSteps[list[list[Array]]]:
         """For each hypothesis, log-probabilities [V] after its own accepted tokens and every token of its draft."""
+        given, lengths = yield from self._read(accepted, drafts, None)
+        rows_W = iter(given.logp_WV)
+        return [list(islice(rows_W, length)) for length in lengths]
+
+    def ask(
+        self, accepted: list[list[int]], drafts: list[list[int]], question: RowQuestion
+    ) -> ForwardSteps[list[RowAnswers]]:
+        """For each hypothesis, what is asked about the tokens after its own accepted ones and its draft's."""
+        given, lengths = yield from self._read(accepted, drafts, question)
+        return [given.told.part(slice(*ends)) for ends in pairwise(accumulate(lengths, initial=0))]
+
+    def _read(
+        self, accepted: list[list[int]], drafts: list[list[int]], question: RowQuestion | None
+    ) -> ForwardSteps[tuple[ForwardResult, list[int]]]:
+        """What a pass returns, and the number of wanted rows of each hypothesis."""
         self._keep()
         past = self.before if self.side is None else [*self.before, self.side]
         rows = [[*self.pending, *run, *draft] for run, draft in zip(accepted, drafts, strict=True)]
@@ -70,14 +86,13 @@ class Verifier:
         alone = len(rows) == 1
         ends = list(accumulate(map(len, rows)))
         wanted = [range(end - len(draft) - 1, end) for end, draft in zip(ends, drafts, strict=True)]
-        told = None if alone else packing, list(chain(*wanted)), self._adapter
-        given = yield ForwardRequest(ids_T, past, self.position, *told)
+        told = None if alone else packing, list(chain(*wanted)), question, self._adapter
+        given: ForwardResult = yield ForwardRequest(ids_T, past, self.position, *told)
         if alone:
             self._fresh, self._kept = self.network.rotated(given.block, self.position), len(self.pending)
             self._draft = () if accepted[0] else drafts[0]
             self.pending = []
-        rows_W = iter(given.logp_WV)
-        return [list(islice(rows_W, len(part))) for part in wanted]
+        return given, [len(part) for part in wanted]
 
     def _keep(self) -> None:
         """Join the pushed part of what the last pass read to the tokens read before."""
