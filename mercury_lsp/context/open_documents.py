@@ -102,7 +102,7 @@ class OpenDocuments:
         )
         kept = (
             [each for each in cells if each.length and each.language_id == snapshot.language_id != MARKDOWN]
-            for cells in (reversed(above), below)
+            for cells in (above[::-1], below)
         )
         return Neighbours(*kept)
 
