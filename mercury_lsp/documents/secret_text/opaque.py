@@ -59,7 +59,7 @@ _DIGEST = re.compile(
 """What stands before a hash, a version, an identifier or an image."""
 
 _GIVEN = re.compile(
-    r"(?:[\w\"'\])][ \t]{0,8}(?:: ?[&\w]{1,20}[ \t]?)?(?::=|=>?|:)[ \t]{0,4}|[(,][ \t]?)[bruf]?[\"'`]?\Z|\A\s*\Z"
+    r"(?:[\w\"'\])][ \t]{0,8}(?:: ?[&\w]{1,20}[ \t]?)?(?::=|=>?|:)[ \t]{0,4}|[(\[,][ \t]?)[bruf]?[\"'`]?\Z|\A\s*\Z"
 )
 """What gives a value to a name or a call, or nothing."""
 
