@@ -75,6 +75,7 @@ def test_a_note_is_below_the_line_where_it_would_be_cut_off(desk: Desk, length: 
 
 def test_the_reason_for_no_next_edit_is_told_on_command(desk: Desk) -> None:
     nvim = desk.start_attached(TEXT, cmd=COMMAND, has_screen=True)
+    until(lambda: nvim.lua("return require('mercury.status').word") == "ready")
     nvim.keys(":Mercury explain<CR>")
     until(lambda: "Mercury: nothing was asked for" in messages(nvim))
 
