@@ -20,6 +20,8 @@ class TypingPauses:
         """`on_pause` gets a document's uri; `slices` each index a little and return whether more is left."""
         self._on_pause, self._slices = on_pause, slices
         self._waiting: dict[str, Debounced] = {}
+        self._paused: dict[str, None] = {}
+        """Documents whose turn has come."""
         self._indexing: asyncio.TimerHandle | None = None
         self._is_closed = False
 
@@ -42,7 +44,20 @@ class TypingPauses:
 
     def _pause(self, uri: str) -> None:
         del self._waiting[uri]
-        self._on_pause(uri)
+        if not self._paused:
+            asyncio.get_running_loop().call_soon(self._take_turn)
+        self._paused[uri] = None
+
+    def _take_turn(self) -> None:
+        """Do one document's work: thousands may have been opened together, and a request must not wait for them all."""
+        uri = next(iter(self._paused))
+        if not self._is_closed:
+            try:
+                self._on_pause(uri)
+            finally:
+                del self._paused[uri]
+                if self._paused:
+                    asyncio.get_running_loop().call_soon(self._take_turn)
 
     def _index(self) -> None:
         self._indexing = None
