@@ -1,0 +1,96 @@
+"""Measure a denoise step beyond its pass and head: `python benchmarks/denoise_steps.py [--json] [--out FILE]`.
+
+For each rule: the question, the C kernels' answers to it from random logits of a large vocabulary, and the rule's step.
+Beside it the same with the NumPy twin's answers. No model is loaded.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from mercury_engine.decoding.diffusion.rules import (
+    ConfidenceThreshold,
+    EntropyBound,
+    ExpandAndDelete,
+    LinearSchedule,
+    PathPlanning,
+    Rule,
+    Slots,
+    Tokens,
+)
+from mercury_engine.models.arrays import FloatArray
+from mercury_engine.models.row_answers import RowAnswers, RowQuestion, answered
+from mercury_kernels.cpu.layers import Layers
+from mercury_lab.evaluation import suite
+from on_all import options as options_of_all
+from rich.table import Table
+
+VOCABULARY, SLOTS, BANNED = 151_938, (8, 16, 32), 2_000
+
+TOKENS = Tokens(mask=5, end=6, expand=7)
+
+RULES: dict[str, Rule] = {
+    "entropy bound": EntropyBound(1.0),
+    "threshold": ConfidenceThreshold(0.9),
+    "linear schedule": LinearSchedule(16),
+    "path planning": PathPlanning(16),
+    "expand and delete": ExpandAndDelete(),
+}
+
+
+def main() -> int:
+    parser = options_of_all.parser("denoise_steps", __doc__)
+    parser.add_argument("--rounds", type=int, default=20, help="of each measurement; the fastest counts (default 20)")
+    options_of_all.add_threads(parser, 2)
+    options = parser.parse_args()
+    layers = Layers(1, 64, 64, 1, 1, 64, 1e-5, options.threads)
+    rows = [measured(layers, name, slots, options.rounds) for slots in SLOTS for name in RULES]
+    record = {"vocabulary": VOCABULARY, "threads": options.threads, "steps": rows} | options_of_all.circumstances()
+    suite.deliver(record, table(record), options)
+    return 0
+
+
+def measured(layers: Layers, name: str, slots: int, rounds: int) -> dict[str, Any]:
+    """Milliseconds of a rule's step, by the C kernels and by the twin."""
+    random = np.random.default_rng(0)
+    logits_SV = (3 * random.standard_normal((slots, VOCABULARY))).astype(np.float32)
+    hidden_V = np.zeros(VOCABULARY, np.bool_)
+    hidden_V[random.integers(8, VOCABULARY, BANNED)] = True
+
+    def native(logits_SV: FloatArray, question: RowQuestion) -> RowAnswers:
+        found = layers.answers(logits_SV, question.banned_N, question.list_W, question.asked_A, question.draws)
+        candidates = found.candidate_WK, found.candidate_logit_WK
+        return RowAnswers(found.token_W, *found.figures_W4.T, *candidates, found.asked_WA)
+
+    def step(answers: Callable[[FloatArray, RowQuestion], RowAnswers]) -> Slots:
+        rule = RULES[name]
+        question = RowQuestion.of([hidden_V.copy()] * slots, VOCABULARY, rule.choice.draws)
+        told = answers(logits_SV, question)
+        return rule.step(Slots.masked(slots, TOKENS), told, TOKENS, 0, np.random.default_rng(0))
+
+    assert np.array_equal(step(native).ids, step(answered).ids), f"{name}: the twin writes something else"
+    ms, twin_ms = fastest(lambda: step(native), rounds), fastest(lambda: step(answered), 2)
+    return {"rule": name, "slots": slots, "ms": ms, "twin_ms": twin_ms, "ratio": twin_ms / ms}
+
+
+def fastest(act: Callable[[], Any], rounds: int) -> float:
+    """Milliseconds."""
+    found = []
+    for _ in range(rounds):
+        started = time.perf_counter()
+        act()
+        found.append(1e3 * (time.perf_counter() - started))
+    return min(found)
+
+
+def table(record: dict[str, Any]) -> Table:
+    made = Table("rule", "slots", "ms", "NumPy twin, ms", "ratio")
+    for each in record["steps"]:
+        figures = (f"{each['ms']:.2f}", f"{each['twin_ms']:.0f}", f"{each['ratio']:.0f}")
+        made.add_row(each["rule"], str(each["slots"]), *figures)
+    return made
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
