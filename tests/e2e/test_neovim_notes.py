@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.e2e.test_neovim_next_edits import TEXT
@@ -78,6 +80,15 @@ def test_the_reason_for_no_next_edit_is_told_on_command(desk: Desk) -> None:
     until(lambda: nvim.lua("return require('mercury.status').word") == "ready")
     nvim.keys(":Mercury explain<CR>")
     until(lambda: "Mercury: nothing was asked for" in messages(nvim))
+
+
+def test_the_status_says_off_here_and_why_where_nothing_is_suggested(desk: Desk) -> None:
+    nvim = desk.start_attached("TOKEN=\n", name=".env", cmd=COMMAND, has_screen=True)
+    why = "by its name the file holds secrets"
+    nvim.keys(":Mercury status<CR>")
+    until(lambda: re.search(f"mercury: off here, .*{why}", " ".join(messages(nvim).split())))
+    nvim.keys(":messages clear<CR>:Mercury explain<CR>")
+    until(lambda: f"Mercury: {why}" in " ".join(messages(nvim).split()))
 
 
 @pytest.mark.parametrize("kind", [ERROR, INFO])

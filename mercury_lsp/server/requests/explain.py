@@ -34,7 +34,7 @@ def reasons(server: MercuryServer, uri: str) -> list[str]:
     if (why := server.why_no_suggestions(uri)) is not None:
         return [why]
     status, completer = server.status.current, server.session.completer
-    waits = [status.message] if status.busy and status.message else []
+    waits = [status.message] if completer.engine is None and status.message else []
     at_cursor = [f"text at the cursor: {why}"] if (why := completer.silences.get(uri)) else []
     off = [] if server.session.settings.next_edits else ["next edits are switched off by mercury.nextEdits"]
     return [*waits, *at_cursor, *off, *completer.next_edits.reasons(uri)]
