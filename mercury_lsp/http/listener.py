@@ -93,10 +93,12 @@ def token_for(address: HttpAddress) -> str | None:
 
 
 def named_token() -> str | None:
-    """The token in the environment. Raises UsageError for a short one."""
+    """The token in the environment. Raises UsageError for one that is short or cannot be sent."""
     token = os.environ.get(TOKEN_VARIABLE) or None
     if token is not None and len(token) < MIN_TOKEN_CHARS:
         raise UsageError(f"{TOKEN_VARIABLE} is shorter than {MIN_TOKEN_CHARS} characters; make a longer one")
+    if token is not None and (not token.isprintable() or " " in token):
+        raise UsageError(f"{TOKEN_VARIABLE} has blanks or control characters, which no client can send; leave them out")
     return token
 
 

@@ -31,6 +31,9 @@ TEMPLATE_FILE = "chat_template.jinja"
 TOKEN_NAMES = ("bos_token", "eos_token")
 """Special tokens whose names templates use."""
 
+MAX_CHARS = 8_000_000
+"""Longest text of a conversation."""
+
 PRIVATE_CHARACTERS = range(0xE000, 0xF900)
 
 
@@ -64,7 +67,7 @@ class ChatTemplate:
             guard = _unused(chat)
             messages = [_guarded(_message(each), self._tokenizer.special_names, guard) for each in chat.messages]
             tools = [_guarded(each, self._tokenizer.special_names, guard) for each in chat.tools]
-            text = self._template.render(
+            text = self._written(
                 messages=messages,
                 tools=tools or None,
                 add_generation_prompt=True,
@@ -77,16 +80,27 @@ class ChatTemplate:
             raise RequestError(f"the model's chat template cannot write these messages: {error}") from error
         return text + chat.reply, guard
 
+    def _written(self, **variables: Any) -> str:
+        """What the template writes. Raises RequestError if that is too much or takes too long, and as the template."""
+        template, parts, room = self._template, list[str](), MAX_CHARS
+        with template.environment.limited():  # type: ignore[attr-defined]  # a TemplateSandbox
+            for part in template.generate(**variables):
+                parts.append(part)
+                room -= len(part)
+                if room < 0:
+                    raise RequestError("the model's chat template writes too much; choose another model")
+        return "".join(parts)
+
     @cached_property
     def _template(self) -> "Template":
         try:
             from jinja2 import TemplateError
-            from jinja2.ext import loopcontrols
-            from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+            from mercury_engine.prompt.template_sandbox import TemplateSandbox
         except ImportError as error:
             raise RequestError(f"chat needs jinja2: {install_command('http')}") from error
-        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
-        environment.filters["tojson"] = lambda value, **options: json.dumps(value, ensure_ascii=False, **options)
+        environment = TemplateSandbox()
+        environment.add_filter("tojson", lambda value, **options: json.dumps(value, ensure_ascii=False, **options))
         environment.globals["raise_exception"] = _refuse
         try:
             return environment.from_string(self.source)

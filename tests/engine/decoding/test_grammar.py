@@ -73,3 +73,18 @@ def test_a_bad_schema_is_refused(engine, schema):
     with pytest.raises(RequestError, match="JSON schema cannot be used"):
         engine.generate(GenerateRequest("x", schema=schema))
     assert engine.generate(GenerateRequest("x", max_tokens=1)).tokens == 1
+
+
+def test_of_a_panic_no_backtrace_reaches_the_client(engine, monkeypatch):
+    class Panics:
+        def __init__(self, *_, **__) -> None: ...
+
+        grammar_from_json_schema = staticmethod(lambda *_, **__: "")
+
+        def get_error(self) -> str:
+            return "panic: index out of bounds\n  at /home/builder/src/lexer.rs:12\nstack backtrace:\n  0: main"
+
+    monkeypatch.setattr("llguidance.LLMatcher", Panics)
+    with pytest.raises(RequestError) as refused:
+        engine.generate(GenerateRequest("x", schema='{"title": "panics"}', max_tokens=4))
+    assert str(refused.value) == "the JSON schema cannot be used (llguidance fails on it); correct it"

@@ -140,3 +140,45 @@ def test_messages_that_are_nested_too_deeply_are_refused(folder):
         nested = {"items": nested}
     with pytest.raises(RequestError, match="cannot write these messages"):
         written(folder, user("x"), tools=(nested,))
+
+
+BIG = "{% set ns = namespace(x='aaaaaaaaaa') %}"
+
+ENDLESS = "{% for a in range(99999) %}{% for b in range(99999) %}{% for c in range(99999) %}"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        ENDLESS + "{% endfor %}{% endfor %}{% endfor %}",
+        ENDLESS + "x{% endfor %}{% endfor %}{% endfor %}",
+        "{{ 'a' * 10**10 }}",
+        "{{ ([1] * 10**10) | length }}",
+        "{{ 10**(10**8) }}",
+        "{{ '%9999999999d' % 1 }}",
+        "{{ 'a'.ljust(10**10) }}",
+        "{{ 'a' | center(10**10) }}",
+        "{{ 'a' | indent(10**10, true) }}",
+        "{{ [[1]] | tojson(indent=10**9) }}",
+        "{{ ('a' * 100000).replace('a', 'b' * 100000) }}",
+        "{{ ('a' * 100000) | replace('a', 'b' * 100000) }}",
+        "{{ ('a' * 100000).join('b' * 100000) }}",
+        BIG + "{% for i in range(40) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
+        BIG + "{% for i in range(40) %}{% set ns.x = ns.x + ns.x %}{% endfor %}",
+        BIG + "{% for i in range(40) %}{% set ns.x = [ns.x, ns.x] | join %}{% endfor %}",
+        "{% for i in range(99999) %}{{ 'a' * 10000 }}{% endfor %}",
+        "{% macro m(n) %}{% for i in range(9) %}{{ m(n + 1) }}{% endfor %}{% endmacro %}{{ m(0) }}",
+    ],
+)
+def test_a_template_can_neither_keep_the_thread_nor_fill_the_memory(folder, source):
+    (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": source}))
+    with pytest.raises(RequestError, match="chat template"):
+        written(folder, user("hello"))
+
+
+def test_a_template_may_join_repeat_and_add(folder):
+    source = (
+        "{{ '-' * 3 ~ (1 + 2) }}{{ ['a', 'b'] | join(', ') }}{{ 'x'.replace('x', 'y') }}{{ 7 % 2 }}{{ ','.join('ab') }}"
+    )
+    (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": source}))
+    assert written(folder, user("hello")) == ["---3a, by1a,b"]

@@ -61,6 +61,10 @@ def test_others_reach_the_server_only_with_a_token(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("MERCURY_TOKEN", "short")
     with pytest.raises(UsageError, match="16 characters"):
         token_for(HttpAddress.parse("0.0.0.0"))
+    for blank in (" " * 20, f" {TOKEN}", f"{TOKEN}\n", f"{TOKEN}\t{TOKEN}"):
+        monkeypatch.setenv("MERCURY_TOKEN", blank)
+        with pytest.raises(UsageError, match="blanks"):
+            token_for(HttpAddress.parse(""))
     monkeypatch.setenv("MERCURY_TOKEN", TOKEN)
     assert token_for(HttpAddress.parse("0.0.0.0")) == token_for(HttpAddress.parse("")) == TOKEN
 

@@ -23,6 +23,8 @@ COMPACT: Any = {"whitespace_flexible": False, "item_separator": ", ", "key_separ
 KEPT_SCHEMAS = 8
 """Compiled schemas that are kept: twice as many as texts are written at a time. A large one takes over a second."""
 
+MAX_PROBLEM_CHARS = 200
+
 
 class Grammars:
     """Makes the grammars of one vocabulary; may be called from any thread."""
@@ -45,10 +47,10 @@ class Grammars:
         try:
             grammar = LLMatcher.grammar_from_json_schema(schema, overrides=COMPACT)
         except ValueError as error:
-            raise RequestError(f"the JSON schema cannot be used ({error}); correct it") from error
+            raise RequestError(f"the JSON schema cannot be used ({_said(str(error))}); correct it") from error
         made = LLMatcher(self._vocabulary, grammar, log_level=0)
         if problem := made.get_error():
-            raise RequestError(f"the JSON schema cannot be used ({problem}); correct it")
+            raise RequestError(f"the JSON schema cannot be used ({_said(problem)}); correct it")
         return made
 
     @cached_property
@@ -62,6 +64,12 @@ class Grammars:
             eos_token=sorted(self._ends),
             slices=[],
         )
+
+
+def _said(problem: str) -> str:
+    """What llguidance says of a schema, in a line; of a panic it prints the backtrace, which is nobody's business."""
+    is_panic = "panic" in problem.lower() or "backtrace" in problem.lower()
+    return "llguidance fails on it" if is_panic else " ".join(problem.split())[:MAX_PROBLEM_CHARS]
 
 
 class Grammar:
