@@ -127,8 +127,8 @@ def reader_nats(engine: Engine, request: FillRequest, truth: str) -> tuple[float
     target = engine.tokenizer.encode(cut.spell + truth)
     around = engine.surroundings(request, [*cut.read, *cut.known])
     reading = Verifier.after(engine.reader, around)
-    [logp] = finished(reading.verify([[]], [target]), engine.reader)
-    return -sum(float(logp[at][token]) for at, token in enumerate(target)), len(target), around.cached.tokens_read
+    [nats] = finished(reading.score([target]), engine.reader)
+    return -nats, len(target), around.cached.tokens_read
 
 
 def summary(rows: list[dict[str, dict[str, Any]]], way: str) -> dict[str, float | int | None]:

@@ -11,7 +11,7 @@ from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.stopping import StoppingCriteria
 from mercury_engine.decoding.vocabulary import Vocabulary
 from mercury_engine.lru import LeastRecentlyUsed
-from mercury_engine.models.arrays import Array, MaskArray, masked
+from mercury_engine.models.arrays import MaskArray
 from mercury_engine.prompt.tokenizer import Tokenizer
 
 REMEMBERED_MASKS = 64
@@ -42,10 +42,6 @@ class SlotMasks:
     def hidden_tokens(self, limits: SlotLimits) -> MaskArray:
         """bool [V]: tokens that a slot within these limits may not get."""
         return self._masks.get_or_make(limits, lambda: self._made(limits))
-
-    def apply(self, limits: SlotLimits, logp_V: Array) -> Array:
-        """The log-probabilities [V] with hidden tokens at -inf, not normalised again."""
-        return masked(logp_V, self.hidden_tokens(limits))
 
     def _made(self, limits: SlotLimits) -> MaskArray:
         hidden_V = np.zeros(len(self._vocabulary.texts) + 2, np.bool_)

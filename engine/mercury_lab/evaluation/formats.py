@@ -116,8 +116,8 @@ def _nats(engine: Engine, gap: Gap) -> tuple[float, int]:
     around = engine.surroundings(gap.request, cut.read)
     reading = Verifier.after(engine.reader, around)
     reading.push(cut.known)
-    [logp_TV] = finished(reading.verify([[]], [target]), engine.reader)
-    return -sum(float(logp_V[token]) for token, logp_V in zip(target, logp_TV, strict=False)), len(target)
+    [nats] = finished(reading.score([target]), engine.reader)
+    return -nats, len(target)
 
 
 def _answer(gap: Gap, nats: tuple[float, int], fill: Fill) -> Answer:

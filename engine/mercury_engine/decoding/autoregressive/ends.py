@@ -3,8 +3,6 @@
 A model seldom ends such a text where it should: it stops after one statement, or writes the lines below once more in
 other words. So it writes on, and each line's end is judged by the log-probability of the lines below after it. The
 text's own log-probability, added with any weight, made the choice no better (docs/decisions/denoising.md).
-
-Dimensions: S tokens, V vocabulary.
 """
 
 import math
@@ -52,8 +50,7 @@ def end_at_best(hypothesis: Hypothesis, context: GapContext, network: Network, r
                 continue
             verifier.push(ids[read:shared])
             read = shared
-            [logp_SV] = yield from verifier.verify([[]], [ids[shared:]])
-            nats = sum(float(logp_V[token]) for logp_V, token in zip(logp_SV, ids[shared:], strict=False))
+            [nats] = yield from verifier.score([ids[shared:]])
             if nats > most:
                 best, most = end, nats
     finally:  # when time is up, the best so far

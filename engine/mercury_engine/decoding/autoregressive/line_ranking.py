@@ -5,8 +5,6 @@ text's fit is the sum of two log-probabilities: of the text in the gap, and of t
 left to right by the model without seeing them. The gap is also filled with the lines below inside the format, as the
 model was pretrained, which finds other texts. Without a gap format the ranking gained nothing
 (docs/decisions/denoising.md).
-
-Dimensions: S tokens, V vocabulary.
 """
 
 from collections.abc import Sequence
@@ -51,8 +49,7 @@ class LineRanking:
         context = yield from self._contexts.read_above(request, cut.read)
         seen.cached.tokens_read += context.cached.tokens_read
         rows = [self._contexts.tokenizer.encode(cut.spell + text + below) for text in texts]
-        read = yield from score_rows(self._network, context, cut.known, rows)
-        return [nats for nats, _ in read]
+        return (yield from score_rows(self._network, context, cut.known, rows))
 
 
 def is_ranked(request: FillRequest) -> bool:

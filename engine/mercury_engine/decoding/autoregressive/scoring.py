@@ -2,8 +2,6 @@
 
 A model of plain blocks has not seen the rest of the line, so its opinion of a text shows there too. A model with a gap
 format has seen it, so the text is followed by the end.
-
-Dimensions: S tokens, V vocabulary.
 """
 
 import math
@@ -14,7 +12,7 @@ from mercury_engine.decoding.autoregressive.verifier import Verifier
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.errors import ModelCorrupt
-from mercury_engine.models.arrays import Array, beside, logsumexp
+from mercury_engine.models.arrays import IdArray
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.network import Network
 
@@ -35,29 +33,23 @@ def score_gap(
     ends = rules.stopping.at(gap.follows, gap.multiline, "") if rules.has_markers else None
     rest = rest_of_line(gap.follows) if ends is None else ""
     rows = [contexts.tokenizer.encode(cut.spell + text + rest) for text in texts]
-    read = yield from score_rows(network, context, cut.known, rows)
-    scores = [nats if ends is None else nats + logsumexp(last_V[beside(ends.tokens, last_V)]) for nats, last_V in read]
+    scores = yield from score_rows(network, context, cut.known, rows, () if ends is None else ends.tokens)
     if any(map(math.isnan, scores)):
         raise ModelCorrupt("the weights compute NaN; fetch the model again, or set mercury.model to null")
     return scores
 
 
 def score_rows(
-    network: Network, context: GapContext, known: Sequence[int], rows: list[list[int]]
-) -> ForwardSteps[list[tuple[float, Array]]]:
-    """Log-probability in nats of each row of tokens after a context and known tokens, and those of the next one [V].
-
-    All rows are read in one pass.
-    """
-    if not rows:
-        return []
+    network: Network,
+    context: GapContext,
+    known: Sequence[int],
+    rows: list[list[int]],
+    ends: Sequence[int] | IdArray = (),
+) -> ForwardSteps[list[float]]:
+    """`Verifier.score` of rows after a context and known tokens; all are read in one pass."""
     verifier = Verifier.after(network, context)
     verifier.push(known)
-    read = yield from verifier.verify([[] for _ in rows], rows)
-    return [
-        (sum(float(logp_V[token]) for token, logp_V in zip(row, logp_SV, strict=False)), logp_SV[-1])
-        for row, logp_SV in zip(rows, read, strict=True)
-    ]
+    return (yield from verifier.score(rows, ends))
 
 
 def rest_of_line(follows: str) -> str:

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from copy import copy
 from itertools import accumulate, chain, islice, pairwise
 
+import numpy as np
+
 from mercury_engine.decoding.context_reader import GapContext
 from mercury_engine.kv_cache.cache import first_tokens
-from mercury_engine.models.arrays import Array
+from mercury_engine.models.arrays import Array, IdArray, logsumexp
 from mercury_engine.models.batching import ForwardResult, ForwardSteps
 from mercury_engine.models.network import (
     ForwardRequest,
@@ -74,6 +76,22 @@ class Verifier:
         """For each hypothesis, what is asked about the tokens after its own accepted ones and its draft's."""
         given, lengths = yield from self._read(accepted, drafts, question)
         return [given.told.part(slice(*ends)) for ends in pairwise(accumulate(lengths, initial=0))]
+
+    def score(self, rows: Sequence[list[int]], ends: Sequence[int] | IdArray = ()) -> ForwardSteps[list[float]]:
+        """The log-probability of each row of tokens, in nats; with `ends`, that one of them follows counts too."""
+        if not rows:
+            return []
+        tokens = sorted({token for row in rows for token in row})
+        column = {token: number for number, token in enumerate(tokens)}
+        places, asked = sum(len(row) + 1 for row in rows), np.array([*tokens, *ends], np.int64)
+        question = RowQuestion.of([None] * places, self.network.config.vocab_size, asked=asked)
+        nats = []
+        for row, told in zip(rows, (yield from self.ask([[] for _ in rows], [*rows], question)), strict=True):
+            logits = told.asked_WA[np.arange(len(row)), [column[token] for token in row]]
+            nats.append(float((logits - told.whole_W[: len(row)]).sum()))
+            if len(ends):
+                nats[-1] += logsumexp(told.asked_WA[-1, len(tokens) :] - told.whole_W[-1])
+        return nats
 
     def _read(
         self, accepted: list[list[int]], drafts: list[list[int]], question: RowQuestion | None
