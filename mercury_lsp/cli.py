@@ -58,6 +58,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MercuryError as error:
         print(f"mercury-lsp: {error}", file=sys.stderr)
         return 2
+    except MemoryError:
+        print("mercury-lsp: there is not enough memory; raise its limit (ulimit -v) or free some", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         return 130
     except OSError as error:

@@ -61,6 +61,8 @@ def why_not_loaded(error: Exception) -> str:
     """What a user reads when loading failed; what was not raised on purpose is logged, too."""
     if isinstance(error, MercuryError):
         return str(error)
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for the model; raise its limit (ulimit -v) or choose a smaller one"
     logger.error("loading failed", exc_info=error)
     return f"{type(error).__name__}: {error}; run mercury-lsp doctor"
 

@@ -24,6 +24,7 @@ from mercury_lsp.cli import main
 from mercury_lsp.commands import doctor, loading, relay, try_
 from mercury_lsp.commands.file_position import FilePosition
 from mercury_lsp.commands.shown import Shown
+from mercury_lsp.engine_host.worker import why_not_loaded
 from mercury_lsp.errors import UsageError
 from mercury_lsp.installed_models import larger
 from mercury_lsp.settings import Settings
@@ -470,3 +471,15 @@ def test_the_bundled_model_shows_nothing_wrong_in_the_bundled_examples():
     shown = {each.path.name: Shown.of(bundled, settings, *each.context()).text for each in examples}
     assert shown.keys() == RIGHT.keys()
     assert {name: text for name, text in shown.items() if text not in RIGHT[name]} == {}
+
+
+def test_where_memory_is_short_a_line_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    def run(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("mercury_lsp.cli.relay.run", run)
+    assert main(["--in-process"]) == 2
+    assert capsys.readouterr().err == (
+        "mercury-lsp: there is not enough memory; raise its limit (ulimit -v) or free some\n"
+    )
+    assert "not enough memory for the model" in why_not_loaded(MemoryError())
