@@ -57,7 +57,6 @@ class Suggester:
         self._session.last_uri = uri
         if self._is_left_alone(uri):
             return [], self._session.documents.snapshot(uri)
-        await self._session.other_files.decided()
         context, snapshot = self._session.documents.context_at(uri, at)
         observer = self._session.statistics.observer
         request = observer.requested(uri, context.offset, context.language_id, automatic)
@@ -109,6 +108,7 @@ class Suggester:
 
     async def _insertion(self, snapshot: Snapshot, cursor: int) -> list[Suggestion]:
         """The next edit as ghost text, if it only inserts at the cursor."""
+        await self._session.other_files.decided()
         if not self._may_insert(snapshot):
             return []
         uri, next_edits = snapshot.uri, self._session.completer.next_edits
