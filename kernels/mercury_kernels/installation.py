@@ -12,6 +12,11 @@ from urllib.parse import unquote, urlsplit
 
 NAME = "mercury-lsp"
 
+TORCH = "torch>=2.13,<2.15"
+"""As in pyproject.toml."""
+
+CUDA_INDEX = "https://download.pytorch.org/whl/cu130"
+
 _CLONE = Path(__file__).resolve().parents[2]
 """The clone's folder, if this file is in one."""
 
@@ -19,6 +24,12 @@ _CLONE = Path(__file__).resolve().parents[2]
 def install_command(extra: str) -> str:
     """The command that adds an extra's packages to this installation."""
     return _command([], extra)
+
+
+def cuda_torch_command() -> str:
+    """The command that replaces torch by the build for CUDA, which is not the default everywhere."""
+    start, again = _pip(), ["--reinstall-package", "torch"] if _installer() == "uv" else ["--force-reinstall"]
+    return _joined([*start, *again, TORCH, "--index-url", CUDA_INDEX])
 
 
 def reinstall_command() -> str:
@@ -33,9 +44,12 @@ def reinstall_command() -> str:
 
 
 def _command(options: list[str], extra: str | None) -> str:
+    return _joined([*_pip(), *options, *_origin(f"[{extra}]" if extra else "")])
+
+
+def _pip() -> list[str]:
     pip = [sys.executable, "-m", "pip", "install"]
-    start = ["uv", "pip", "install", "--python", sys.executable] if _installer() == "uv" else pip
-    return _joined([*start, *options, *_origin(f"[{extra}]" if extra else "")])
+    return ["uv", "pip", "install", "--python", sys.executable] if _installer() == "uv" else pip
 
 
 def _is_clone() -> bool:

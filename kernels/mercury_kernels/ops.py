@@ -33,6 +33,7 @@ __all__ = [
     "Segment",
     "Table",
     "accept",
+    "answers",
     "availability",
     "causal_attention",
     "linear",
@@ -120,6 +121,15 @@ def accept(
     """
     kernels = _triton("accept") if hidden.is_cuda else reference
     kernels.accept(hidden, matrix, lists, drafts, end_id, norm, eps)
+
+
+def answers(hidden: Tensor, matrix: Matrix, bits: Tensor, lists: Tensor, scale: float = 1.0) -> tuple[Tensor, Tensor]:
+    """The likeliest allowed token int32 [W] of hidden [W,C] over matrix [V,C], and its figures float32 [W,4].
+
+    See `reference.figures`; the kernel stores no logits.
+    """
+    kernels = _triton("answers") if hidden.is_cuda else reference
+    return kernels.answers(hidden, matrix, bits, lists, scale)
 
 
 def availability() -> str:

@@ -11,6 +11,9 @@ from torch.nn import functional as F
 
 from mercury_kernels.operands import Drafts, Matrix, RowPositions, Table
 
+LEAST_SURPRISE_LEFT_OUT = 88.0
+"""Nats from which on a token has no part in an entropy: its probability is 0 in float32."""
+
 Segment = tuple[Tensor, Tensor, Tensor, Tensor | None]
 """Queries [B,H,GS,D] rotated for this segment, keys [B,H,T,D], values [B,H,T,D], bias [B|1,1,GS|1,T] or None."""
 
@@ -51,10 +54,15 @@ def segmented_attention(segments: list[Segment]) -> Tensor:
     scores = [_scores(q, k, bias, scale) for q, k, _, bias in segments]
     weights = torch.cat(scores, -1).softmax(-1).to(segments[0][0].dtype)
     parts = weights.split([s.shape[-1] for s in scores], -1)
-    out = parts[0] @ segments[0][2]
+    out = _weighted(parts[0], segments[0][2])
     for part, (_, _, v, _) in zip(parts[1:], segments[1:], strict=True):
-        out = out + part @ v
+        out = out + _weighted(part, v)
     return out
+
+
+def _weighted(weights: Tensor, v: Tensor) -> Tensor:
+    """weights [...,S,T] @ v [...,T,D]; of one key without a product, which torch 2.14 compiles with Triton on a GPU."""
+    return weights * v if v.shape[-2] == 1 else weights @ v
 
 
 def _scores(q: Tensor, k: Tensor, bias: Tensor | None, scale: float) -> Tensor:
@@ -180,9 +188,7 @@ def accept(
     probability of its stop tokens is that of the end marker. lists bool [K,V].
     """
     probability = _logits(hidden, matrix, norm, eps).softmax(-1) * (1 - drafts.share.view(-1, 1))
-    for row, (first, last) in enumerate(zip(drafts.pair_first.view(-1), drafts.pair_last.view(-1), strict=True)):
-        share = drafts.share.view(-1)[row] * drafts.pair_share[first:last]
-        probability[row, drafts.pair_token[first:last].long()] += share.to(probability.dtype)
+    _add_pairs(probability, drafts)
     ban, stop = (lists[numbers.view(-1).long()] for numbers in (drafts.ban, drafts.stop))
     ending = probability.masked_fill(~stop, 0.0).sum(-1)
     probability = probability.masked_fill(ban, 0.0)
@@ -195,3 +201,45 @@ def accept(
     rows = torch.arange(drafts.token.shape[1], device=hidden.device)
     wrong = (rows >= drafts.first[:, None]) & (drafts.token != drafts.draft)
     drafts.accepted.copy_(torch.where(wrong, rows, len(rows)).amin(-1) - drafts.first)
+
+
+def _add_pairs(probability: Tensor, drafts: Drafts) -> None:
+    """Add to probability [M,V] what the pairs of its rows have of it; the host reads nothing, so it can be captured."""
+    pair = torch.arange(len(drafts.pair_token), device=probability.device)
+    first, last = drafts.pair_first.view(-1, 1), drafts.pair_last.view(-1, 1)
+    share = torch.where((first <= pair) & (pair < last), drafts.share.view(-1, 1), 0.0)  # [M,P], one row a pair
+    row, amount = share.argmax(0), share.amax(0) * drafts.pair_share
+    at = row * probability.shape[1] + drafts.pair_token
+    probability.view(-1).index_add_(0, at, amount.to(probability.dtype))
+
+
+def answers(hidden: Tensor, matrix: Matrix, bits: Tensor, lists: Tensor, scale: float = 1.0) -> tuple[Tensor, Tensor]:
+    """The likeliest allowed token int32 [W] of hidden [W,C] over matrix [V,C], and its figures float32 [W,4].
+
+    The logits, times `scale`, are not stored. See `figures`.
+    """
+    return figures(F.linear(hidden, matrix.weight).float() * scale, bits, lists)
+
+
+def figures(logits: Tensor, bits: Tensor, lists: Tensor) -> tuple[Tensor, Tensor]:
+    """The likeliest allowed token int32 [W] of logits float32 [W,V], and four figures float32 [W,4].
+
+    They are its logit, the logarithms of the sums of exp(logit) over the allowed tokens and over all, and the entropy
+    of the allowed ones in nats; NaN for a row without an allowed token. bits int32 [N,ceil(V/32)]: bit i % 32 of word
+    i // 32 bans token i; lists int32 [W]: the list of each row, or -1.
+    """
+    allowed = logits.masked_fill(banned(logits.shape[1], bits, lists), float("-inf"))
+    logit, token = allowed.max(-1)
+    log_sum = allowed.logsumexp(-1)
+    surprise = (log_sum[:, None] - allowed).clamp(max=LEAST_SURPRISE_LEFT_OUT)
+    entropy = (allowed.softmax(-1) * surprise).sum(-1)
+    return token.int(), torch.stack((logit, log_sum, logits.logsumexp(-1), entropy), -1)
+
+
+def banned(vocabulary: int, bits: Tensor, lists: Tensor) -> Tensor:
+    """bool [W,V]: the tokens that the list of each row bans."""
+    token = torch.arange(vocabulary, device=bits.device)
+    if not len(bits):
+        return torch.zeros(len(lists), vocabulary, dtype=torch.bool, device=bits.device)
+    words = bits[lists.clamp(min=0).long()][:, token // 32]
+    return ((words >> (token % 32)) & 1).bool() & (lists >= 0)[:, None]

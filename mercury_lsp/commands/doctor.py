@@ -69,7 +69,7 @@ def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
         yield _package(package)
     yield _folders()
     yield _guarded("daemon", _daemons, "run mercury-lsp --in-process")
-    yield _guarded("gpu", _gpu, "set mercury.device to 'cpu'")
+    yield _gpu()
     yield _cpu_kernels()
     if (url := settings.engine) is not None:
         yield _guarded("engine", lambda: _remote(url), f"correct {ENGINE_VARIABLE}, or unset it")
@@ -84,7 +84,7 @@ def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
     if edit_model.value:
         yield edit_model
     if gpu.nvidia_gpus() and gpu.has_torch():  # after the fill, which may have found broken kernels
-        yield _guarded("gpu kernels", _kernels, "reinstall mercury-lsp")
+        yield _guarded("gpu kernels", _kernels, "set mercury.device to 'cpu'")
 
 
 def _python() -> Finding:
@@ -137,18 +137,20 @@ def _daemon(status: dict[str, Any]) -> str:
     return f"process {status['pid']} of version {status['version']}, {editors}, {engines}{memory}"
 
 
-def _gpu() -> str:
+def _gpu() -> Finding:
     """The GPU and what runs models on it, or what would."""
     found = gpu.nvidia_gpus()
     if not found:
-        return "no NVIDIA GPU, and none is needed: C kernels run the model on the CPU"
+        return Finding("gpu", "no NVIDIA GPU, and none is needed: C kernels run the model on the CPU")
     if not gpu.has_torch():
-        return f"{found[0]} is not used; torch and triton, some 4 GB, would run models on it: {install_command('gpu')}"
+        packages = f"torch and triton, some 4 GB, would run models on it: {install_command('gpu')}"
+        return Finding("gpu", f"{found[0]} is not used; {packages}")
+    if (why := gpu.why_without_cuda()) is not None:
+        value, _, fix = why.partition(": ")
+        return Finding("gpu", f"{found[0]} is not used: {value}", fix)
     import torch
 
-    if not torch.cuda.is_available():
-        return f"{found[0]} is not used: torch {torch.__version__} has no CUDA, or is too new for the driver"
-    return f"{found[0]}, torch {torch.__version__}"
+    return Finding("gpu", f"{found[0]}, torch {torch.__version__}")
 
 
 def _cpu_kernels() -> Finding:

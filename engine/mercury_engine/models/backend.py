@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mercury_kernels.installation import install_command
 
-from mercury_engine.errors import RequestError
+from mercury_engine.errors import DeviceError, RequestError
 from mercury_engine.models import limits, weights
 from mercury_engine.models.cpu import CpuNetwork, layers_for
-from mercury_engine.models.gpu import has_torch, nvidia_gpus
+from mercury_engine.models.gpu import has_torch, nvidia_gpus, why_without_cuda
 from mercury_engine.models.memory import collect_and_return_memory, map_large_allocations, unmap_library_code
 from mercury_engine.models.network import Network
 
@@ -49,22 +49,51 @@ def networks(
     `threads` is the number of CPU threads; None is half the processors. Raises RequestError when the device or the
     backend is not available.
     """
-    device = _chosen(device)
+    wanted, device = device, _chosen(device)
     if backend == "native" and (device != "cpu" or dtype is not None):
         raise RequestError(
             "backend is 'native', which runs on a CPU and chooses its own precision; leave out device and dtype"
         )
-    limits.require_fit(weights.read_config(folder), weights.stored_files(folder))
     count = threads or max(1, min(MOST_THREADS, (os.cpu_count() or 2) // 2))
+    if device == "cuda":
+        try:
+            return _on_gpu(folder, dtype, count)
+        except DeviceError as error:
+            if wanted == "cuda":
+                raise
+            _log.warning("%s; the model runs on the CPU", error)
+            device = "cpu"
+    limits.require_fit(weights.read_config(folder), weights.stored_files(folder))
     if device == "cpu" and dtype is None and backend != "torch" and (found := _native(folder, count, backend)):
         return found
     if not has_torch():
         raise RequestError(f"torch is not installed; {install_command('gpu')}, or leave out backend and dtype")
     from mercury_engine.models import torch_network
 
-    reader, denoiser = torch_network.load(folder, device, dtype, count)
-    is_causal = reader.config.kind == "causal"
-    return Networks(reader, denoiser, torch_network.paged(reader) if is_causal else None)
+    return Networks(*torch_network.load(folder, device, dtype, count))
+
+
+def _on_gpu(folder: Path, dtype: "torch.dtype | None", threads: int) -> Networks:
+    """The folder's networks on a GPU. Raises DeviceError where its memory does not suffice."""
+    import torch
+
+    from mercury_engine.models import torch_network
+
+    dtype = dtype or torch_network.element_type(torch.device("cuda"))
+    memory = limits.GpuMemory(torch.cuda.mem_get_info()[0], dtype.itemsize)
+    limits.require_fit(weights.read_config(folder), weights.stored_files(folder), memory)
+    try:
+        reader, denoiser = torch_network.load(folder, "cuda", dtype, threads)
+        is_causal = reader.config.kind == "causal"
+        return Networks(reader, denoiser, torch_network.paged(reader) if is_causal else None)
+    except torch.OutOfMemoryError as error:
+        short = str(error).splitlines()[0]
+    collect_and_return_memory()
+    torch.cuda.empty_cache()
+    raise DeviceError(
+        f"{folder.name} does not fit the GPU's memory ({short}); close other programs that use the GPU, choose a "
+        "smaller model, or set mercury.device to 'cpu'"
+    )
 
 
 def _chosen(wanted: Device) -> Literal["cpu", "cuda"]:
@@ -75,28 +104,13 @@ def _chosen(wanted: Device) -> Literal["cpu", "cuda"]:
     if wanted == "auto" and not gpus:
         _log.info("no CUDA device: the model runs on the CPU")
         return "cpu"
-    reason = _without_cuda(gpus)
+    reason = why_without_cuda()
     if reason is None:
         return "cuda"
     if wanted == "cuda":
         raise RequestError(f"device is 'cuda', but {reason}; or set mercury.device to 'cpu' or 'auto'")
     _log.warning("%s is not used: %s; the model runs on the CPU", gpus[0], reason)
     return "cpu"
-
-
-def _without_cuda(gpus: tuple[str, ...]) -> str | None:
-    """Why torch cannot use a GPU, and what helps; None if it can."""
-    if not has_torch():
-        return f"torch is not installed: {install_command('gpu')}"
-    import torch
-
-    if torch.cuda.is_available():
-        return None
-    if not gpus:
-        return "there is no NVIDIA GPU, or its driver does not answer: check nvidia-smi"
-    return (
-        f"torch {torch.__version__} has no CUDA, or is too new for the driver: install another torch, see pytorch.org"
-    )
 
 
 def _native(folder: Path, threads: int, backend: Backend) -> Networks | None:

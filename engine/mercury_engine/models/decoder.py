@@ -46,8 +46,12 @@ def packing_bias(packing: Packing, groups: int, causal: bool = False) -> Tensor:
     return bias.repeat(1, groups, 1)[:, None]
 
 
+Adapted = bool | str
+"""What is added to the matrices: nothing (False), the writer's adapter (True), or the adapter of this name."""
+
+
 class AdaptedLinear(nn.Module):
-    """y = x W^T + b; for the writer's rows plus (x A^T) B^T with A [N,in], B [out,N]. arXiv 2106.09685."""
+    """y = x W^T + b; for adapted rows plus (x A^T) B^T with A [N,in], B [out,N]. arXiv 2106.09685."""
 
     def __init__(self, inputs: int, outputs: int, bias: bool, rank: int) -> None:
         super().__init__()
@@ -55,10 +59,15 @@ class AdaptedLinear(nn.Module):
         self.bias = nn.Parameter(torch.empty(outputs), requires_grad=False) if bias else None
         self.down = nn.Parameter(torch.randn(rank, inputs) * inputs**-0.5) if rank else None
         self.up = nn.Parameter(torch.zeros(outputs, rank)) if rank else None
+        self.named: dict[str, tuple[Tensor, Tensor]] = {}
+        """A and B of the adapters that forwards ask for by name."""
 
-    def forward(self, x: Tensor, adapted: bool) -> Tensor:
+    def forward(self, x: Tensor, adapted: Adapted) -> Tensor:
         y = F.linear(x, self.weight, self.bias)
-        if adapted and self.down is not None and self.up is not None:
+        if isinstance(adapted, str):
+            down, up = self.named[adapted]
+            y = y + F.linear(F.linear(x, down), up)
+        elif adapted and self.down is not None and self.up is not None:
             y = y + F.linear(F.linear(x, self.down.to(x.dtype)), self.up.to(x.dtype))
         return y
 
@@ -95,7 +104,7 @@ class Layer(nn.Module):
         self.gate_up = AdaptedLinear(c, 2 * config.intermediate_size, False, rank)
         self.down = AdaptedLinear(config.intermediate_size, c, False, rank)
 
-    def project(self, x: Tensor, adapted: bool) -> tuple[Tensor, Tensor, Tensor]:
+    def project(self, x: Tensor, adapted: Adapted) -> tuple[Tensor, Tensor, Tensor]:
         """x [B,S,C] to queries [B,H,G,S,D], keys [B,H,S,D] and values [B,H,S,D], not rotated."""
         batch, rows, _ = x.shape
         q, k, v = self.qkv(rms_norm(x, self.attn_norm, self.eps), adapted).split(self.qkv_sizes, -1)
@@ -112,7 +121,7 @@ class Layer(nn.Module):
         frames: PositionFrames,
         before: list[LayerKeyValues],
         after: list[LayerKeyValues],
-        adapted: bool,
+        adapted: Adapted,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Rows [B,R,C] after the layer, and their keys before rotation and values [B,H,R,D]."""
         q, k, v = self.project(x, adapted)
@@ -131,7 +140,7 @@ class Layer(nn.Module):
             attended = causal_attention(*own[:3]) if alone else segmented_attention(near + away)
         return self.finish(x, attended, adapted), k, v
 
-    def finish(self, x: Tensor, attended: Tensor, adapted: bool) -> Tensor:
+    def finish(self, x: Tensor, attended: Tensor, adapted: Adapted) -> Tensor:
         """Residual of attention [B,H,G*S,D] (G outermost) and the feed-forward."""
         batch, rows, _ = x.shape
         merged = attended.view(batch, self.heads, self.groups, rows, self.head_dim).permute(0, 3, 1, 2, 4)
@@ -161,6 +170,11 @@ class TorchDecoder(nn.Module):
     def device(self) -> torch.device:
         return self.embedding.device
 
+    @property
+    def named_adapters(self) -> tuple[str, ...]:
+        """Names of the adapters that `read` takes."""
+        return tuple(self._layers()[0].qkv.named)
+
     def embed(self, ids: Tensor) -> Tensor:
         """ids [...] including mask and end to [...,C]."""
         size = len(self.embedding)
@@ -177,7 +191,7 @@ class TorchDecoder(nn.Module):
         past: Sequence[KeyValueSegment] = (),
         start: int = 0,
         packing: Packing | None = None,
-        adapted: bool = False,
+        adapted: Adapted = False,
         block: int | None = 1,
     ) -> tuple[Tensor, KeyValueBlock]:
         """Causal hidden states [B,T,C] after `past`, and the block of their keys and values.
@@ -185,7 +199,7 @@ class TorchDecoder(nn.Module):
         `block`: see `ForwardRequest`.
 
         Positions count from start. With a packing the rows are several runs that do not see each other and all begin
-        at position start. `adapted`: with the adapter, which otherwise belongs to the writer.
+        at position start.
         """
         assert packing is None or past, "runs side by side need something before them"
         if packing is None:
@@ -220,7 +234,7 @@ class TorchDecoder(nn.Module):
         frames: PositionFrames,
         before: Sequence[KeyValueSegment],
         after: Sequence[KeyValueSegment],
-        adapted: bool,
+        adapted: Adapted,
     ) -> tuple[Tensor, KeyValueBlock | None]:
         """Run embedded rows through all layers and the last norm; rows of a single frame also return their block."""
         x = x_BRC

@@ -8,9 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mercury_engine.models import weights
+from mercury_engine.models import adapters, weights
+from mercury_engine.models.adapters import Adapter
 from mercury_engine.models.arrays import bfloat16
-from mercury_engine.models.decoder import Layer, TorchDecoder
+from mercury_engine.models.decoder import AdaptedLinear, Layer, TorchDecoder
 from mercury_engine.models.network import ModelConfig
 from mercury_engine.models.safetensors_files import StoredTensors
 from mercury_engine.models.weights import (
@@ -30,20 +31,36 @@ from mercury_engine.models.weights import (
 def load(folder: Path, dtype: torch.dtype, device: torch.device) -> TorchDecoder:
     """The network of a model folder: the reader, with the writer's adapter if the folder holds one."""
     config = weights.read_config(folder)
-    network = _unfilled(config, dtype)
+    network = _unfilled(config, dtype, device)
     fill_reader(network, folder)
     if weights.has_adapter(folder, config):
         fill_adapter(network, StoredTensors(folder, weights.ADAPTER_FILES), folder)
-    return network.to(device)
-
-
-def _unfilled(config: ModelConfig, dtype: torch.dtype) -> TorchDecoder:
-    """A network to copy weights into. Allocating it in the right dtype saves a second over converting it."""
-    network = TorchDecoder(config)
-    for parameter in network.parameters():
-        parameter.data = torch.empty_like(parameter, dtype=dtype)
-    network.markers.data.zero_()  # no file holds the markers of a plain reader
+    for adapter in adapters.read(folder, config):
+        _put_named(network, adapter, dtype)
     return network
+
+
+@torch.no_grad()
+def _unfilled(config: ModelConfig, dtype: torch.dtype, device: torch.device) -> TorchDecoder:
+    """A network on its device to copy weights into, a layer at a time, so that the host never holds all of them."""
+    with torch.device("meta"):
+        network = TorchDecoder(config).to(dtype)
+    network = network.to_empty(device=device)
+    network.markers.zero_()  # no file holds the markers of a plain reader
+    return network
+
+
+def _put_named(network: TorchDecoder, adapter: Adapter, dtype: torch.dtype) -> None:
+    """Load an adapter that forwards ask for by name. Raises ModelCorrupt."""
+    for number, layer in enumerate(network.layers):
+        for matrix in FUSED_MATRICES:
+            linear: AdaptedLinear = getattr(layer, matrix)
+            outputs, inputs = linear.weight.shape
+            name = f"layers.{number}.{matrix}"
+            down, up = low_rank(adapter.tensors, name, (outputs, inputs), adapter.path)
+            linear.named[adapter.name] = tuple(
+                tensor_of(np.ascontiguousarray(factor)).to(network.device, dtype) for factor in (down, up)
+            )
 
 
 def fill_reader(network: TorchDecoder, folder: Path) -> None:

@@ -5,6 +5,8 @@ import sys
 from functools import cache
 from importlib.util import find_spec
 
+from mercury_kernels.installation import cuda_torch_command, install_command
+
 LONGEST_NAME = 128
 """Bytes of a device's name."""
 
@@ -38,3 +40,18 @@ def free_bytes(device: str) -> int | None:
     import torch
 
     return torch.cuda.mem_get_info(device)[0] if torch.cuda.is_available() else None
+
+
+def why_without_cuda() -> str | None:
+    """Why torch cannot use a GPU, and what helps; None if it can."""
+    if not has_torch():
+        return f"torch is not installed: {install_command('gpu')}"
+    import torch
+
+    if torch.cuda.is_available():
+        return None
+    if not nvidia_gpus():
+        return "there is no NVIDIA GPU, or its driver does not answer: check nvidia-smi"
+    if torch.version.cuda is None:
+        return f"torch {torch.__version__} was built without CUDA: {cuda_torch_command()}"
+    return f"torch {torch.__version__} needs a driver with CUDA {torch.version.cuda}: update the driver"

@@ -16,7 +16,7 @@ from mercury_kernels.capture import Captures
 from torch import Tensor
 
 from mercury_engine.models.arrays import IdArray
-from mercury_engine.models.decoder import TorchDecoder
+from mercury_engine.models.decoder import Adapted, TorchDecoder
 from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, Packing
 
 ROW_BUCKETS = (1, 2, 4, 8, 16)
@@ -72,14 +72,14 @@ class GraphedReader:
         self._seen = torch.zeros(1, dtype=torch.long, device=decoder.device)
         self._inputs = torch.zeros(3, BLOCK_ROW_BUCKETS[-1], dtype=torch.long, device=decoder.device)
         """Of every row its token, its block and its position."""
-        self._outputs: dict[Shape, tuple[Tensor, KeyValueBlock]] = {}
+        self._outputs: dict[tuple[Shape, Adapted], tuple[Tensor, KeyValueBlock]] = {}
 
     def prepare(self) -> None:
-        """Capture a graph of every shape, so that no request has to wait for it."""
+        """Capture a graph of every shape, so that no request has to wait for it; with adapters at their first pass."""
         for shape in SHAPES:
-            self._captures.prepare(shape, partial(self._run, shape))
+            self._captures.prepare((shape, False), partial(self._run, shape, False))
 
-    def read(self, forward: ForwardRequest) -> tuple[Tensor, KeyValueBlock] | None:
+    def read(self, forward: ForwardRequest, adapted: Adapted = False) -> tuple[Tensor, KeyValueBlock] | None:
         """Hidden states [T,C] and the block of the rows; None for a pass of another kind or beyond the buckets."""
         rows, seen = forward.rows, sum(segment.keys.shape[3] for segment in forward.past)
         is_block = forward.packing is not None
@@ -89,21 +89,22 @@ class GraphedReader:
         if is_block and forward.start != 1:
             return None
         shape = fitting[0]
-        self._captures.prepare(shape, partial(self._run, shape))
+        self._captures.prepare((shape, adapted), partial(self._run, shape, adapted))
         (self._start if is_block else self._past).hold(forward.past)
         self._seen.fill_(seen)
         self._inputs[:, : shape[0]].copy_(torch.from_numpy(_rows(forward, shape[0])))
-        self._captures.run(shape)
-        hidden, block = self._outputs[shape]
+        self._captures.run((shape, adapted))
+        hidden, block = self._outputs[shape, adapted]
         kept = (each[:, :, :, :rows].clone() for each in (block.keys, block.values))
         return hidden[0, :rows].clone(), KeyValueBlock(*kept)
 
-    def _run(self, shape: Shape) -> None:
+    def _run(self, shape: Shape, adapted: Adapted) -> None:
         """The captured work: from the inputs and the buffer to the outputs, all at fixed addresses."""
         rows, tokens = shape
         ids, block, place = self._inputs[:, None, :rows]
         past = (self._start if tokens == 1 else self._past).first(tokens, self._seen)
-        self._outputs[shape] = self._decoder.read(ids, [past], packing=Packing(block, place, place))
+        packing = Packing(block, place, place)
+        self._outputs[shape, adapted] = self._decoder.read(ids, [past], packing=packing, adapted=adapted)
 
 
 def _rows(forward: ForwardRequest, padded: int) -> IdArray:

@@ -4,8 +4,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
+from typing import NamedTuple
 
-from mercury_engine.errors import ModelCorrupt, ModelError
+from mercury_engine.errors import DeviceError, ModelCorrupt, ModelError
 from mercury_engine.models.memory import available_bytes
 from mercury_engine.models.network import ModelConfig
 
@@ -29,6 +30,17 @@ LEAST_BYTES, MOST_BYTES = 0.5, 5.0
 """Bytes of a parameter on disk: 4.5 bits in Q4_0, 4 bytes in float32 and room for what is stored twice."""
 
 
+WORKING_BYTES = 512 << 20
+"""Memory of a GPU beside the weights: CUDA's own, contexts and intermediate results."""
+
+
+class GpuMemory(NamedTuple):
+    """A GPU's free memory, and the bytes of a weight there."""
+
+    free_bytes: int
+    element_bytes: int
+
+
 def problems(config: ModelConfig) -> Iterator[str]:
     """What is wrong with a configuration, as phrases that name the field and its value."""
     for name, most in MAX_SIZES.items():
@@ -49,10 +61,11 @@ def problems(config: ModelConfig) -> Iterator[str]:
         yield f"its name is not a printable text of at most {MAX_NAME_CHARS} characters"
 
 
-def require_fit(config: ModelConfig, files: Sequence[Path]) -> None:
+def require_fit(config: ModelConfig, files: Sequence[Path], gpu: GpuMemory | None = None) -> None:
     """Check the size of the weight files against the configuration and the memory that is left, before they are read.
 
-    A sparse file of any size takes no space on disk. Raises ModelCorrupt and ModelError.
+    `gpu`: the GPU that the weights go to, a layer at a time; without one the host's memory counts. A sparse file of any
+    size takes no space on disk. Raises ModelCorrupt and ModelError; DeviceError where a GPU is too small.
     """
     wanted, stored = parameters(config), sum(path.stat().st_size for path in files)
     named = ", ".join(map(str, files[:2])) + ", ..." * (len(files) > 2)
@@ -61,6 +74,14 @@ def require_fit(config: ModelConfig, files: Sequence[Path]) -> None:
             f"{named}: {stored:,} bytes, where the configuration describes {wanted:,} parameters; "
             "the files do not belong together: fetch the model again"
         )
+    if gpu is not None:
+        needed = wanted * gpu.element_bytes + WORKING_BYTES
+        if needed > gpu.free_bytes:
+            raise DeviceError(
+                f"{named} needs {needed / 1e9:.1f} GB of the GPU's memory, {gpu.free_bytes / 1e9:.1f} GB are free; "
+                "close other programs that use the GPU, choose a smaller model, or set mercury.device to 'cpu'"
+            )
+        return
     left = available_bytes()
     if left is not None and stored > left:
         raise ModelError(

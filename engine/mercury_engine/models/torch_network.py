@@ -30,12 +30,11 @@ class TorchNetwork:
     """Implements `Network` with a decoder; hidden states, keys, values and log-probabilities stay on its device."""
 
     backend = "torch"
-    adapters: Collection[str] = ()
-    """None are loaded: the requests run without."""
 
     def __init__(self, decoder: TorchDecoder, graphed: GraphedReader | None = None) -> None:
         """`graphed` reads the passes that it can."""
         self.decoder, self.config, self.device = decoder, decoder.config, str(decoder.device)
+        self.adapters: Collection[str] = decoder.named_adapters
         self._graphed = graphed
 
     def rest(self) -> None:
@@ -54,11 +53,14 @@ class TorchNetwork:
         return self._read(forward)
 
     def _read(self, forward: ForwardRequest) -> tuple[Tensor, KeyValueBlock]:
-        if self._graphed is not None and forward.block == 1 and (found := self._graphed.read(forward)) is not None:
-            return found
+        adapted = forward.adapter if forward.adapter in self.adapters else False
+        if self._graphed is not None and forward.block == 1:
+            found = self._graphed.read(forward, adapted)
+            if found is not None:
+                return found
         packing = self._moved(forward.packing)
         ids = self._tensor(forward.ids_T)[None]
-        hidden, block = self.decoder.read(ids, forward.past, forward.start, packing, block=forward.block)
+        hidden, block = self.decoder.read(ids, forward.past, forward.start, packing, adapted, forward.block)
         return hidden[0], block
 
     @torch.no_grad()

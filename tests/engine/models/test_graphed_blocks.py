@@ -46,7 +46,7 @@ def test_blocks_are_read_as_they_are_read_alone(made, gpu):
 def test_a_context_takes_a_launch_for_every_512_tokens_and_no_plain_pass(gpu, monkeypatch):
     cache, runs = BlockCache(gpu, 0), []  # the start token has been read
     original = gpu._graphed._captures.run
-    monkeypatch.setattr(gpu._graphed._captures, "run", lambda shape: (runs.append(shape[0]), original(shape))[1])
+    monkeypatch.setattr(gpu._graphed._captures, "run", lambda key: (runs.append(key[0][0]), original(key))[1])
     inside = TorchDecoder.read
 
     def read_by_graph(self, ids, *given, **more):

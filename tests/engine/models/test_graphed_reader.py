@@ -85,7 +85,7 @@ def test_an_engine_fills_the_same_with_graphs_of_short_passes(tmp_path, monkeypa
     assert isinstance(graphed.reader, TorchNetwork)
     graphed.reader._graphed = GraphedReader(graphed.reader.decoder)
     read, used = GraphedReader.read, []
-    monkeypatch.setattr(GraphedReader, "read", lambda self, forward: used.append(read(self, forward)) or used[-1])
+    monkeypatch.setattr(GraphedReader, "read", lambda *given: used.append(read(*given)) or used[-1])
     text, builder = tiny.SAMPLE * 3, ContextBuilder()
     for cursor in (*range(900, 910), *range(2500, 2506)):
         snapshot = Document("file:///a.py", "python", 1, text).snapshot()

@@ -15,7 +15,7 @@ from mercury_engine.models import adapters, gpu, weights
 from mercury_engine.utility import Utility
 from mercury_kernels import ops
 from mercury_kernels.cpu import library
-from mercury_kernels.installation import install_command
+from mercury_kernels.installation import cuda_torch_command, install_command
 from mercury_lab.training.conversion.adapter_file import write_adapter
 from safetensors.numpy import load_file, save_file
 
@@ -383,7 +383,8 @@ def test_doctor_says_what_would_use_a_gpu(monkeypatch):
 
 def test_doctor_says_when_torch_cannot_use_a_gpu(monkeypatch):
     found = gpu_finding(monkeypatch, ("NVIDIA H200",), torch_is_there=True)
-    assert f"torch {torch.__version__} has no CUDA" in found["gpu"].value
+    assert f"torch {torch.__version__} was built without CUDA" in found["gpu"].value
+    assert found["gpu"].fix == cuda_torch_command()
     assert "torch twins are used" in found["gpu kernels"].value
 
 

@@ -1,0 +1,119 @@
+"""What a rule needs of every row over the vocabulary, without storing logits.
+
+A program computes the logits of a tile of the vocabulary and keeps six numbers per row; a second kernel, a program
+per row, joins the tiles. With l the logits of the allowed tokens, t their maximum and s = sum exp(l - t), the entropy
+is t + log s - sum exp(l - t) l / s.
+
+Dimensions: W rows, C channels, V vocabulary, N ban lists.
+"""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from mercury_kernels import reference
+from mercury_kernels.accept import _products, _tiles
+from mercury_kernels.launch import guarded, options
+from mercury_kernels.operands import Matrix
+
+FIELDS = 6
+
+
+@triton.jit(do_not_specialize=["W", "V"])
+def _tell(
+    x: tl.tensor,
+    weight: tl.tensor,
+    bits: tl.tensor,
+    lists: tl.tensor,
+    partial: tl.tensor,
+    W: tl.tensor,
+    C: tl.tensor,
+    V: tl.tensor,
+    words: tl.tensor,
+    scale: tl.tensor,
+    BM: tl.constexpr,
+    BV: tl.constexpr,
+    BC: tl.constexpr,
+) -> None:
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    v = tl.program_id(1) * BV + tl.arange(0, BV)
+    logits = _products(x, x, weight, m, v, W, C, V, 0.0, False, BM, BV, BC) * scale
+    inside = (m < W)[:, None] & (v < V)[None, :]
+    logits = tl.where((v < V)[None, :], logits, float("-inf"))
+    listed = tl.load(lists + m, m < W, -1)[:, None]
+    place = tl.maximum(listed, 0).to(tl.int64) * words + (v // 32)[None, :]
+    word = tl.load(bits + place, inside & (listed >= 0), 0)
+    allowed = ((word >> (v % 32)[None, :]) & 1) == 0
+    whole_top = tl.max(logits, 1)
+    whole = tl.sum(tl.exp(logits - whole_top[:, None]), 1)
+    logits = tl.where(allowed, logits, float("-inf"))
+    top, best = tl.max(logits, 1, return_indices=True)
+    base = tl.where(top == float("-inf"), 0.0, top)
+    power = tl.exp(logits - base[:, None])
+    count = tl.num_programs(1)
+    out = partial + m.to(tl.int64) * count + tl.program_id(1)
+    field = W.to(tl.int64) * count
+    tl.store(out, top, m < W)
+    tl.store(out + field, (tl.program_id(1) * BV + best).to(tl.float32), m < W)  # exact below 2^24
+    tl.store(out + 2 * field, tl.sum(power, 1), m < W)
+    tl.store(out + 3 * field, tl.sum(tl.where(power > 0, power * logits, 0.0), 1), m < W)
+    tl.store(out + 4 * field, whole_top, m < W)
+    tl.store(out + 5 * field, whole, m < W)
+
+
+@triton.jit(do_not_specialize=["W", "count"])
+def _join(
+    partial: tl.tensor, token: tl.tensor, figures: tl.tensor, W: tl.tensor, count: tl.tensor, BT: tl.constexpr
+) -> None:
+    row, lane = tl.program_id(0), tl.arange(0, BT)
+    field = W.to(tl.int64) * count
+    top, whole_top = tl.full((BT,), float("-inf"), tl.float32), tl.full((BT,), float("-inf"), tl.float32)
+    number, total = tl.full((BT,), float("inf"), tl.float32), tl.zeros((BT,), tl.float32)
+    mean, whole = tl.zeros((BT,), tl.float32), tl.zeros((BT,), tl.float32)
+    for start in range(0, count, BT):
+        at, inside = partial + row.to(tl.int64) * count + start + lane, start + lane < count
+        other = tl.load(at, inside, float("-inf"))
+        higher = tl.maximum(top, other)
+        base = tl.where(higher == float("-inf"), 0.0, higher)
+        keep, gain = tl.exp(top - base), tl.exp(other - base)
+        total = total * keep + tl.load(at + 2 * field, inside, 0.0) * gain
+        mean = mean * keep + tl.load(at + 3 * field, inside, 0.0) * gain
+        number = tl.where(other > top, tl.load(at + field, inside, float("inf")), number)
+        top = higher
+        other = tl.load(at + 4 * field, inside, float("-inf"))
+        higher = tl.maximum(whole_top, other)
+        base = tl.where(higher == float("-inf"), 0.0, higher)
+        whole = whole * tl.exp(whole_top - base) + tl.load(at + 5 * field, inside, 0.0) * tl.exp(other - base)
+        whole_top = higher
+    best = tl.max(top, 0)
+    gain = tl.exp(top - tl.where(best == float("-inf"), 0.0, best))
+    total, mean = tl.sum(total * gain, 0), tl.sum(mean * gain, 0)
+    place = tl.min(tl.where(top == best, number, float("inf")), 0)
+    log_sum = best + tl.log(total)
+    highest = tl.max(whole_top, 0)
+    tl.store(token + row, tl.where(place < float("inf"), place, 0.0).to(tl.int32))  # a row of NaN has no best token
+    tl.store(figures + row * 4, best)
+    tl.store(figures + row * 4 + 1, log_sum)
+    tl.store(figures + row * 4 + 2, highest + tl.log(tl.sum(whole * tl.exp(whole_top - highest), 0)))
+    tl.store(figures + row * 4 + 3, log_sum - mean / total)
+
+
+@guarded(reference.answers)
+def answers(hidden: Tensor, matrix: Matrix, bits: Tensor, lists: Tensor, scale: float = 1.0) -> tuple[Tensor, Tensor]:
+    """The likeliest allowed token int32 [W] of hidden [W,C] over matrix [V,C], and its figures float32 [W,4].
+
+    See `reference.answers`.
+    """
+    hidden, device = hidden.contiguous(), hidden.device
+    (rows, channels), vocabulary = hidden.shape, matrix.outputs
+    high, wide, deep = _tiles(rows, hidden.element_size())
+    count = triton.cdiv(vocabulary, wide)
+    partial = torch.empty(FIELDS, rows, count, device=device)
+    token, figures = torch.empty(rows, dtype=torch.int32, device=device), torch.empty(rows, 4, device=device)
+    _tell[(triton.cdiv(rows, high), count)](
+        hidden, matrix.weight, bits, lists, partial, rows, channels, vocabulary, bits.shape[1], scale, high, wide,
+        deep, **options(device, 8 if high == 64 else 4, 4),
+    )  # fmt: skip
+    _join[(rows,)](partial, token, figures, rows, count, 256, **options(device, 4, 1))
+    return token, figures

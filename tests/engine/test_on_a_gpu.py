@@ -1,0 +1,196 @@
+"""What the decoders ask of a GPU, counted on a pretend one: launches, waits, copies; the text is the CPU's."""
+
+import logging
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from mercury_engine.api import FillRequest
+from mercury_engine.errors import DeviceError
+from mercury_engine.models import adapters, decoder_weights, weights
+from mercury_engine.models.network import ForwardRequest
+from mercury_engine.models.weights import FUSED_MATRICES
+from mercury_lab.engine import Engine
+from mercury_lab.training.conversion.adapter_file import write_adapter
+
+from tests.support import tiny
+from tests.support.pretend_cuda import on_device, pretend_cuda
+
+NEAR = "def add(a, b):\n    return "
+REQUESTS = [FillRequest(NEAR + "a" * typed, suffix=("\n\n\nprint(add(1, 2))\n",), max_slots=12) for typed in range(2)]
+
+MOST_TYPED = 3
+"""Tokens that a key adds to the context at most; a fill that reads more reads blocks, too."""
+
+FAMILIES = ["Open-dCoder", "DreamOn", "SDAR", "Fast-dLLM v2"]
+
+
+class Folders(dict):
+    """Model folders by family, made when they are first asked for."""
+
+    def __init__(self, root):
+        self.root = root
+
+    def __missing__(self, family):
+        path = self.root / family.replace(" ", "-")
+        if family == "causal":
+            self[family] = tiny.folder(path, 0)
+        else:
+            from tests.support import masked  # imports transformers, which takes a while
+
+            self[family] = masked.folder(path, family)[0]
+        return self[family]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    return Folders(tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    """The tensors are small, so threads would only wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+class OnCpu(dict):
+    """Fills of the models on the CPU, in float32."""
+
+    def __init__(self, folders):
+        self.folders = folders
+
+    def __missing__(self, name):
+        engine = Engine.load(self.folders[name], device="cpu", dtype=torch.float32)
+        self[name] = [engine.fill(each) for each in REQUESTS]
+        return self[name]
+
+
+@pytest.fixture(scope="module")
+def on_cpu(folders):
+    return OnCpu(folders)
+
+
+def filled(monkeypatch, folder, expected, **options):
+    """Fills on the pretend device, those expected, and what each asked for."""
+    with pretend_cuda(monkeypatch, **options) as counts:
+        engine = Engine.load(folder, device="cuda", dtype=torch.float32)
+        for request, other in zip(REQUESTS, expected, strict=True):
+            counts.clear()
+            yield engine.fill(request), other, counts
+
+
+def passes(found):
+    """Passes of a masked fill at most: its steps, and those that search its length."""
+    return 2 * found.steps
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_masked_model_fills_with_the_text_of_the_cpu(folders, on_cpu, monkeypatch, family):
+    for found, expected, counts in filled(monkeypatch, folders[family], on_cpu[family]):
+        assert (found.text, found.steps) == (expected.text, expected.steps)
+        waits = counts.waits.total()
+        assert found.steps <= waits <= passes(found)  # one a pass, for its log-probabilities
+        assert counts.blocking_copies.total() == 2 * waits  # its tokens, and which rows are wanted
+
+
+def test_a_causal_model_fills_with_one_wait_and_no_blocking_copy_a_pass(folders, on_cpu, monkeypatch):
+    for found, expected, counts in filled(monkeypatch, folders["causal"], on_cpu["causal"]):
+        assert found.text == expected.text
+        assert counts.waits.total() == found.steps
+        if found.tokens_read > MOST_TYPED:
+            continue
+        assert counts.replays == found.steps
+        assert counts.launches.keys() == {"copy_"}  # the inputs, and pages that are shared; all else is in graphs
+        assert counts.blocking_copies.keys() <= {"mercury_engine/models/token_masks.py:_fill_row"}  # a list that is new
+
+
+def test_without_a_compiler_the_twins_of_the_kernels_are_captured(folders, on_cpu, monkeypatch):
+    for found, expected, counts in filled(monkeypatch, folders["causal"], on_cpu["causal"], kernels=False):
+        assert found.text == expected.text
+        assert counts.waits.total() == found.steps
+
+
+@pytest.fixture(scope="module")
+def adapted(tmp_path_factory):
+    """A causal model with biases and with both adapters, as the 0.5B is."""
+    folder = tiny.folder(
+        tmp_path_factory.mktemp("adapted") / "model", 0, markers=tiny.QWEN_MARKERS, attention_bias=True
+    )
+    config, random = weights.read_config(folder), np.random.default_rng(0)
+    layer = tiny.network(0, attention_bias=True).layers[0]
+    shapes = {name: getattr(layer, name).weight.shape for name in FUSED_MATRICES}
+    for name in adapters.NAMES:
+        factors = {}
+        for stem, (outputs, inputs) in [
+            (f"layers.{number}.{name}", shape)
+            for number in range(config.num_hidden_layers)
+            for name, shape in shapes.items()
+        ]:
+            factors[f"{stem}.down"] = random.normal(0, 0.3, (4, inputs)).astype(np.float32)
+            factors[f"{stem}.up"] = random.normal(0, 0.3, (outputs, 4)).astype(np.float32)
+        write_adapter(folder / adapters.file_name(name), config, factors)
+    return folder
+
+
+def states(engine, adapter):
+    """Hidden states [T,C] of a short pass after a start token, on the host."""
+    network = engine.reader
+    [(_, start)] = network.read_together([ForwardRequest(np.array([0]))])
+    past = [network.rotated(start, 0)]
+    request = ForwardRequest(np.array([40, 41, 42]), past=past, start=1, adapter=adapter)
+    [(hidden, _)] = network.read_together([request])
+    return hidden.cpu().numpy()
+
+
+def test_a_model_with_adapters_fills_and_rewrites_with_them_as_on_the_cpu(adapted, monkeypatch):
+    plain = replace(REQUESTS[0], adapter="")
+    on_host = Engine.load(adapted, device="cpu", dtype=torch.float32)
+    expected = {name: states(on_host, name) for name in ("", *adapters.NAMES)}
+    fill, without = on_host.fill(REQUESTS[0]), on_host.fill(plain)
+    assert fill.confidence != without.confidence
+    with pretend_cuda(monkeypatch) as counts:
+        engine = Engine.load(adapted, device="cuda", dtype=torch.float32)
+        assert engine.edit_format == "mercury"  # so next edits are asked of the model
+        assert engine.fill(REQUESTS[0]).text == fill.text
+        assert engine.fill(plain).text == without.text
+        for name, hidden in expected.items():
+            counts.clear()
+            found = states(engine, name)
+            assert counts.replays == 1  # in a graph of its own
+            np.testing.assert_allclose(found, hidden, atol=1e-4)
+            others = [each for other, each in expected.items() if other != name]
+            assert all(abs(found - each).max() > 0.1 for each in others)
+
+
+def test_a_model_that_does_not_fit_the_gpu_runs_on_the_cpu_and_says_so(folders, on_cpu, monkeypatch, caplog):
+    expected = on_cpu["causal"][0].text
+    with pretend_cuda(monkeypatch, free=1 << 20), caplog.at_level(logging.WARNING):
+        engine = Engine.load(folders["causal"], device="auto", dtype=torch.float32)
+        assert engine.device == "cpu"
+        assert engine.fill(REQUESTS[0]).text == expected
+        [said] = [each.message for each in caplog.records if "GPU's memory" in each.message]
+        assert "the model runs on the CPU" in said and "choose a smaller model" in said
+        with pytest.raises(DeviceError, match="GPU's memory"):
+            Engine.load(folders["causal"], device="cuda")
+
+
+def test_a_gpu_without_memory_while_weights_are_copied_is_our_error(folders, monkeypatch):
+    def full(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB\nmore lines")
+
+    with pretend_cuda(monkeypatch):
+        monkeypatch.setattr(decoder_weights, "fill_reader", full)
+        with pytest.raises(DeviceError, match=r"does not fit the GPU's memory \(CUDA out of memory. Tried .* 2 GiB\)"):
+            Engine.load(folders["causal"], device="cuda")
+
+
+def test_weights_go_to_the_gpu_a_matrix_at_a_time(folders, monkeypatch):
+    """The host never holds a second copy of the whole model."""
+    with pretend_cuda(monkeypatch) as counts:
+        network = decoder_weights.load(folders["causal"], torch.bfloat16, torch.device("cuda"))
+        assert all(map(on_device, network.parameters()))
+        assert sum(counts.blocking_copies.values()) >= len([*network.parameters()]) - 1  # all but the markers
