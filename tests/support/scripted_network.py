@@ -69,9 +69,6 @@ class ScriptedNetwork:
     def slot_answers(self, hidden_WC: np.ndarray, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
         raise AssertionError("a causal model")
 
-    def slot_log_probabilities(self, hidden_RC: np.ndarray) -> np.ndarray:
-        raise AssertionError("a causal model")
-
     def kept(self, block: KeyValueBlock) -> KeyValueBlock:
         return block
 

@@ -115,19 +115,14 @@ class CpuNetwork:
     def log_probabilities(self, hidden_RC: FloatArray) -> FloatArray:
         return log_softmax_in_place(self._stack.head(hidden_RC))
 
-    def slot_log_probabilities(self, hidden_RC: FloatArray) -> FloatArray:
-        return log_softmax_in_place(self._slot_logits(hidden_RC))
-
     def answers(self, hidden_WC: FloatArray, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
         return self._answered(self._stack.head(hidden_WC), questions)
 
     def slot_answers(self, hidden_WC: FloatArray, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
-        return self._answered(self._slot_logits(hidden_WC), questions)
-
-    def _slot_logits(self, hidden_RC: FloatArray) -> FloatArray:
-        ends = hidden_RC @ self.embedding.markers[1]
+        ends = hidden_WC @ self.embedding.markers[1]
         never = np.full_like(ends, -np.inf)
-        return np.concatenate((self._stack.head(hidden_RC), never[:, None], ends[:, None]), 1)
+        logits = np.concatenate((self._stack.head(hidden_WC), never[:, None], ends[:, None]), 1)
+        return self._answered(logits, questions)
 
     def _answered(self, logits_WV: FloatArray, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
         told = []

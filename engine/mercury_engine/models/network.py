@@ -254,10 +254,7 @@ class Network(Protocol):
         """What is asked of consecutive rows about the next tokens."""
 
     def slot_answers(self, hidden_WC: Array, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
-        """What is asked of consecutive rows of canvases; their vocabulary [V+2] ends with mask and end."""
-
-    def slot_log_probabilities(self, hidden_RC: Array) -> Array:
-        """Float32 [R,V+2]: the vocabulary, mask (never predicted, -inf) and end."""
+        """What is asked of consecutive rows of canvases; their vocabulary [V+2] ends with mask (-inf) and end."""
 
     def kept(self, block: KeyValueBlock) -> KeyValueBlock:
         """The block in its smallest form, to be rotated later; shares no memory with the block."""

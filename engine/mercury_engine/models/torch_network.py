@@ -78,10 +78,6 @@ class TorchNetwork:
         return self.decoder.logits(hidden_RC).log_softmax(-1)
 
     @torch.no_grad()
-    def slot_log_probabilities(self, hidden_RC: Tensor) -> Tensor:
-        return self.decoder.writer_logits(hidden_RC).log_softmax(-1)
-
-    @torch.no_grad()
     def answers(self, hidden_WC: Tensor, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
         return _answered(self.decoder.logits(hidden_WC), questions)
 

@@ -21,7 +21,7 @@ from mercury_lab.engine import Engine
 from mercury_lab.training.adapters.kernel_reader import kernel_reader
 from safetensors.torch import load_file, save_file
 
-from tests.support import tiny
+from tests.support import asking, tiny
 from tests.support.reference_layers import floats
 
 pytestmark = tiny.needs_kernels
@@ -96,8 +96,12 @@ def test_writing_gives_the_same_states(plain, native, before, behind):
 
     expected, found = written(plain, 4), written(native, 4)
     close(found, expected)
-    logp, expected_logp = native.slot_log_probabilities(found), plain.slot_log_probabilities(expected)
-    assert np.isneginf(logp[:, plain.config.mask_id]).all()
+    asked = asking.everything(7, plain.config.vocab_size + 2)
+    logp, expected_logp = (
+        torch.as_tensor(asking.logp(told))
+        for [told] in (native.slot_answers(found, [asked]), plain.slot_answers(expected, [asked]))
+    )
+    assert logp[:, plain.config.mask_id].isneginf().all()
     shown = [i for i in range(plain.config.vocab_size + 2) if i != plain.config.mask_id]
     close(logp[:, shown], expected_logp[:, shown])
     elsewhere = written(plain, 40)
