@@ -100,7 +100,7 @@ class PassPlanner:
         return NextToken(ban, ends, share, pairs)
 
     def _unread(self, hypothesis: Hypothesis, drafter: Drafter) -> tuple[float, Mapping[int, float]]:
-        """The share of the n-gram in unread text, and its tokens with their probabilities, see `mix_in_unread`."""
+        """The share of the n-gram in unread text, and its tokens with their probabilities, see `next_tokens`."""
         if not drafter.lookup.has_unread:
             return 0.0, {}
         match = drafter.match(hypothesis)
