@@ -7,7 +7,7 @@ from typing import Any
 from mercury_engine.model_folders import is_path, path_of, user_models
 
 from mercury_lsp.errors import SettingsError
-from mercury_lsp.settings import BUNDLED, SAME, named_engines
+from mercury_lsp.settings import BUNDLED, SAME, named_edit_engines, named_engines
 
 
 def path(edits: bool = False) -> Path:
@@ -47,7 +47,8 @@ def named(model: str | None) -> str | None:
 def added_to(section: Mapping[str, Any]) -> dict[str, Any]:
     """A client's settings, with the user's choices where they name no model or engine.
 
-    `null` chooses the bundled model, and no remote engine.
+    `null` chooses the bundled model, no remote engine, and no model for edits.
     """
-    chosen = {"model": read(), "editModel": read(edits=True), "engine": next(iter(named_engines()), None)}
+    edits = next(iter(named_edit_engines()), None) or read(edits=True)
+    chosen = {"model": read(), "editModel": edits, "engine": next(iter(named_engines()), None)}
     return chosen | dict(section)

@@ -33,6 +33,12 @@ EngineKey = tuple[str | None, str | None, Device, int | None]
 ENGINE_VARIABLE = "MERCURY_ENGINE"
 """URLs of the remote engines that may be used, the first by default: a repository cannot set the environment."""
 
+EDIT_ENGINE_VARIABLE = "MERCURY_EDIT_ENGINE"
+"""The same for models of edits; each URL may name a format and, after `#`, the model."""
+
+EDIT_REQUESTS_PER_MINUTE = 20
+"""Most requests a minute to a server for edits that is not this machine: some are paid by request."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -41,7 +47,9 @@ class Settings:
     model: str | None = None
     """Whole path of a folder or GGUF file, or a name, also after `installed:`; None for the bundled model."""
     edit_model: str | None = None
-    """The model that rewrites regions for next edits, named likewise; None for the one above."""
+    """The model that rewrites regions for next edits, named likewise or by a URL; None for the one above."""
+    edit_requests_per_minute: int = EDIT_REQUESTS_PER_MINUTE
+    """Most requests a minute to a server for edits on another machine."""
     engine: str | None = None
     """URL of the engine that is asked instead of the model; None for none. The model answers while it does not."""
     device: Device = "auto"
@@ -85,8 +93,13 @@ class Settings:
             raise SettingsError(
                 f"{self.engine} is not asked, for a repository may have named it; put the URL into {ENGINE_VARIABLE}"
             )
+        if self.edit_model is not None and is_url(self.edit_model) and self.edit_model not in named_edit_engines():
+            raise SettingsError(
+                f"{self.edit_model} is not asked, for a repository may have named it; put the URL into "
+                f"{EDIT_ENGINE_VARIABLE}"
+            )
         for model in (self.model, self.edit_model):
-            if model is not None and is_path(model):
+            if model is not None and not is_url(model) and is_path(model):
                 _require_trusted(model, workspace)
 
     @property
@@ -110,6 +123,16 @@ def named_engines() -> list[str]:
     return os.environ.get(ENGINE_VARIABLE, "").split()
 
 
+def named_edit_engines() -> list[str]:
+    """The URLs that the environment names for edits, the default first."""
+    return os.environ.get(EDIT_ENGINE_VARIABLE, "").split()
+
+
+def is_url(model: str) -> bool:
+    """Whether a model is named by the URL of a server."""
+    return model.startswith(("http://", "https://"))
+
+
 def is_loopback(url: str) -> bool:
     """Whether the URL's host is this machine."""
     return is_own_host(urlsplit(url).hostname or "")
@@ -123,14 +146,18 @@ def is_own_host(host: str) -> bool:
         return host == "localhost"
 
 
-def _is_engine(value: Any) -> bool:
+def _is_engine(value: Any, takes_query: bool = False) -> bool:
     try:
         url = urlsplit(value) if isinstance(value, str) and not re.search(r"\s", value) else None
         has_port = url is not None and url.port != 0
     except ValueError:
         return False
     is_web = url is not None and has_port and url.scheme in ("http", "https") and bool(url.hostname)
-    return url is not None and is_web and not url.username and not url.query
+    return url is not None and is_web and not url.username and (takes_query or not url.query)
+
+
+def _is_edit_model(value: Any) -> bool:
+    return value is None or (_is_text(value) and value != BUNDLED and (not is_url(value) or _is_engine(value, True)))
 
 
 def _require_trusted(model: str, workspace: Sequence[Path]) -> None:
@@ -174,10 +201,14 @@ def _choice(literal: Any) -> _ValueRule:
 _BOOLEAN = _ValueRule(lambda value: isinstance(value, bool), "true, false")
 
 _VALUE_RULES = {
-    "model": _ValueRule(_optional(_is_text), "a folder, a GGUF file, a model name, bundled or null"),
+    "model": _ValueRule(
+        _optional(lambda value: _is_text(value) and not is_url(value)),
+        "a folder, a GGUF file, a model name, bundled or null; a URL belongs to engine or editModel",
+    ),
     "editModel": _ValueRule(
-        lambda value: value is None or (_is_text(value) and value != BUNDLED),
-        "a folder, a GGUF file, a model name, same or null; the bundled model makes no edits",
+        _is_edit_model,
+        f"a folder, a GGUF file, a model name, a URL that {EDIT_ENGINE_VARIABLE} names, same or null; the bundled "
+        "model makes no edits",
     ),
     "engine": _ValueRule(
         _optional(_is_engine),
@@ -185,6 +216,7 @@ _VALUE_RULES = {
     ),
     "device": _choice(Device),
     "threads": _ValueRule(_optional(_integer_up_to(1024)), "an integer from 1 to 1024 or null"),
+    "editRequestsPerMinute": _ValueRule(_integer_up_to(6000), "an integer from 1 to 6000"),
     "effort": _choice(Effort),
     "deadlineMs": _ValueRule(_optional(_integer_up_to(60_000)), "an integer from 1 to 60000 or null"),
     "eagerness": _choice(Eagerness),

@@ -145,6 +145,10 @@ class RewriteRequest:
     """The document's path, for formats that show it."""
     language: str = "plaintext"
     """The document's LSP languageId."""
+    cursor: int | None = None
+    """Characters of `text` before the cursor, for formats that show it; None where it is elsewhere."""
+    first_line: int = 1
+    """The number of the region's first line in its document, for formats that show it."""
     give_up_below: float = 0.0
     """Leave the lines as they are where a hunk's probability falls below this."""
     enough: float | None = None

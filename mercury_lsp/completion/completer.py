@@ -89,12 +89,16 @@ class Completer:
     def allow_rewrites(self) -> None:
         """Have regions rewritten if a model can; others find neither place nor will to edit."""
         self.next_edits.regions.rewrite = self._rewrite_region if self.edit_engine.can_rewrite else None
+        self.next_edits.regions.writes_edits = lambda: self.edit_engine.writes_edits
 
     async def _rewrite_region(
         self, region: Place, history: Sequence[EditHunk], enough: float, cancel: Event
     ) -> Sequence[RewrittenLines] | None:
-        deadline_ms = None if self.settings.wait_for_context else DEADLINE_MS
-        return await rewrite_region(self.edit_engine.rewrite, region, history, enough, deadline_ms, cancel)
+        is_remote = self.edit_engine.is_remote
+        if (family := await self.edit_engine.family()) is None and is_remote:
+            return []
+        deadline_ms = None if self.settings.wait_for_context or is_remote else DEADLINE_MS
+        return await rewrite_region(self.edit_engine.rewrite, region, history, enough, deadline_ms, cancel, family)
 
     async def complete(
         self,

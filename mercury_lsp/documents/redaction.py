@@ -48,6 +48,16 @@ def without_secrets(text: str, language_id: str) -> str:
     return "".join(_kept(text, redacted)) if redacted else text
 
 
+def parts_without_secrets(parts: Sequence[str], language_id: str) -> list[str]:
+    """The parts of one text, whole lines each, without the lines that look like secrets in it."""
+    redacted, first, kept = secret_lines("".join(parts), language_id), 0, list[str]()
+    for part in parts:
+        lines = LINE.findall(part)
+        kept.append("".join(line for number, line in enumerate(lines, first) if number not in redacted))
+        first += len(lines)
+    return kept
+
+
 def shows_secret(text: str, language_id: str, above: str = "", below: str = "") -> bool:
     return bool(_redacted(text, language_id, above, below))
 

@@ -49,6 +49,25 @@ def breaks_document(snapshot: Snapshot, start: int, end: int, text: str) -> bool
     return parsed is not None and parsed.root_node.has_error
 
 
+def is_within_error(snapshot: Snapshot, start: int, end: int) -> bool:
+    """Whether [start, end) stands in text that is not understood now."""
+    if snapshot.tree is None:
+        return False
+    first, last = snapshot.source.byte_of(start), snapshot.source.byte_of(end)
+    node = snapshot.tree.root_node.descendant_for_byte_range(first, last)
+    while node is not None and not node.is_error:
+        node = node.parent
+    return node is not None
+
+
+def mends(snapshot: Snapshot, start: int, end: int, text: str) -> bool:
+    """Whether a document with an error has none with a text in place of [start, end)."""
+    if snapshot.tree is None or not snapshot.tree.root_node.has_error:
+        return False
+    parsed = _parsed(snapshot, snapshot.tree, start, end, text)
+    return parsed is not None and not parsed.root_node.has_error
+
+
 def _parsed(snapshot: Snapshot, tree: Tree, start: int, end: int, text: str, reach: int | None = None) -> Tree | None:
     """The tree with a text in place of [start, end); None when parsing takes too long.
 

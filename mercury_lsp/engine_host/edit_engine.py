@@ -1,7 +1,7 @@
 """The engine that rewrites regions: a second one where the settings name a model for edits, else that of the fills.
 
 The second one is loaded at the first next edit, and given up when memory gets short. Where it cannot be had the other
-one rewrites, if it can.
+one rewrites, if it can. A server in its place is asked again a while after it has failed.
 """
 
 import logging
@@ -10,11 +10,14 @@ from collections.abc import Callable
 from time import monotonic
 
 from mercury_engine.api import Control, InferenceEngine, Rewrite, RewriteRequest
+from mercury_engine.errors import Cancelled, MercuryError
+from mercury_engine.prompt.edit_families import Family, family_of
+from mercury_engine.prompt.sweep_format import SWEEP
 
 from mercury_lsp.engine_host import memory
 from mercury_lsp.engine_host.engines import Engines, Lease
 from mercury_lsp.engine_host.worker import why_not_loaded
-from mercury_lsp.settings import Settings
+from mercury_lsp.settings import Settings, is_url
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +49,23 @@ class EditEngine:
         """Whether there is a model that was trained to rewrite, as far as is known before it is loaded."""
         return self._settings is not None or self._fills_rewrite
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether a server makes the edits."""
+        return self._settings is not None and is_url(self._settings.model or "")
+
+    @property
+    def writes_edits(self) -> bool:
+        """Whether the model was trained on edits, and not only to repeat those of the user."""
+        engine = self.engine if self._settings is not None else self._fills.engine
+        return self.is_remote or (engine is not None and engine.edit_format == SWEEP)
+
+    async def family(self) -> Family | None:
+        """The family of the server's model, which is asked for that family's windows; None without such a server."""
+        if not self.is_remote or not await self._has_own() or self.engine is None:
+            return None
+        return family_of("", self.engine.edit_format or "")
+
     def use(self, settings: Settings) -> None:
         """Take the model that the settings name for edits, from the next rewrite on."""
         named = settings.for_edits
@@ -56,7 +76,14 @@ class EditEngine:
     async def rewrite(self, request: RewriteRequest, control: Control | None = None) -> Rewrite | None:
         """The rewrite; None if there is no engine for it. Raises as `Lease.rewrite` does."""
         if await self._has_own():
-            return await self._own.rewrite(request, control)
+            try:
+                return await self._own.rewrite(request, control)
+            except MercuryError as error:
+                if not self.is_remote or isinstance(error, Cancelled):
+                    raise
+                self._pause(str(error))
+        if self.is_remote:
+            return None
         return await self._fills.rewrite(request, control) if self._fills_rewrite else None
 
     def close(self) -> None:
@@ -72,6 +99,8 @@ class EditEngine:
         settings = self._settings
         if settings is None or self._clock() < self._refused_until:
             return False
+        if self._own.engine is not None and self.is_remote:
+            return True
         if self._own.engine is not None:
             if why := memory.shortage():
                 self._refuse(f"{settings.model} was unloaded, for {why}")
@@ -83,16 +112,21 @@ class EditEngine:
         if engine.edit_format is None:
             return self._refuse(f"{engine.name} was not trained to rewrite; name a model for edits", settings)
         if self._settings is settings:
-            self.log(f"next edits by {engine.name} on {engine.device}")
+            self.log(getattr(engine, "notice", f"next edits by {engine.name} on {engine.device}"))
         return self._settings is settings
 
     def _refuse(self, why: str, settings: Settings | None = None) -> bool:
         """Do without the second engine for a while, unless the settings have changed meanwhile; False."""
         if settings is None or settings is self._settings:
             self._own.unload()
-            self._refused_until = self._clock() + RETRY_SECONDS
-            instead = "mercury.model makes the next edits" if self._fills_rewrite else "no model makes next edits"
-            if self._told != why:
-                self._told = why
-                self.tell(f"mercury.editModel: {why}. Meanwhile {instead}.")
+            self._pause(why)
         return False
+
+    def _pause(self, why: str) -> None:
+        """Do not ask the second engine for a while; the user is told why once."""
+        self._refused_until = self._clock() + RETRY_SECONDS
+        is_other = self._fills_rewrite and not self.is_remote
+        instead = "mercury.model makes the next edits" if is_other else "no model makes next edits"
+        if self._told != why:
+            self._told = why
+            self.tell(f"mercury.editModel: {why}. Meanwhile {instead}.")

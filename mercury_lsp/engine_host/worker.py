@@ -23,7 +23,7 @@ from mercury_engine.errors import Cancelled, MercuryError
 
 from mercury_lsp.debounce import Debounced
 from mercury_lsp.engine_host.own_thread import started
-from mercury_lsp.settings import Settings
+from mercury_lsp.settings import Settings, is_url
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +43,10 @@ LoadEngine = Callable[[Settings], InferenceEngine]
 
 def load_engine(settings: Settings) -> InferenceEngine:
     """The engine that the settings name; takes seconds. Raises ModelError."""
+    if settings.model is not None and is_url(settings.model):
+        from mercury_lsp.engine_host.remote.editing import RemoteEdits  # as below
+
+        return RemoteEdits(settings.model, settings.edit_requests_per_minute)
     if settings.engine is not None:
         from mercury_lsp.engine_host.remote.engine import RemoteEngine  # what speaks HTTP takes a while
 

@@ -162,12 +162,15 @@ class Suggester:
     async def wants_fill(self, uri: str, at: types.Position) -> bool:
         """Whether a fill at the cursor `at` may come before a next edit.
 
-        Not before words of the cursor's line, nor where the user's last change is known to go on elsewhere. It finishes
-        a deferred parse first. Raises UnknownDocument.
+        Not where a server makes the edits, which inserts at the cursor, too. Not before words of the cursor's line, nor
+        where the user's last change is known to go on elsewhere. It finishes a deferred parse first. Raises
+        UnknownDocument.
         """
         documents = self._session.documents
         if self._is_left_alone(uri) or not self._allows_next_edits(documents.snapshot(uri)):
             return True
+        if self._session.completer.edit_engine.is_remote:
+            return False
         await self._finish_parsing(uri)
         snapshot = documents.parsed(uri)
         surroundings = self._session.surroundings(uri)

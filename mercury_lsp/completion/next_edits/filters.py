@@ -12,7 +12,7 @@ from mercury_lsp.completion.next_edits.examples import TOKEN
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.redaction import edit_shows_secret
-from mercury_lsp.documents.syntax import breaks_document
+from mercury_lsp.documents.syntax import breaks_document, is_within_error, mends
 
 MAX_EDIT_CHARS = 4_000
 """Longest edit, old and new text together."""
@@ -34,6 +34,11 @@ MAX_TOKEN_PAIRS = 60_000
 
 REMEMBERED_CHANGES = 32
 """Changes whose exchanges are remembered: the latest ones are asked for with every line of a model's edit."""
+
+MIN_REMOVED_LINES = 3
+"""Lines that an edit may always remove, beyond what it adds; of more rewritten lines the half."""
+
+BREAKS = "it breaks the syntax"
 
 Exchange = tuple[tuple[str, ...], tuple[str, ...]]
 """A run of tokens, and what it became."""
@@ -57,7 +62,34 @@ def objection(snapshot: Snapshot, start: int, end: int, new: str, hunks: Sequenc
         return "it doubles what is there"
     if edit_shows_secret(snapshot, start, end, new):
         return "its lines look like secrets"
-    return "it breaks the syntax" if breaks_document(snapshot, start, end, new) else None
+    return BREAKS if breaks_document(snapshot, start, end, new) else None
+
+
+def objection_to_writer(
+    snapshot: Snapshot, start: int, end: int, new: str, hunks: Sequence[Hunk], at_risk: int
+) -> str | None:
+    """As `objection`, to an edit of a model that was trained on edits and rewrote `at_risk` lines.
+
+    It need not follow the user's changes. It may undo one that broke the syntax, as a slip of the fingers does.
+    """
+    if end - start + len(new) > MAX_EDIT_CHARS:
+        return "it is too long"
+    old = snapshot.slice(start, end)
+    if only_moves_white_space(old, new):
+        return "it only moves blanks"
+    removed = old.count("\n") - new.count("\n")
+    if removed > max(MIN_REMOVED_LINES, at_risk // 2):
+        return f"it removes {removed} of {at_risk} lines"
+    lines = _whole_lines(snapshot, start, end, new)
+    undoes = any(_reverts(snapshot, *lines, hunk) for hunk in hunks) or _brings_back(old, new, hunks)
+    if undoes and not mends(snapshot, start, end, new):
+        return "it undoes a change of yours"
+    if _stands_beside(snapshot, start, end, old, new):
+        return "it repeats what stands beside it"
+    if edit_shows_secret(snapshot, start, end, new):
+        return "its lines look like secrets"
+    is_broken = is_within_error(snapshot, start, end)
+    return BREAKS if not is_broken and breaks_document(snapshot, start, end, new) else None
 
 
 def _whole_lines(snapshot: Snapshot, start: int, end: int, new: str) -> tuple[int, str, str]:
@@ -187,6 +219,11 @@ def _doubles(snapshot: Snapshot, start: int, end: int, old: str, new: str, hunks
         twice = "".join((added + added).split())
         if _WORD.search(added) and twice in "".join(new.split()) and twice not in "".join(old.split()):
             return True
+    return _stands_beside(snapshot, start, end, old, new)
+
+
+def _stands_beside(snapshot: Snapshot, start: int, end: int, old: str, new: str) -> bool:
+    """Whether it only inserts lines that stand beside it already."""
     if old.strip() or not new.strip():
         return False
     count = new.count("\n")

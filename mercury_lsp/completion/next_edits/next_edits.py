@@ -53,10 +53,6 @@ class _Question:
     cancel: Event = field(default_factory=Event)
 
     @property
-    def cursor_line(self) -> int | None:
-        return None if self.cursor is None else self.snapshot.source.line_of(self.cursor)
-
-    @property
     def documents(self) -> Others:
         """The one at hand, then the others."""
         return [(self.snapshot, self.path), *self.others]
@@ -125,9 +121,12 @@ class NextEdits:
 
         Raises as `find`.
         """
-        if not around.hunks or not snapshot.is_parsed:
+        if not (around.hunks or self.regions.writes_edits()) or not snapshot.is_parsed:
             return []
         asked = _Question(snapshot, path, cursor, others, around, self._silence(snapshot, cursor))
+        if (rest := self.regions.rest(snapshot, cursor, around)) is not None:
+            ghost = rest.as_ghost_text(snapshot, cursor)
+            return [] if ghost is None else [ghost]
         if (found := first_shown(self._proposals(asked), asked.silence)) is not None:
             proposal, suggestion = found
             ghost = _in_document(suggestion, proposal.snapshot, asked).as_ghost_text(snapshot, cursor)
@@ -137,7 +136,7 @@ class NextEdits:
             return [ghost]
         if self.regions.rewrite is None or not await pauses():
             return []
-        at_hand = await self._at_hand(asked, regions_at_hand(snapshot, path, asked.cursor_line, around.hunks))
+        at_hand = await self._at_hand(asked, self._regions(asked))
         return [ghost for each in at_hand if (ghost := each.as_ghost_text(snapshot, cursor)) is not None]
 
     async def places(self, snapshot: Snapshot, path: str, others: Others, around: Surroundings) -> list[Place]:
@@ -190,15 +189,19 @@ class NextEdits:
     async def _search(self, asked: _Question) -> list[Suggestion]:
         """What is found first: by rules, in the region at hand, in a related one, and by key at likely places."""
         silence = asked.silence
+        if (rest := self.regions.rest(asked.snapshot, asked.cursor, asked.around)) is not None:
+            return [rest]
         if found := self._by_rules(asked):
             return found
         if not asked.snapshot.is_parsed:
             silence.add("the file is still being read")
-        at_hand = regions_at_hand(asked.snapshot, asked.path, asked.cursor_line, asked.around.hunks)
+        at_hand = self._regions(asked)
         if found := await self._at_hand(asked, at_hand):
             return found
         if self.regions.rewrite is None:
             silence.add("the model in use rewrites no regions")
+        elif asked.cursor is not None and self.regions.writes_edits():
+            pass  # it was asked around the cursor, and elsewhere only by key
         elif found := await self._related(asked, at_hand):
             return found
         elif asked.cursor is None:
@@ -216,6 +219,11 @@ class NextEdits:
         self._ledger.offer(suggestion.id, proposal.snapshot.uri, proposal.sites)
         return [_in_document(suggestion, proposal.snapshot, asked)]
 
+    def _regions(self, asked: _Question) -> list[Place]:
+        """The regions at hand; of a model that was trained on edits the first one, whose window is larger."""
+        found = regions_at_hand(asked.snapshot, asked.path, asked.cursor, asked.around.hunks)
+        return found[:1] if self.regions.writes_edits() else found
+
     async def _at_hand(self, asked: _Question, regions: Sequence[Place]) -> list[Suggestion]:
         """The edit of the regions at hand, worked out once for ghost text and next edits asked at one cursor.
 
@@ -228,7 +236,7 @@ class NextEdits:
 
     async def _by_model(self, asked: _Question, regions: Sequence[Place], cancel: Event) -> list[Suggestion]:
         """The first edit of the regions' rewrites that may be shown."""
-        if not asked.around.hunks or not regions:
+        if not (asked.around.hunks or self.regions.writes_edits()) or not regions:
             return []
         found = await self.regions.first(regions, asked.around, asked.silence, cancel)
         return [] if found is None else [_in_document(found[1], found[0].snapshot, asked)]
@@ -262,6 +270,8 @@ class NextEdits:
 
     def _found(self, asked: _Question) -> Iterator[Proposal]:
         """What the rules find, best first: what the user has done twice, then renamings."""
+        if self.regions.made_last_change(asked.snapshot):
+            return
         repeatable = self._documents.get(asked.snapshot.uri)
         renamed = repeatable.replacement(asked.snapshot) if repeatable is not None else None
         if repeatable is None or renamed is None:

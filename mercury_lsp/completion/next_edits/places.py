@@ -43,6 +43,8 @@ class Place:
     start_line: int
     end_line: int
     probability: float
+    cursor: int | None = None
+    """The offset of the cursor, if it is here."""
 
     @classmethod
     def around(

@@ -17,6 +17,7 @@ from mercury_lsp.completion.next_edits.history import Hunk, shown
 from mercury_lsp.completion.next_edits.ledger import Ledger
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.next_edits.rewriting import RewrittenLines
+from mercury_lsp.completion.next_edits.written_edits import WrittenEdits
 from mercury_lsp.completion.silence import Silence
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.chunked_text import ChunkedText
@@ -63,14 +64,17 @@ class Surroundings:
         return where == uri and start <= last and first <= end
 
 
-def regions_at_hand(snapshot: Snapshot, path: str, cursor_line: int | None, hunks: Sequence[Hunk]) -> list[Place]:
+def regions_at_hand(snapshot: Snapshot, path: str, cursor: int | None, hunks: Sequence[Hunk]) -> list[Place]:
     """The region around the cursor, and that around the last change in the document if it lies outside."""
     own = [hunk for hunk in hunks if hunk.uri == snapshot.uri]
-    lines = [] if cursor_line is None else [cursor_line]
-    if own:
-        lines.append(max(own[-1].line, own[-1].end_line - 1))
     found: list[Place] = []
-    for line in lines:
+    if cursor is not None:
+        around = Place.around(
+            snapshot, path, snapshot.source.line_of(cursor), 1.0, REGION_LINES_ABOVE, REGION_LINES_BELOW
+        )
+        found.append(replace(around, cursor=cursor))
+    if own:
+        line = max(own[-1].line, own[-1].end_line - 1)
         if not any(each.covers(line) for each in found):
             found.append(Place.around(snapshot, path, line, 1.0, REGION_LINES_ABOVE, REGION_LINES_BELOW))
     return found
@@ -112,7 +116,9 @@ class RegionEdits:
     def __init__(self, ledger: Ledger) -> None:
         self.rewrite: RewriteRegion | None = None
         """Nothing is offered without it."""
-        self._ledger = ledger
+        self.writes_edits: Callable[[], bool] = lambda: False
+        """Whether the model was trained on edits: what it writes need not follow the user's."""
+        self._ledger, self._written = ledger, WrittenEdits(ledger)
         self._in_vain: tuple[ChunkedText, int, Hunk] | None = None
         """The text, line and last change of the related region that was rewritten in vain last."""
 
@@ -127,6 +133,15 @@ class RegionEdits:
         found = await self.first([region], around, silence, cancel, is_at_line=True)
         self._in_vain = asked if found is None else None
         return found
+
+    def made_last_change(self, snapshot: Snapshot) -> bool:
+        """Whether the document's last change was an edit of the model's, which is no example of the user's."""
+        return self._written.rest(snapshot) is not None
+
+    def rest(self, snapshot: Snapshot, cursor: int | None, around: Surroundings) -> Suggestion | None:
+        """The next edit of an answer whose last one was taken; asks no model."""
+        edits = self._written.rest(snapshot)
+        return self._written.first(snapshot, edits, cursor, around.hunks, Silence(snapshot.uri), 0.0) if edits else None
 
     async def first(
         self,
@@ -152,6 +167,14 @@ class RegionEdits:
             if not hunks:
                 why = "the model changes nothing" if hunks is not None else "the model must not see them"
                 silence.add(f"lines {region.start_line + 1} to {region.end_line}: {why}", region.snapshot.uri)
+            if self.writes_edits():
+                seconds = perf_counter() - started
+                edits = [
+                    each for each in hunks or () if not around.is_taken_back(region.snapshot.uri, each.start, each.end)
+                ]
+                if found := self._written.first(region.snapshot, edits, region.cursor, around.hunks, silence, seconds):
+                    return region, found
+                continue
             rejected = -1
             text = region.snapshot.text if hunks else ""
             for whole in hunks or ():

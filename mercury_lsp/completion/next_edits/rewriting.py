@@ -6,12 +6,13 @@ from threading import Event
 
 from mercury_engine.api import MAX_REGION_CHARS, MAX_REGION_LINES, Control, EditHunk, RewriteRequest
 from mercury_engine.api import Rewrite as RegionRewrite
+from mercury_engine.prompt.edit_families import Family
 from mercury_engine.text.lines import equal_ends, lines_of
 
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.context.context import ContextBuilder, without_start
 from mercury_lsp.documents.chunked_text import with_line_feeds
-from mercury_lsp.documents.redaction import lines_show_secret
+from mercury_lsp.documents.redaction import lines_show_secret, parts_without_secrets
 
 PREFIX_CHARS, SUFFIX_CHARS = 1200, 600
 """Characters shown before the region's chunk and after the region; half of what a fill sees, which is read in half the
@@ -19,6 +20,9 @@ time where it isn't cached."""
 
 DEADLINE_MS = 2000.0
 """Milliseconds after which a rewrite is given up: the user has looked elsewhere by then."""
+
+WINDOW_REACH = 150
+"""Lines on either side of the cursor that a server's model of edits may see."""
 
 RewriteText = Callable[[RewriteRequest, Control], Awaitable[RegionRewrite | None]]
 """The engine's rewrite; None if there is no engine."""
@@ -32,6 +36,8 @@ class RewrittenLines:
     end: int
     text: str
     probability: float
+    at_risk: int = 0
+    """Number of lines that were rewritten together."""
 
 
 async def rewrite_region(
@@ -41,17 +47,19 @@ async def rewrite_region(
     enough: float,
     deadline_ms: float | None,
     cancel: Event,
+    family: Family | None = None,
 ) -> list[RewrittenLines] | None:
     """What the model would change in a region, from the top down; neighbouring lines of `enough` probability at once.
 
-    None if the model must not see the region.
+    With a `family` the region is that family's window around the cursor. None if the model must not see it.
     """
-    request = rewrite_request(region, history, enough)
+    request = rewrite_request(region, history, enough) if family is None else window_request(region, history, family)
     if request is None:
         return None
+    top = region.start_line if family is None else request.first_line - 1
     found = await rewrite(replace(request, deadline_ms=deadline_ms), Control(cancel))
     source = region.snapshot.source
-    below = source.slice(source.offset_at(region.start_line, 0), region.snapshot.length)
+    below = source.slice(source.offset_at(top, 0), region.snapshot.length)
     line_break = "\r\n" if "\r\n" in below else "\n"
     lines, joined = lines_of(request.text), list[tuple[int, int, str, float]]()
     for hunk in found.hunks if found is not None else ():
@@ -64,10 +72,11 @@ async def rewrite_region(
             joined.append((start, end, text, hunk.probability))
     return [
         RewrittenLines(
-            source.offset_at(region.start_line + start, 0),
-            source.offset_at(region.start_line + end, 0),
+            source.offset_at(top + start, 0),
+            source.offset_at(top + end, 0),
             text.replace("\n", line_break),
             probability,
+            len(lines),
         )
         for start, end, text, probability in joined
     ]
@@ -98,6 +107,39 @@ def rewrite_request(region: Place, history: Sequence[EditHunk], enough: float | 
         language=language_id,
         give_up_below=enough or 0.0,
         enough=enough,
+    )
+
+
+def window_request(region: Place, history: Sequence[EditHunk], family: Family) -> RewriteRequest | None:
+    """The request for a family's window around the cursor, or the end of the region's line.
+
+    None for a window with a secret, with mixed line ends, or without text.
+    """
+    snapshot, source = region.snapshot, region.snapshot.source
+    cursor = source.line_bounds(source.offset_at(region.line, 0))[1] if region.cursor is None else region.cursor
+    at = source.line_of(cursor)
+    first = max(0, at - WINDOW_REACH)
+    lines = lines_of(source.slice(source.offset_at(first, 0), source.offset_at(at + WINDOW_REACH + 1, 0)))
+    if not lines:
+        return None
+    start, end = family.region(lines, min(at - first, len(lines) - 1))
+    parts = ["".join(each) for each in (lines[:start], lines[start:end], lines[end:])]
+    above, text, below = map(with_line_feeds, parts)
+    if len(text) > 2 * MAX_REGION_CHARS or "\r" in text or parts[1].count("\r") not in (0, parts[1].count("\n")):
+        return None
+    begin = source.offset_at(first + start, 0)
+    shown = parts_without_secrets((above, text, below), snapshot.language_id)
+    if shown[1] != text or lines_show_secret(snapshot, begin, begin + len(parts[1])):
+        return None
+    return RewriteRequest(
+        text=text,
+        near=shown[0],
+        suffix=(shown[2],),
+        history=tuple(history),
+        path=region.path,
+        language=snapshot.language_id,
+        cursor=len(with_line_feeds(source.slice(begin, cursor))),
+        first_line=first + start + 1,
     )
 
 

@@ -52,9 +52,9 @@ class NoSuchRoute(RemoteError):
 class Connection:
     """Requests to one server; belongs to the event loop that is running when it is made."""
 
-    def __init__(self, base: str):
-        """`base`: scheme, host and port, perhaps with the beginning of a path."""
-        key = os.environ.get(KEY_VARIABLE)
+    def __init__(self, base: str, key_variable: str = KEY_VARIABLE):
+        """`base`: scheme, host and port, perhaps with the beginning of a path. `key_variable` may hold its key."""
+        key = os.environ.get(key_variable)
         self._client = httpx2.AsyncClient(
             base_url=base,
             headers={SESSION_HEADER: token_hex(8)} | ({"Authorization": f"Bearer {key}"} if key else {}),

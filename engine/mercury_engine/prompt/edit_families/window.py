@@ -1,0 +1,82 @@
+"""What a model of edits is shown, and how one family of such models is asked and answers; text only, no tokens."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from mercury_engine.api import EditHunk
+from mercury_engine.text.lines import lines_of
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Whole lines that a model writes again, between those that it only reads."""
+
+    path: str
+    text: str
+    """The lines to write again; not empty."""
+    cursor: int
+    """Characters of `text` before the cursor."""
+    above: str = ""
+    below: str = ""
+    history: tuple[EditHunk, ...] = ()
+    """The user's recent edits, oldest first."""
+    first_line: int = 1
+    """The number of the first line of `text` in its file, from 1."""
+
+    def marked(self, mark: str) -> str:
+        """The lines to write again with a mark at the cursor."""
+        return self.text[: self.cursor] + mark + self.text[self.cursor :]
+
+    @property
+    def last_line(self) -> int:
+        """The number of the last line of `text`."""
+        return self.first_line + len(lines_of(self.text)) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A family of models: its name, its window, its prompt, and how its answer is read."""
+
+    name: str
+    prompt: Callable[[Window], str]
+    answer: Callable[[Window, str], str]
+    """The new lines as the model wrote them, without what frames them; the window's own text for "no change"."""
+    lines: tuple[int, int]
+    """Most lines of a window above and below the cursor's."""
+    chars: int
+    """Most characters of a window; the cursor's line may be longer."""
+    cursor: str
+    """The mark of the cursor, which an answer may repeat."""
+    markers: tuple[str, ...]
+    """Texts that frame a prompt: a window with one is not sent, an answer with one is none."""
+    stop: tuple[str, ...] = ()
+    is_chat: bool = False
+    """Whether the prompt is a user's message, and not text to continue."""
+    names: tuple[str, ...] = field(default=())
+    """Parts of the names of its models, in lower case."""
+
+    def region(self, lines: Sequence[str], at: int) -> tuple[int, int]:
+        """The lines [start, end) to write again around line `at`, taken in turns from above and below."""
+        start, end, chars = at, at + 1, len(lines[at])
+        while True:
+            before = start, end
+            if start > max(0, at - self.lines[0]) and chars + len(lines[start - 1]) <= self.chars:
+                start -= 1
+                chars += len(lines[start])
+            if end < min(len(lines), at + 1 + self.lines[1]) and chars + len(lines[end]) <= self.chars:
+                chars += len(lines[end])
+                end += 1
+            if (start, end) == before:
+                return start, end
+
+
+def unified(hunk: EditHunk) -> str:
+    """An edit as the body of a unified diff; lines are counted from 1, as these models were taught."""
+    removed, inserted = lines_of(hunk.removed), lines_of(hunk.inserted)
+    marked = [*(f"-{ended(each)}" for each in removed), *(f"+{ended(each)}" for each in inserted)]
+    return f"@@ -1,{len(removed)} +1,{len(inserted)} @@\n{''.join(marked)}"
+
+
+def ended(text: str) -> str:
+    """A text whose last line has a line break; empty for none."""
+    return text if text.endswith("\n") or not text else f"{text}\n"

@@ -1,0 +1,221 @@
+"""A model of edits on a server: what its family is asked, over the routes of OpenAI's API and of Inception's."""
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import aclosing, suppress
+from difflib import SequenceMatcher
+from time import monotonic
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from mercury_engine.api import Answer, Control, RegionHunk, Request, Rewrite, RewriteRequest
+from mercury_engine.errors import Cancelled, ModelError, RequestError
+from mercury_engine.prompt.edit_families import FAMILIES, Family, Window, family_of
+from mercury_engine.prompt.edit_families.answers import new_text
+from mercury_engine.text.lines import lines_of
+from mercury_engine.utility import Utility
+
+from mercury_lsp.engine_host.remote.connection import Connection, NoSuchRoute, RemoteError, parsed
+from mercury_lsp.settings import is_loopback
+
+KEY_VARIABLE = "MERCURY_EDIT_API_KEY"
+"""Read from the environment only, and not that of the engine for fills: it is another server's."""
+
+ROUTES = ("/v1/edit/completions", "/v1/chat/completions", "/v1/completions")
+
+PROBABILITY = 0.8
+"""Of an edit whose server tells no probability: it was trained to say when nothing should change."""
+
+ANSWER_SECONDS = 5.0
+"""Longest wait for an edit; the user has looked elsewhere by then."""
+
+LIST_SECONDS = 3.0
+"""Longest wait for the list of a server's models."""
+
+MAX_MISSED = 3
+"""Answers one after another that did not come in time, after which the server is not asked for a while."""
+
+MAX_TOKENS = 2048
+
+POLL_SECONDS = 0.02
+"""Between two looks at the cancel flag while a reply is awaited."""
+
+
+class RemoteEdits:
+    """Asks the server at a URL for rewritten windows, at most so many times a minute."""
+
+    chat_format = words = None
+    backend = "remote"
+    utility = Utility()
+
+    def __init__(self, url: str, requests_per_minute: int, clock: Callable[[], float] = monotonic):
+        """Asks the server for its models if the URL names none. Raises ModelError for an unknown family."""
+        self.url, self.name, self._clock = url.partition("#")[0], urlsplit(url).fragment, clock
+        self._base, self._route, named = _parts_of(url)
+        if not self.name:
+            self.name = "mercury-edit" if self._route == ROUTES[0] else asyncio.run(self._first_model())
+        self.family = _known(self.name, named)
+        self._route = self._route or _route_of(self.family)
+        self._limit = None if is_loopback(self._base) else requests_per_minute
+        self._asked: deque[float] = deque(maxlen=requests_per_minute)
+        """When it was asked last."""
+        self.requests = 0
+        """Number of requests that were sent."""
+        self._missed = 0
+        self._connection: Connection | None = None
+
+    @property
+    def device(self) -> str:
+        return f"remote at {self.url}"
+
+    @property
+    def edit_format(self) -> str:
+        return self.family.name
+
+    @property
+    def notice(self) -> str:
+        """What users should know of where their text goes."""
+        if is_loopback(self.url):
+            return f"next edits by {self.name} at {self.url}"
+        return f"next edits by {self.name}: the text around the cursor goes to {self.url}"
+
+    async def answer(self, request: Request, control: Control | None = None) -> Answer:
+        """The rewrite; the region as it is where there is none in time. Cancelling hangs up.
+
+        Raises Cancelled, RequestError, and RemoteError where the server is of no use.
+        """
+        if not isinstance(request, RewriteRequest) or request.cursor is None:
+            raise RequestError("this server only makes edits around a cursor")
+        began, window = self._clock(), _window(request)
+        is_open = not any(marker in window.above + window.text + window.below for marker in self.family.markers)
+        if not is_open or not self._may_ask(began):
+            return Rewrite(request.text, 0, 0.0)
+        try:
+            written = await self._written(window, control or Control(), request.deadline_ms)
+        except TimeoutError:
+            self._missed += 1
+            if self._missed >= MAX_MISSED:
+                self._missed = 0
+                raise RemoteError(f"{self.url} missed {MAX_MISSED} deadlines") from None
+            return Rewrite(request.text, 0, self._clock() - began)
+        self._missed = 0
+        text = None if written is None else new_text(self.family, window, written)
+        if text is None:
+            return Rewrite(request.text, 0, self._clock() - began)
+        return Rewrite(text, 1, self._clock() - began, True, hunks=_hunks(lines_of(request.text), lines_of(text)))
+
+    def rest(self) -> None: ...
+
+    def close(self) -> None:
+        if self._connection is not None and self._connection.loop.is_running():
+            asyncio.run_coroutine_threadsafe(self._connection.close(), self._connection.loop)
+
+    def _may_ask(self, now: float) -> bool:
+        """Whether another request is within the limit, and counts it."""
+        if self._limit is not None:
+            if len(self._asked) == self._limit and now - self._asked[0] < 60.0:
+                return False
+            self._asked.append(now)
+        self.requests += 1
+        return True
+
+    async def _written(self, window: Window, control: Control, deadline_ms: float | None) -> str | None:
+        """What the model wrote; None if it hit the limit of tokens. Raises TimeoutError, and as `answer`."""
+        asking = asyncio.ensure_future(self._reply(self._body(window)))
+        seconds = ANSWER_SECONDS if deadline_ms is None else min(ANSWER_SECONDS, deadline_ms / 1000)
+        try:
+            async with asyncio.timeout(seconds):
+                while not asking.done():
+                    await asyncio.wait((asking,), timeout=POLL_SECONDS)
+                    if control.cancel.is_set():
+                        raise Cancelled("cancelled while the server was asked for an edit")
+            return _text_of(asking.result())
+        finally:
+            asking.cancel()
+
+    async def _reply(self, body: Any) -> Any:
+        if self._connection is None or self._connection.loop is not asyncio.get_running_loop():
+            self._connection = Connection(self._base, KEY_VARIABLE)
+        content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        async with aclosing(self._connection.lines("POST", self._route, content)) as lines:
+            return parsed("\n".join([line async for line in lines]))
+
+    def _body(self, window: Window) -> dict[str, Any]:
+        """What is sent."""
+        prompt = self.family.prompt(window)
+        if self._route == ROUTES[0]:
+            return {"model": self.name, "messages": [{"role": "user", "content": prompt}], "stream": False}
+        limits = {"temperature": 0, "max_tokens": min(MAX_TOKENS, len(window.text) // 2 + 256), "n": 1, "stream": False}
+        if self.family.is_chat:
+            return {"model": self.name, "messages": [{"role": "user", "content": prompt}]} | limits
+        return {"model": self.name, "prompt": prompt, "stop": list(self.family.stop), "echo": False} | limits
+
+    async def _first_model(self) -> str:
+        """The first model that the server lists; empty if it lists none. Raises RemoteError."""
+        connection = Connection(self._base, KEY_VARIABLE)
+        try:
+            async with asyncio.timeout(LIST_SECONDS):
+                with suppress(NoSuchRoute, RequestError):
+                    match await connection.json("/v1/models"):
+                        case {"data": [{"id": str(name)}, *_]}:
+                            return name
+        except TimeoutError:
+            raise RemoteError(f"{self.url} does not list its models") from None
+        finally:
+            await connection.close()
+        return ""
+
+
+def _parts_of(url: str) -> tuple[str, str, str]:
+    """Where a URL leads: the server, the route if it names one, and the format that its query names."""
+    whole = urlsplit(url)
+    path = whole.path.rstrip("/")
+    route = next((each for each in ROUTES if path.endswith(each)), "")
+    base = f"{whole.scheme}://{whole.netloc}{path.removesuffix(route or '/v1')}"
+    return base, route, parse_qs(whole.query).get("format", [""])[0]
+
+
+def _known(model: str, named: str) -> Family:
+    """A model's family. Raises ModelError with the list of all."""
+    if (found := family_of(model, named)) is None:
+        names = ", ".join(each.name for each in FAMILIES)
+        what = f"the format {named}" if named else f"the model {model or 'without a name'}"
+        raise ModelError(f"{what} is of no known family; put ?format= before the # of its URL, with one of {names}")
+    return found
+
+
+def _route_of(family: Family) -> str:
+    return ROUTES[0] if family.name == "mercury-edit" else ROUTES[1] if family.is_chat else ROUTES[2]
+
+
+def _window(request: RewriteRequest) -> Window:
+    return Window(
+        request.path,
+        request.text,
+        request.cursor or 0,
+        request.near,
+        "".join(request.suffix),
+        request.history,
+        request.first_line,
+    )
+
+
+def _text_of(reply: Any) -> str | None:
+    """The text of a reply; None if it was cut off. Raises RemoteError."""
+    match reply:
+        case {"choices": [{"finish_reason": "length"}, *_]}:
+            return None
+        case {"choices": [{"text": str(text)}, *_]} | {"choices": [{"message": {"content": str(text)}}, *_]}:
+            return text.replace("\r\n", "\n")
+    raise RemoteError("its reply holds no text")
+
+
+def _hunks(old: Sequence[str], new: Sequence[str]) -> tuple[RegionHunk, ...]:
+    changed = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    return tuple(
+        RegionHunk(first, end, "".join(new[start:stop]), PROBABILITY)
+        for kind, first, end, start, stop in changed
+        if kind != "equal"
+    )

@@ -1,0 +1,268 @@
+"""Next edits by a model of edits on a server, from the keystroke over HTTP to applied text."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from tests.support import tiny
+from tests.support.edit_server import (
+    CHAT,
+    COMPLETIONS,
+    EDITS,
+    KEY,
+    Desk,
+    completes,
+    opened,
+    replies,
+    said,
+    serving,
+    silent_until,
+)
+from tests.support.fake_remote import FakeRemote
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="other systems keep user data elsewhere"),
+    tiny.needs_kernels,
+]
+
+SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYz8Kq0pLm4v"
+
+CODE = """\
+def area(side):
+    return side * side
+
+
+def volume(side):
+    return area(side) * side
+
+
+print(volume(2))
+"""
+TYPED = CODE.replace("def area(side)", "def area(width, height)")
+FIRST = TYPED.replace("return side * side", "return width * height")
+BOTH = FIRST.replace("area(side) * side", "area(side, side) * side")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny.folder(tmp_path_factory.mktemp("models") / "here", rank=0, **tiny.WIDE)
+
+
+@pytest.fixture
+def zeta(model: Path) -> Iterator[tuple[FakeRemote, Desk]]:
+    """A server with Zeta 2 that makes two edits at once, and a user who has changed a header."""
+    with serving(completes(BOTH)) as remote, opened(model, f"{remote.url}#zeta-2") as editor:
+        desk = Desk(editor, CODE)
+        desk.replace("area(side)", "area(width, height)")
+        yield remote, desk
+
+
+def test_an_answer_is_taken_edit_by_edit_and_asked_for_once(zeta: tuple[FakeRemote, Desk]):
+    remote, desk = zeta
+    assert desk.take(0, 10) and desk.text == FIRST
+    assert len(remote.posted(COMPLETIONS)) == 1
+    assert desk.take(1, 25) and desk.text == BOTH
+    assert len(remote.posted(COMPLETIONS)) == 1
+    assert not desk.take(5, 10) and desk.text == BOTH  # asked again, the model changes nothing
+    assert len(remote.posted(COMPLETIONS)) == 2
+
+
+def test_the_rest_of_an_answer_is_forgotten_when_the_user_types_on(zeta: tuple[FakeRemote, Desk]):
+    remote, desk = zeta
+    assert desk.take(0, 10)
+    desk.replace("print(", "print(1 + ")
+    desk.asked(0, 10)
+    assert len(remote.posted(COMPLETIONS)) == 2
+
+
+def test_the_edit_below_the_cursor_comes_before_one_above(zeta: tuple[FakeRemote, Desk]):
+    _, desk = zeta
+    [found] = desk.asked(5, 4)
+    assert found["range"]["start"]["line"] == 5 and "area(side, side)" in found["text"]
+
+
+def test_the_server_is_sent_the_familys_prompt_and_its_own_key(zeta: tuple[FakeRemote, Desk]):
+    remote, desk = zeta
+    desk.asked(0, 9)
+    [sent] = [each for each in remote.sent if each.method == "POST"]
+    assert sent.body["prompt"].startswith("<[fim-suffix]>\n<[fim-prefix]><filename>edit_history\n--- a/")
+    assert "+def area(width, height):" in sent.body["prompt"]
+    assert "def area(<|user_cursor|>width, height):" in sent.body["prompt"]
+    assert (sent.body["model"], sent.body["temperature"]) == ("zeta-2", 0)
+    assert sent.headers["Authorization"] == f"Bearer {KEY}"
+
+
+def test_mercury_edit_answers_in_a_code_fence(model: Path):
+    with (
+        serving(replies(f"```\n{FIRST.rstrip()}\n```"), EDITS) as remote,
+        opened(model, f"{remote.url}{EDITS}#mercury-edit") as editor,
+    ):
+        desk = Desk(editor, CODE)
+        desk.replace("area(side)", "area(width, height)")
+        assert desk.take(0, 10) and desk.text == FIRST
+    [sent] = remote.posted(EDITS)
+    assert set(sent) == {"model", "messages", "stream"} and "<|code_to_edit|>" in sent["messages"][0]["content"]
+
+
+def test_a_family_that_chats_is_asked_by_chat_and_one_whose_name_tells_nothing_by_its_format(model: Path):
+    with (
+        serving(replies(f"```python\n{FIRST}```"), CHAT) as remote,
+        opened(model, f"{remote.url}?format=instinct#my-tune") as editor,
+    ):
+        desk = Desk(editor, TYPED)
+        assert desk.take(0, 10) and desk.text == FIRST
+    assert remote.posted(CHAT)[0]["model"] == "my-tune"
+
+
+def test_a_server_that_names_its_model_is_asked_for_the_name(model: Path):
+    listed = json.dumps({"data": [{"id": "zeta-2"}]}).encode()
+    routes = {"GET /v1/models": lambda _: (200, listed), f"POST {COMPLETIONS}": completes(FIRST)}
+    with FakeRemote(routes) as remote, opened(model, remote.url) as editor:
+        desk = Desk(editor, TYPED)
+        assert desk.take(0, 10) and desk.text == FIRST
+
+
+def test_an_edit_needs_no_history_and_an_insertion_at_the_cursor_is_ghost_text(model: Path):
+    text = "def greet(name):\n    message = \n    return message\n"
+    new = text.replace("message = ", 'message = "hello, " + name')
+    with serving(completes(new)) as remote, opened(model, f"{remote.url}#zeta-2", eagerness="low") as editor:
+        desk = Desk(editor, text)
+        shown = editor.items(desk.uri, 1, 14, kind=2)
+        assert [item["insertText"] for item in shown] == ['"hello, " + name']
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (TYPED, "the model changes nothing"),
+        ("NO_EDITS\n", "the model changes nothing"),
+        (CODE, "it undoes a change of yours"),
+        (TYPED.replace("side * side\n", "side  *  side\n", 1), "it only moves blanks"),
+        (TYPED.replace("return side * side", "return (side * side"), "it breaks the syntax"),
+        (TYPED.replace("    return side * side\n", "    <filename>\n"), "the model changes nothing"),
+        (
+            TYPED.replace("print(volume(2))\n", "print(volume(2))\nprint(volume(2))\n"),
+            "it repeats what stands beside it",
+        ),
+        (TYPED.replace("print(volume(2))", f'API_KEY = "{SECRET}"'), "its lines look like secrets"),
+        ("def area(width, height):\n    return 1\nprint(volume(2))\n", "it removes 6 of 9 lines"),
+    ],
+    ids=["same", "no-edits", "undo", "blanks", "syntax", "sentinel", "double", "secret", "removal"],
+)
+def test_an_edit_that_would_do_harm_is_not_shown(model: Path, answer: str, why: str):
+    with serving(completes(answer)) as remote, opened(model, f"{remote.url}#zeta-2") as editor:
+        desk = Desk(editor, CODE)
+        desk.replace("area(side)", "area(width, height)")
+        assert not desk.take(0, 10)
+        assert why in desk.explained()
+        assert len(remote.posted(COMPLETIONS)) == 1
+
+
+def test_a_text_that_was_cut_off_is_not_shown(model: Path):
+    with (
+        serving(completes(FIRST, finish_reason="length")) as remote,
+        opened(model, f"{remote.url}#zeta-2") as editor,
+    ):
+        assert not Desk(editor, TYPED).take(0, 10)
+
+
+def test_a_slip_of_the_fingers_that_broke_the_syntax_may_be_undone(model: Path):
+    text = "import sys\nfrom os import path\n\nprint(path, sys)\n"
+    with serving(completes(text)) as remote, opened(model, f"{remote.url}#zeta-2") as editor:
+        desk = Desk(editor, text)
+        desk.replace("from os", "imfrom os")
+        assert desk.take(1, 2) and desk.text == text
+
+
+def test_edits_that_only_parse_together_are_shown_together(model: Path):
+    text = "def send(items):\n    push(item)\n    count(item)\n    log(items)\n    done(item)\n"
+    new = (
+        "def send(items):\n    for item in items:\n        push(item)\n        count(item)\n    log(items)\n"
+        "    if items:\n        done(item)\n"
+    )
+    with serving(completes(new)) as remote, opened(model, f"{remote.url}#zeta-2") as editor:
+        desk = Desk(editor, text)
+        while desk.take(0, 5):
+            pass
+        assert desk.text == new
+
+
+def test_no_secret_is_sent(model: Path):
+    far = "".join(f"value_{number} = {number}\n" for number in range(30))
+    text = f'AWS_SECRET_ACCESS_KEY = "{SECRET}"\n{far}x = 1\n{far}password = "hunter2Zx9"\n'
+    with serving(completes("NO_EDITS")) as remote, opened(model, f"{remote.url}#zeta-2") as editor:
+        desk = Desk(editor, text)
+        desk.asked(31, 3)
+        assert len(remote.posted(COMPLETIONS)) == 1
+        desk.asked(2, 0)
+        assert len(remote.posted(COMPLETIONS)) == 1
+        assert "must not see" in desk.explained()
+    sent = b"".join(each.content for each in remote.sent)
+    assert b"value_3" in sent and SECRET.encode() not in sent and b"hunter2" not in sent
+
+
+def test_a_repository_names_no_server_for_edits(model: Path):
+    with (
+        serving(completes(FIRST)) as remote,
+        serving(completes(FIRST)) as theirs,
+        opened(model, f"{remote.url}#zeta-2", editModel=f"{theirs.url}#zeta-2") as editor,
+    ):
+        assert any("is not asked" in line and "MERCURY_EDIT_ENGINE" in line for line in said(editor))
+        Desk(editor, TYPED).asked(0, 10)
+    assert theirs.sent == []
+
+
+def test_an_unknown_model_is_told_once_with_the_families(model: Path):
+    with serving(completes(FIRST)) as remote, opened(model, f"{remote.url}#llama") as editor:
+        desk = Desk(editor, TYPED)
+        assert not desk.take(0, 10) and not desk.take(0, 11)
+        [told] = [line for line in said(editor) if "no known family" in line]
+        assert all(name in told for name in ("mercury-edit", "zeta-2", "zeta-2.1", "sweep", "instinct", "?format="))
+    assert remote.posted(COMPLETIONS) == []
+
+
+@pytest.mark.parametrize(
+    "route",
+    [
+        lambda _: (500, b"out of memory"),
+        lambda _: (401, b'{"error": {"message": "no key"}}'),
+        lambda _: (302, b"http://127.0.0.1:9/"),
+        lambda _: (200, b"<html>"),
+        lambda _: (200, b'{"choices": []}'),
+        lambda _: (200, b'{"choices": [{"text": 3}]}'),
+        lambda _: (404, b"{}"),
+        lambda _: None,
+    ],
+    ids=["fails", "no-key", "redirects", "html", "empty", "number", "no-route", "hangs-up"],
+)
+def test_a_server_of_no_use_is_told_once_and_left_alone_while_rules_go_on(model: Path, route):
+    with serving(route) as remote, opened(model, f"{remote.url}#zeta-2") as editor:
+        desk = Desk(editor, TYPED)
+        assert not desk.take(0, 10)
+        sent = len(remote.sent)
+        assert not desk.take(0, 11) and not desk.take(0, 12)
+        assert len(remote.sent) == sent
+        assert len([line for line in said(editor) if "mercury.editModel" in line]) == 1
+        desk.replace("def volume", "def content")
+        assert desk.take(4, 11) and "print(content(2))" in desk.text
+
+
+def test_rules_and_fills_do_not_wait_for_a_silent_server(model: Path):
+    release = Event()
+    with serving(silent_until(release.wait)) as remote, opened(model, f"{remote.url}#zeta-2") as editor:
+        desk, other = Desk(editor, TYPED), Desk(editor, CODE)
+        params = {"textDocument": {"uri": desk.uri, "version": 1}, "position": {"line": 0, "character": 10}}
+        asked = editor.ask("textDocument/copilotInlineEdit", params)
+        while not remote.sent:
+            editor.items(other.uri, 1, 5, kind=1)  # fills are answered
+        other.replace("def volume", "def content")
+        assert other.take(4, 11) and "print(content(2))" in other.text
+        assert asked not in editor.replies
+        desk.replace("print(", "print(0, ")
+        desk.asked(0, 11)  # supersedes the first one, which hangs up
+        assert editor.result(asked) == {"edits": []}
+        release.set()
