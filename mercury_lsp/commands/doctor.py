@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-from mercury_engine.api import FillRequest, InferenceEngine
+from mercury_engine.api import FillRequest, InferenceEngine, Rewrite, RewriteRequest
 from mercury_engine.errors import MercuryError, ModelError
 from mercury_engine.models import gpu
 from mercury_kernels.installation import install_command
@@ -27,11 +27,14 @@ from mercury_lsp.daemon.address import Address, all_addresses
 from mercury_lsp.engine_host.blocking import filled
 from mercury_lsp.engine_host.worker import LoadEngine
 from mercury_lsp.installed_models import checking
-from mercury_lsp.settings import ENGINE_VARIABLE, Settings
+from mercury_lsp.settings import EDIT_ENGINE_VARIABLE, ENGINE_VARIABLE, Settings, named_edit_engines
 from mercury_lsp.statistics.store import default_path as statistics_path
 
 REQUIRED_PACKAGES = ("pygls", "lsprotocol", "tree-sitter", "tokenizers", "safetensors")
 OLDEST_PYTHON = (3, 11)
+
+HARMLESS_EDIT = RewriteRequest('def greet(name):\n    return "hello"\n', path="greet.py", language="python", cursor=33)
+"""What a server for edits is asked; no text of the user's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,9 @@ def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
         if (path := getattr(engine[0], "path", None)) is not None:
             yield _guarded("weights", lambda: _weights(path), "fetch the model again, or name another with --model")
         yield _guarded("fill", lambda: _fill(engine[0]), "try --model with another model")
+    if edits := named_edit_engines():
+        fix = f"correct {EDIT_ENGINE_VARIABLE}, or unset it"
+        yield _guarded("edit server", lambda: _edit_server(load, edits[0]), fix)
     edit_model = _guarded("edit model", lambda: _edit_model(load), "mercury-lsp models use same --edits")
     if edit_model.value:
         yield edit_model
@@ -191,6 +197,21 @@ def _remote(url: str) -> str:
     except MercuryError as error:
         raise ModelError(f"start the server at {url}, or correct {ENGINE_VARIABLE}: {error}") from error
     return f"{url} answers with {about.name} by {about.backend}; editors and other commands send the text there"
+
+
+def _edit_server(load: LoadEngine, url: str) -> str:
+    """What the server for edits makes of a harmless edit."""
+    engine = load(Settings(model=url))
+    try:
+        found = asyncio.run(engine.answer(HARMLESS_EDIT))
+    except MercuryError as error:
+        raise ModelError(f"start the server at {url}, or correct {EDIT_ENGINE_VARIABLE}: {error}") from error
+    finally:
+        engine.close()
+    assert isinstance(found, Rewrite)
+    wrote = f"wrote {found.text!r}" if found.is_finished else "gave no answer that can be used"
+    about = f"{engine.name} at {url}, in the format of {engine.edit_format}"
+    return f"{about}, {wrote} in {found.elapsed * 1000:.0f} ms; editors send the text around the cursor there"
 
 
 def _edit_model(load: LoadEngine) -> str:

@@ -8,6 +8,7 @@ import logging
 import math
 from collections.abc import Callable
 from time import monotonic
+from typing import Any
 
 from mercury_engine.api import Control, InferenceEngine, Rewrite, RewriteRequest
 from mercury_engine.errors import Cancelled, MercuryError
@@ -53,6 +54,11 @@ class EditEngine:
     def is_remote(self) -> bool:
         """Whether a server makes the edits."""
         return self._settings is not None and is_url(self._settings.model or "")
+
+    def of_server(self) -> dict[str, Any]:
+        """Where a server's text goes, and how many requests were sent there; empty without a server."""
+        engine = self.engine if self.is_remote else None
+        return {} if engine is None else {name: getattr(engine, name) for name in ("notice", "requests")}
 
     @property
     def writes_edits(self) -> bool:

@@ -22,11 +22,20 @@ export function serverSettings(): Record<string, unknown> {
   );
 }
 
-/** The environment of the server, which asks no remote engine but those named there; no repository sets it. */
+/** The environment of the server, which asks no remote engines but those named there; no repository sets it. */
 export function environment(): NodeJS.ProcessEnv {
   const url = modelValues("engine")?.globalValue;
-  if (typeof url !== "string") return process.env;
-  return { ...process.env, MERCURY_ENGINE: `${url} ${process.env["MERCURY_ENGINE"] ?? ""}` };
+  const edits = modelValues("editModel")?.globalValue;
+  return {
+    ...process.env,
+    ...(typeof url === "string" ? named("MERCURY_ENGINE", url) : {}),
+    ...(typeof edits === "string" && /^https?:/.test(edits) ? named("MERCURY_EDIT_ENGINE", edits) : {}),
+  };
+}
+
+/** A variable with another URL before those that it has. */
+function named(variable: string, url: string): NodeJS.ProcessEnv {
+  return { [variable]: `${url} ${process.env[variable] ?? ""}` };
 }
 
 /** Whether the user wants next edits. */

@@ -17,6 +17,7 @@ from mercury_engine.prompt.edit_families.answers import new_text
 from mercury_engine.text.lines import lines_of
 from mercury_engine.utility import Utility
 
+from mercury_lsp.engine_host.remote.answers import cleaned, label
 from mercury_lsp.engine_host.remote.connection import Connection, NoSuchRoute, RemoteError, parsed
 from mercury_lsp.settings import is_loopback
 
@@ -27,6 +28,9 @@ ROUTES = ("/v1/edit/completions", "/v1/chat/completions", "/v1/completions")
 
 PROBABILITY = 0.8
 """Of an edit whose server tells no probability: it was trained to say when nothing should change."""
+
+PAUSE_SECONDS = 0.25
+"""Without a key, before another machine is asked: some servers are paid by request."""
 
 ANSWER_SECONDS = 5.0
 """Longest wait for an edit; the user has looked elsewhere by then."""
@@ -90,10 +94,12 @@ class RemoteEdits:
             raise RequestError("this server only makes edits around a cursor")
         began, window = self._clock(), _window(request)
         is_open = not any(marker in window.above + window.text + window.below for marker in self.family.markers)
-        if not is_open or not self._may_ask(began):
+        control = control or Control()
+        await self._pause(control)
+        if not is_open or not self._may_ask(self._clock()):
             return Rewrite(request.text, 0, 0.0)
         try:
-            written = await self._written(window, control or Control(), request.deadline_ms)
+            written = await self._written(window, control, request.deadline_ms)
         except TimeoutError:
             self._missed += 1
             if self._missed >= MAX_MISSED:
@@ -111,6 +117,13 @@ class RemoteEdits:
     def close(self) -> None:
         if self._connection is not None and self._connection.loop.is_running():
             asyncio.run_coroutine_threadsafe(self._connection.close(), self._connection.loop)
+
+    async def _pause(self, control: Control) -> None:
+        """Let a key of the user's cancel a request to another machine before it is sent. Raises Cancelled."""
+        if self._limit is not None:
+            await asyncio.sleep(PAUSE_SECONDS)
+        if control.cancel.is_set():
+            raise Cancelled("cancelled before the server was asked for an edit")
 
     def _may_ask(self, now: float) -> bool:
         """Whether another request is within the limit, and counts it."""
@@ -160,7 +173,7 @@ class RemoteEdits:
                 with suppress(NoSuchRoute, RequestError):
                     match await connection.json("/v1/models"):
                         case {"data": [{"id": str(name)}, *_]}:
-                            return name
+                            return label(name)
         except TimeoutError:
             raise RemoteError(f"{self.url} does not list its models") from None
         finally:
@@ -208,7 +221,7 @@ def _text_of(reply: Any) -> str | None:
         case {"choices": [{"finish_reason": "length"}, *_]}:
             return None
         case {"choices": [{"text": str(text)}, *_]} | {"choices": [{"message": {"content": str(text)}}, *_]}:
-            return text.replace("\r\n", "\n")
+            return cleaned(text.replace("\r\n", "\n"))
     raise RemoteError("its reply holds no text")
 
 

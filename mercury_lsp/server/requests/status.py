@@ -30,7 +30,7 @@ def status(server: MercuryServer, params: StatusParams) -> dict[str, Any]:
     if settings.for_edits is not None:
         answer |= {"editModel": settings.edit_model}
         if engine := completer.edit_engine.engine:
-            answer |= {"editEngine": _described(engine)}
+            answer |= {"editEngine": _described(engine) | completer.edit_engine.of_server()}
     if params.text_document is not None:
         uri = params.text_document.uri
         why = server.why_no_suggestions(uri)
