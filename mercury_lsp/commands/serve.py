@@ -94,7 +94,7 @@ def http_listener(address: str, model: str | None) -> "HttpListener":
         from mercury_lsp.http.listener import HttpAddress, HttpListener
     except ModuleNotFoundError as error:
         raise UsageError(f"{error.name} is not installed: {install_command('http')}") from None
-    section: dict[str, str | None] = {"engine": None}  # which may be this very server
+    section = {"engine": None, "editModel": default_model.read(edits=True)}  # a URL may be this very server's
     if model is not None:
         section["model"] = default_model.named(model)
     settings = Settings.parse(default_model.added_to(section))

@@ -81,14 +81,15 @@ class EditEngine:
 
     async def rewrite(self, request: RewriteRequest, control: Control | None = None) -> Rewrite | None:
         """The rewrite; None if there is no engine for it. Raises as `Lease.rewrite` does."""
-        if await self._has_own():
+        is_servers = self.is_remote and request.cursor is not None  # it is asked for windows around a cursor
+        if (is_servers or not self.is_remote) and await self._has_own():
             try:
                 return await self._own.rewrite(request, control)
             except MercuryError as error:
                 if not self.is_remote or isinstance(error, Cancelled):
                     raise
                 self._pause(str(error))
-        if self.is_remote:
+        if is_servers:
             return None
         return await self._fills.rewrite(request, control) if self._fills_rewrite else None
 

@@ -10,8 +10,10 @@ from mercury_engine.api import Fill, SlotView
 from mercury_lsp.cli import main
 from mercury_lsp.commands import doctor, loading
 from mercury_lsp.engine_host.remote import wire
+from mercury_lsp.engine_host.worker import load_engine
 from mercury_lsp.settings import Settings
 from tests.support import tiny
+from tests.support.edit_server import COMPLETIONS, completes, serving
 from tests.support.fake_engine import FakeEngine
 from tests.support.fake_remote import FakeRemote, says
 
@@ -65,6 +67,24 @@ def test_doctor_asks_what_is_there_and_checks_the_local_model_too(remote: FakeRe
     found = {each.name: each for each in doctor.findings(Settings(engine=remote.url), lambda settings: FakeEngine())}
     assert found["engine"].value == "does not work" and f"start the server at {remote.url}" in str(found["engine"].fix)
     assert found["fill"].fix is None
+
+
+def test_doctor_asks_the_server_for_edits_for_a_harmless_one(monkeypatch):
+    new = 'def greet(name):\n    return "hello, " + name\n'
+    with serving(completes(new)) as remote:
+        monkeypatch.setenv("MERCURY_EDIT_ENGINE", f"{remote.url}#zeta-2")
+
+        def load(settings: Settings):
+            return load_engine(settings) if settings.model else FakeEngine()
+
+        found = {each.name: each for each in doctor.findings(Settings(), load)}
+        assert found["edit server"].fix is None
+        assert f"wrote {new!r}" in found["edit server"].value and "format of zeta-2" in found["edit server"].value
+        assert "def greet(name)" in remote.posted(COMPLETIONS)[0]["prompt"]
+        remote.close()
+        found = {each.name: each for each in doctor.findings(Settings(), load)}
+        assert found["edit server"].value == "does not work"
+        assert f"start the server at {remote.url}" in str(found["edit server"].fix)
 
 
 @pytest.mark.parametrize("command", ["complete", "doctor"])

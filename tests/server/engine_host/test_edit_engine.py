@@ -173,3 +173,36 @@ async def test_next_edits_by_a_model_are_on_as_soon_as_there_is_one_for_them():
     assert completer.next_edits.regions.rewrite is not None
     completer.configure(Settings(model="fills"))
     assert completer.next_edits.regions.rewrite is None
+
+
+async def test_a_server_for_edits_is_asked_around_a_cursor_only():
+    url = "http://127.0.0.1:9#zeta-2"
+    desk = Desk()
+    desk.models[url] = Rewriting("server", "zeta-2")
+    await desk.open(Settings(model="fills", edit_model=url))
+    assert desk.edit_engine.is_remote and desk.edit_engine.writes_edits
+    assert await desk.rewritten() == "fills"
+    found = await desk.edit_engine.rewrite(RewriteRequest("a\n", cursor=0))
+    assert found is not None and found.text == "server"
+    family = await desk.edit_engine.family()
+    assert family is not None and family.name == "zeta-2"
+
+
+async def test_a_server_for_edits_that_fails_is_told_once_and_asked_again_after_a_while():
+    url = "http://127.0.0.1:9#zeta-2"
+    desk = Desk()
+    server = desk.models[url] = Rewriting("server", "zeta-2")
+    await desk.open(Settings(model="fills", edit_model=url))
+    asked = []
+
+    async def fails(request, control: Control | None = None):
+        asked.append(request)
+        raise ModelError("it hung up")
+
+    server.answer, works = fails, server.answer
+    request = RewriteRequest("a\n", cursor=0)
+    assert [await desk.edit_engine.rewrite(request) for _ in range(3)] == [None, None, None]
+    assert len(asked) == 1 and desk.told == ["mercury.editModel: it hung up. Meanwhile no model makes next edits."]
+    desk.now, server.answer = RETRY_SECONDS, works
+    found = await desk.edit_engine.rewrite(request)
+    assert found is not None and found.text == "server" and not server.closed
