@@ -10,7 +10,7 @@ from threading import Event
 from mercury_lsp.completion.coalescing import Coalescer, Feature, SharedAnswer, SuggestionRequest
 from mercury_lsp.completion.next_edits.checks import only_moves_white_space
 from mercury_lsp.completion.next_edits.filters import objection
-from mercury_lsp.completion.next_edits.history import shown
+from mercury_lsp.completion.next_edits.history import Hunk, shown
 from mercury_lsp.completion.next_edits.ledger import Ledger
 from mercury_lsp.completion.next_edits.pairs import paired_sites, rest_of_lines
 from mercury_lsp.completion.next_edits.places import Place, broken_places, ranked_places
@@ -24,6 +24,7 @@ from mercury_lsp.completion.next_edits.region_edits import (
 )
 from mercury_lsp.completion.next_edits.renaming import RenamedDocument, Renaming, renamed
 from mercury_lsp.completion.next_edits.repeatable_edits import RepeatableEdits
+from mercury_lsp.completion.next_edits.replacement import Replacement
 from mercury_lsp.completion.silence import Silence
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.chunked_text import ChunkedText
@@ -274,12 +275,18 @@ class NextEdits:
             return
         repeatable = self._documents.get(asked.snapshot.uri)
         renamed = repeatable.replacement(asked.snapshot) if repeatable is not None else None
-        if repeatable is None or renamed is None:
+        if repeatable is None or renamed is None or self._is_for_writer(renamed, asked.around.hunks):
             yield from self._paired(asked)
         elif asked.cursor is not None and repeatable.is_unfinished(asked.cursor):
             asked.silence.add("the name at the cursor is still being typed")
         else:
             yield from repeatable.proposals(renamed, asked.snapshot, self._paired(asked), asked.cursor is None)
+
+    def _is_for_writer(self, renamed: Replacement, hunks: Sequence[Hunk]) -> bool:
+        """Whether a name changed with more of its lines, as `item: Item` to `items: list[Item]`, and a model that was
+        trained on edits is there to see what that asks of the name's other places.
+        """
+        return self.regions.writes_edits() and not any(renamed.is_all_of(each.before, each.after) for each in hunks)
 
     def _paired(self, asked: _Question) -> Iterator[Proposal]:
         """The last change where it goes on, if the user has made it twice."""

@@ -34,6 +34,10 @@ class Replacement:
         """Whether both are of the same names, wherever they stand."""
         return (self.old, self.new) == (other.old, other.new)
 
+    def is_all_of(self, before: str, after: str) -> bool:
+        """Whether lines became others by this replacement alone."""
+        return before != after and re.sub(rf"\b{re.escape(self.old)}\b", self.new, before) == after
+
     def undoes(self, other: "Replacement") -> bool:
         """Whether this replacement reverts the other one."""
         return (self.old, self.new) == (other.new, other.old)

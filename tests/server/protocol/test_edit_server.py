@@ -191,6 +191,21 @@ def test_edits_that_only_parse_together_are_shown_together(model: Path):
         assert desk.text == new
 
 
+def test_a_name_that_changed_with_its_type_is_left_to_the_model(model: Path):
+    text = "def send(item: str):\n    push(item)\n    return len(item)\n"
+    typed = text.replace("item: str", "items: list[str]")
+    new = typed.replace(
+        "    push(item)\n    return len(item)", "    for item in items:\n        push(item)\n    return len(items)"
+    )
+    with serving(completes(new)) as remote, opened(model, f"{remote.url}#zeta-2") as editor:
+        desk = Desk(editor, text)
+        desk.replace("item", "items")
+        desk.replace("str", "list[str]")
+        while desk.take(1, 4):
+            pass
+        assert desk.text == new
+
+
 def test_no_secret_is_sent(model: Path):
     far = "".join(f"value_{number} = {number}\n" for number in range(30))
     text = f'AWS_SECRET_ACCESS_KEY = "{SECRET}"\n{far}x = 1\n{far}password = "hunter2Zx9"\n'
