@@ -186,7 +186,7 @@ def test_edits_that_only_parse_together_are_shown_together(model: Path):
     )
     with serving(completes(new)) as remote, opened(model, f"{remote.url}#zeta-2") as editor:
         desk = Desk(editor, text)
-        while desk.take(0, 5):
+        while desk.text != new and desk.take(0, 5):
             pass
         assert desk.text == new
 
@@ -201,7 +201,7 @@ def test_a_name_that_changed_with_its_type_is_left_to_the_model(model: Path):
         desk = Desk(editor, text)
         desk.replace("item", "items")
         desk.replace("str", "list[str]")
-        while desk.take(1, 4):
+        while desk.version < 9 and desk.take(1, 4):
             pass
         assert desk.text == new
 
