@@ -17,7 +17,8 @@ from mercury_lsp.errors import SettingsError
 
 Device = Literal["auto", "cpu", "cuda"]
 
-Eagerness = Literal["low", "medium", "high"]
+Eagerness = Literal["auto", "low", "medium", "high"]
+"""`auto`: between `low` and `high`, by what the user takes."""
 
 BUNDLED = "bundled"
 """Names the bundled model, as `null` does."""
@@ -57,7 +58,7 @@ class Settings:
     effort: Effort = "medium"
     deadline_ms: int | None = None
     """Longest time for a fill; None: no limit."""
-    eagerness: Eagerness = "medium"
+    eagerness: Eagerness = "auto"
     """How readily something is shown while typing."""
     enabled: bool = True
     disabled_languages: tuple[str, ...] = ()

@@ -6,7 +6,8 @@ from functools import partial
 from mercury_engine.api import Control, Fill, InferenceEngine, OnStep
 
 from mercury_lsp.completion.postprocessing import postprocess
-from mercury_lsp.completion.silence import gate, why_silent
+from mercury_lsp.completion.price import Price
+from mercury_lsp.completion.silence import why_silent
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.syntax import first_error
@@ -36,7 +37,7 @@ class Shown:
         """Fill the gap as for an editor that asks by itself, but in one's own time. Raises what the engine raises."""
         if context.on_secret:
             return cls(Fill("", 0.0, steps=0, elapsed=0.0), "", "the line looks like a secret; the model is not asked")
-        utility = gate(engine.utility, settings.eagerness)
+        utility = Price().gate(engine.utility, settings.eagerness, context.language_id)
         request = replace(context.request(), effort=settings.effort, utility=utility)
         check = partial(first_error, snapshot, context.offset)
         fill = filled(engine, request, Control(on_step=on_step, check=check))

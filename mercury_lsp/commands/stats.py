@@ -12,8 +12,10 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from mercury_lsp.completion.price import Price
 from mercury_lsp.errors import UsageError
 from mercury_lsp.statistics import OutcomeRecord, store
+from mercury_lsp.statistics.statistics import LEARNED_ROWS, learn
 from mercury_lsp.statistics.summary import Summary, by_day, by_language
 
 COLUMNS = ("shown", "accepted", "partly", "taken", "wrong", "saved", "p50 ms", "p95 ms")
@@ -41,11 +43,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         sys.stdout.write(json.dumps(_object(records, since), ensure_ascii=False) + "\n")
     else:
-        _print(records, arguments.days)
+        _print(records, arguments.days, path)
     return 0
 
 
-def _print(records: Sequence[OutcomeRecord], days: int) -> None:
+def _print(records: Sequence[OutcomeRecord], days: int, path: Path) -> None:
     console = Console(highlight=False)
     if not records:
         console.print(f"No suggestions were counted in the last {days} days. Write some code, then try again.")
@@ -54,6 +56,8 @@ def _print(records: Sequence[OutcomeRecord], days: int) -> None:
     console.print(_table("language", by_language(records), total))
     console.print(_table("day", by_day(records), total))
     console.print(LEGEND, style="dim")
+    for line in _levels(path):
+        console.print(line)
 
 
 def _table(key: str, rows: Mapping[str, Summary], total: Summary) -> Table:
@@ -66,6 +70,13 @@ def _table(key: str, rows: Mapping[str, Summary], total: Summary) -> Table:
     table.add_section()
     table.add_row("all", *_cells(total), style="bold")
     return table
+
+
+def _levels(path: Path) -> list[str]:
+    """A sentence for each language about how readily suggestions are shown in it with `eagerness: "auto"`."""
+    price, rows = Price(), store.latest(path, LEARNED_ROWS)
+    languages = {row.language: None for row in rows if learn(price, row)}
+    return [price.explanation("auto", language) for language in languages]
 
 
 def _cells(of: Summary) -> list[str]:

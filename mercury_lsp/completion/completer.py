@@ -17,7 +17,8 @@ from mercury_lsp.completion.next_edits import NextEdits
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.next_edits.rewriting import DEADLINE_MS, RewrittenLines, rewrite_region
 from mercury_lsp.completion.postprocessing import postprocess
-from mercury_lsp.completion.silence import gate, why_silent
+from mercury_lsp.completion.price import Price
+from mercury_lsp.completion.silence import why_silent
 from mercury_lsp.completion.standing import without_standing
 from mercury_lsp.completion.suggestions import Suggestion, differs
 from mercury_lsp.completion.typing_through import SuggestionAnchor, TypingThrough
@@ -54,6 +55,7 @@ class Completer:
 
     def __init__(self, engines: Engines):
         self.settings = Settings()
+        self.price = Price()
         self._lease = engines.lease()
         self.edit_engine = EditEngine(engines, self._lease)
         self._coalescer = Coalescer()
@@ -148,7 +150,8 @@ class Completer:
         """Take in edits, in order."""
         typing = self._typing_through(uri)
         for edit in edits:
-            typing.record(edit)
+            if typing.record(edit):
+                self.price.refused()
         self.next_edits.edited(uri, edits)
 
     def accepted(self, suggestion_id: str) -> None:
@@ -181,7 +184,7 @@ class Completer:
             effort=self.settings.effort,
             deadline_ms=self.settings.deadline_ms,
             unread_limit=FIRST_READ_TOKENS if automatic and not self.settings.wait_for_context else None,
-            utility=self._utility() if automatic else None,
+            utility=self._utility(context.language_id) if automatic else None,
             give_up_below=0.0 if automatic else MIN_INVOKED_CONFIDENCE,
             candidates=1 if automatic else INVOKED_CANDIDATES,
         )
@@ -206,10 +209,13 @@ class Completer:
             anchor.with_known_id(s)
             for s in _alternatives(found)
             if self._is_worth_showing(s, context, automatic)
-            and not (automatic and typing.was_deleted(context.offset, s.text))
+            and not (automatic and typing.was_taken_back(context, s.text))
         ]
         if not shown:
-            self.silences[context.uri] = self._why_silent(found[0], context) or "you have just deleted it"
+            taken_back = "you have just deleted it, or typed something else there"
+            why = self._why_silent(found[0], context) or taken_back
+            level = self.price.explanation(self.settings.eagerness, context.language_id)
+            self.silences[context.uri] = f"{why} ({level})" if automatic else why
         if shown:
             anchor.suggestion = shown[0]
         if shown or fill.tokens_unread:
@@ -232,7 +238,7 @@ class Completer:
             await self._fill_ahead(replace(context.request(), max_steps=0))
             return
         if reads_on and (better := await self._worth_showing(context, snapshot)) is not None:
-            anchor.suggestion = anchor.suggestion if better.text == anchor.suggestion.text else better
+            anchor.suggestion = anchor.suggestion if anchor.suggestion.text.startswith(better.text) else better
         shown = anchor.suggestion
         after = replace(context.after(shown.text), multiline=False)
         after = after.at_line_end() if shown.is_finished else after
@@ -258,7 +264,7 @@ class Completer:
 
         `shown`: the text on display at the cursor of the snapshot, behind which the context goes on.
         """
-        request = replace(context.request(), effort=self.settings.effort, utility=self._utility())
+        request = replace(context.request(), effort=self.settings.effort, utility=self._utility(context.language_id))
         check = partial(_first_error_behind, snapshot, context.offset, shown)
         if (fill := await self._fill_ahead(request, check)) is None:
             return None
@@ -276,11 +282,12 @@ class Completer:
 
     def _why_silent(self, suggestion: Suggestion, context: CompletionContext) -> str | None:
         sure, is_finished = suggestion.confidence, suggestion.is_finished
-        return why_silent(suggestion.text, sure, is_finished, context, self._utility())
+        return why_silent(suggestion.text, sure, is_finished, context, self._utility(context.language_id))
 
-    def _utility(self) -> Utility:
-        """When a text is worth showing unasked."""
-        return gate(self._lease.engine.utility if self._lease.engine else Utility(), self.settings.eagerness)
+    def _utility(self, language: str) -> Utility:
+        """When a text in a language is worth showing unasked."""
+        model = self._lease.engine.utility if self._lease.engine else Utility()
+        return self.price.gate(model, self.settings.eagerness, language)
 
     def _typing_through(self, uri: str) -> TypingThrough:
         return self._typing.setdefault(uri, TypingThrough())

@@ -9,11 +9,15 @@ from collections.abc import Callable
 from mercury_engine.text.brackets import string_starts
 from mercury_engine.text.common_prefix import common_prefix
 
+from mercury_lsp.completion.postprocessing import unbalances
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.documents.languages import language
 
 MIN_REPEATED_REST = 5
 """Characters at the end of a text that the rest of the line may not end with, too."""
+
+LINES_BELOW, MIN_LINE_BELOW = 5, 10
+"""Next lines that a completed line may not repeat, if it has so many characters."""
 
 _WORD_AT_START, _WORD_AT_END = re.compile(r"\w*"), re.compile(r"\w*$")
 _STOCK_PHRASE = re.compile(
@@ -60,6 +64,21 @@ def leaves_a_string_open(text: str, context: CompletionContext) -> bool:
     return line[opened] in _one_line_quotes(context) and line[opened] not in context.line_suffix
 
 
+def unbalances_the_line(text: str, context: CompletionContext) -> bool:
+    """In front of the rest of the line, the text opens a bracket that nothing closes, or closes one too many."""
+    prefix, rest = context.line_prefix, context.line_suffix
+    if not rest.strip() or "\n" in text or _comment_mark(context) in prefix + text:
+        return False
+    return unbalances(text, prefix, rest)
+
+
+def stands_below(text: str, context: CompletionContext) -> bool:
+    """The line, completed, is one of the next lines already."""
+    line = _completed_line(text, context)
+    below = "".join(context.suffix).partition("\n")[2].split("\n", LINES_BELOW)[:LINES_BELOW]
+    return len(line) >= MIN_LINE_BELOW and any(each.strip() == line for each in below)
+
+
 def is_stock_comment(text: str, context: CompletionContext) -> bool:
     """Whether the line, completed, is a comment with a stock phrase."""
     line, mark = _completed_line(text, context), _comment_mark(context)
@@ -71,6 +90,8 @@ RULES: dict[Callable[[str, CompletionContext], bool], str] = {
     runs_into_the_rest: "the text would run into the rest of the line",
     repeats_the_rest: "the text would repeat the rest of the line",
     leaves_a_string_open: "the text would leave a string open",
+    unbalances_the_line: "the text would leave a bracket open, or close one that the rest of the line closes",
+    stands_below: "the line stands below already",
 }
 
 

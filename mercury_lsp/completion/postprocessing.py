@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 
-from mercury_engine.text.brackets import CLOSING, OPENER_OF, OPENING, QUOTES, code_outside_strings
+from mercury_engine.text.brackets import CLOSER_OF, CLOSING, OPENER_OF, OPENING, QUOTES, code_outside_strings
 from mercury_engine.text.overrun import overrun
 
 from mercury_lsp.context.context import CompletionContext
@@ -26,6 +26,7 @@ def postprocess(fill_text: str, context: CompletionContext, snapshot: Snapshot) 
     if context.line_suffix.strip():
         text = without_overlap(text, context.line_suffix)
         text = without_doubled_closers(text, context.line_prefix, context.line_suffix)
+        text = with_closers(text, context.line_prefix, context.line_suffix)
     else:
         following = snapshot.slice(context.offset, context.offset + _BELOW_CHARS)
         text = text[: overrun(text, context.line_prefix, following)]
@@ -68,6 +69,28 @@ def without_doubled_closers(text: str, line_prefix: str, line_suffix: str) -> st
         opened[OPENER_OF[closer]] -= 1
         text = text[:index]
     return text
+
+
+def with_closers(text: str, line_prefix: str, line_suffix: str) -> str:
+    """Close at its end what the text has opened and the line's suffix leaves open, in a text of one line."""
+    opened = _scan(text)[0] if "\n" not in text.rstrip() else []
+    closers = "".join(CLOSER_OF[each] for each in reversed(opened))
+    if not closers or not unbalances(text, line_prefix, line_suffix):
+        return text
+    whole = text.rstrip() + closers
+    return text if unbalances(whole, line_prefix, line_suffix) else whole
+
+
+def unbalances(text: str, line_prefix: str, line_suffix: str) -> bool:
+    """Whether more brackets lack their partner in the line with the text than without it."""
+    _, begins, code = line_prefix.rpartition("${")
+    before = begins[1:] + code if "}" not in code else line_prefix  # a template string's expression is code
+    return _unmatched(before + text + line_suffix) > _unmatched(before + line_suffix)
+
+
+def _unmatched(line: str) -> int:
+    opened, closed, _ = _scan(line)
+    return len(opened) + len(closed)
 
 
 def without_trailing_blanks(text: str, line_suffix: str) -> str:

@@ -6,10 +6,6 @@ from mercury_engine.utility import Utility
 
 from mercury_lsp.completion.distraction import is_stock_comment, why_distracting
 from mercury_lsp.context.context import CompletionContext
-from mercury_lsp.settings import Eagerness
-
-COST_FACTORS: dict[Eagerness, float] = {"low": 2.0, "medium": 1.0, "high": 0.5}
-"""How much a wrong text costs this user, and how much a text must save, relative to the model's own rule."""
 
 MIN_STOCK_COMMENT_CONFIDENCE = 0.25
 """Least confidence of a comment with a stock phrase; below it, the model has nothing to say."""
@@ -29,11 +25,6 @@ class Silence:
         """Keep a reason, unless there are many, or it is about another document, whose `uri` is given."""
         if uri in (None, self.uri) and reason not in self.reasons and len(self.reasons) < MAX_REASONS:
             self.reasons.append(reason)
-
-
-def gate(model: Utility, eagerness: Eagerness) -> Utility:
-    """When a text is worth showing unasked: the model's own rule, as eagerly as the user wants it."""
-    return model.times(COST_FACTORS[eagerness])
 
 
 def why_silent(

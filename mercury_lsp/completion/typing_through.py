@@ -1,10 +1,20 @@
 """What the user's latest edits mean for suggestions: typing through one, taking it back, deleting text."""
 
+from collections import deque
 from dataclasses import dataclass, replace
 
+from mercury_engine.text.common_prefix import common_prefix
+
 from mercury_lsp.completion.suggestions import Suggestion
+from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.documents.chunked_text import with_plain_breaks
 from mercury_lsp.documents.document import Edit, Snapshot
+
+REFUSED_AFTER_CHARS = 2
+"""Characters typed other than a text on display says, from which it counts as refused: one may be a slip."""
+
+REMEMBERED_REFUSALS = 16
+"""Last refused texts of a document that are not shown again at their places."""
 
 
 @dataclass(slots=True)
@@ -22,6 +32,10 @@ class SuggestionAnchor:
     """The suggestion is not offered again."""
     earlier: Suggestion | None = None
     """The suggestion that was on display here when the request came."""
+    line: str = ""
+    """The line before `start`."""
+    written: str = ""
+    """The typed text, as the edits say."""
 
     def with_known_id(self, suggestion: Suggestion) -> Suggestion:
         """The suggestion, under the earlier one's id if the texts are equal: some clients list several answers."""
@@ -34,7 +48,17 @@ class SuggestionAnchor:
         if not self.start <= edit.start <= edit.start + len(edit.removed) <= self.end:
             return False
         self.end += len(edit.inserted) - len(edit.removed)
+        at = edit.start - self.start
+        self.written = self.written[:at] + edit.inserted + self.written[at + len(edit.removed) :]
         return True
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the user has typed something else, and more than a slip."""
+        if self.suggestion is None or self.is_accepted:
+            return False
+        written = with_plain_breaks(self.written)
+        return len(written) - common_prefix(written, self.suggestion.text) >= REFUSED_AFTER_CHARS
 
     def typed(self, snapshot: Snapshot, offset: int) -> str | None:
         """The typed text, with plain line breaks, if the offset is its end."""
@@ -56,6 +80,8 @@ class TypingThrough:
         self._deletion: Edit | None = None
         self._line_end: int | None = None
         """Where a suggestion that ended its line was last typed or accepted, all of it, if nothing was edited since."""
+        self._refused = deque[tuple[str, str]](maxlen=REMEMBERED_REFUSALS)
+        """The line before a refused text, and the line with it."""
 
     @property
     def shown_anchor(self) -> SuggestionAnchor | None:
@@ -64,13 +90,20 @@ class TypingThrough:
         anchor = self._anchor if has_suggestion else self._shown_anchor
         return None if anchor is None or anchor.is_accepted else anchor
 
-    def record(self, edit: Edit) -> None:
+    def record(self, edit: Edit) -> bool:
+        """Follow an edit; returns whether the user has typed against the text on display with it."""
         if self._shown_anchor is not None and not self._shown_anchor.follow(edit):
             self._shown_anchor = None
         if self._anchor is not None and not self._anchor.follow(edit):
             self._anchor = None
         self._deletion = _joined(self._deletion, edit) if edit.removed and not edit.inserted else None
         self._line_end = None
+        shown = self.shown_anchor
+        if shown is None or not shown.is_refused or shown.suggestion is None:
+            return False
+        self._refused.append((shown.line, shown.line + shown.suggestion.text))
+        shown.is_accepted = True  # nothing more comes of it
+        return True
 
     def anchor_at(self, snapshot: Snapshot, offset: int) -> SuggestionAnchor:
         """The anchor of a new request; it follows the edits that come while the model works."""
@@ -78,7 +111,8 @@ class TypingThrough:
         self._shown_anchor = self.shown_anchor
         shown = self._shown_anchor
         earlier = self._remaining(shown, snapshot, offset) if shown is not None else None
-        self._anchor = SuggestionAnchor(offset, offset, earlier=earlier)
+        line, start = snapshot.line_at(offset)
+        self._anchor = SuggestionAnchor(offset, offset, earlier=earlier, line=line[: offset - start])
         return self._anchor
 
     def accepted(self, suggestion_id: str) -> None:
@@ -103,12 +137,20 @@ class TypingThrough:
         """
         return self._line_end == offset
 
-    def was_deleted(self, offset: int, text: str) -> bool:
+    def was_taken_back(self, context: CompletionContext, text: str) -> bool:
+        """Whether the user has just deleted a text at the cursor, or typed against it there."""
+        return self._was_deleted(context.offset, text) or self._was_refused(context.line_prefix, text)
+
+    def _was_deleted(self, offset: int, text: str) -> bool:
         """Whether the last deletion, at offset, removed the text, a prefix of it, or text that starts with it."""
         if self._deletion is None or self._deletion.start != offset or not self._deletion.removed.strip():
             return False
         removed, offered = with_plain_breaks(self._deletion.removed).rstrip(), text.rstrip()
         return offered.startswith(removed) or removed.startswith(offered)
+
+    def _was_refused(self, line: str, text: str) -> bool:
+        """Whether the user typed against this text, or a longer one, where the line before it began so."""
+        return any(line.startswith(before) and whole.startswith(line + text) for before, whole in self._refused)
 
     def _notice_line_end(self, snapshot: Snapshot, offset: int) -> None:
         anchor = self._anchor

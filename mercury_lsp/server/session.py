@@ -30,7 +30,7 @@ class Session:
     def __init__(self, engines: Engines):
         self.documents = OpenDocuments()
         self.completer = Completer(engines)
-        self.statistics = Statistics()
+        self.statistics = Statistics(self.completer.price)
         self.other_files = Workspace(self.documents)
         self.history = History(self.documents)
         self.diagnostics = Diagnostics()
@@ -51,7 +51,7 @@ class Session:
     def configure(self, settings: Settings) -> None:
         """Go over to these settings; nothing is counted before they are known, for they may forbid it."""
         self.completer.configure(settings)
-        self.statistics.observer.switch(settings.statistics)
+        self.statistics.switch(settings.statistics)
 
     def document_opened(self, item: types.TextDocumentItem) -> None:
         """Take over a document's text; a document that was open already is replaced."""

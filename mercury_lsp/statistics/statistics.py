@@ -2,9 +2,14 @@
 
 import asyncio
 import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from threading import Thread
 
+from mercury_lsp.completion.price import Price
+from mercury_lsp.errors import StatisticsError
 from mercury_lsp.statistics import store
 from mercury_lsp.statistics.observer import Observer
 from mercury_lsp.statistics.record import OutcomeRecord
@@ -17,6 +22,9 @@ GATHER_SECONDS = 5.0
 CLOSE_SECONDS = 2.0
 """Longest wait for the last rows when the server stops."""
 
+LEARNED_ROWS = 1_000
+"""Latest rows that the price of a look is learned from at the start."""
+
 MAX_WAITING_ROWS = 10_000
 """Most rows that wait for a disk that does not answer; further ones are dropped."""
 
@@ -27,13 +35,24 @@ class Statistics:
     A failure to write is logged once and stops nothing else.
     """
 
-    def __init__(self, path: Path | None = None):
-        self._path = path or store.default_path()
+    def __init__(self, price: Price, path: Path | None = None):
+        self._path, self._price = path or store.default_path(), price
+        self._is_on = False
         self._waiting: list[OutcomeRecord] = []
         self._timer: asyncio.TimerHandle | None = None
         self._writing: Thread | None = None
         self._is_closed = self._was_logged = False
         self.observer = Observer(self._put)
+
+    def switch(self, on: bool) -> None:
+        """Start counting, and tell the price what was counted earlier; or stop, and have the price forget it."""
+        self.observer.switch(on)
+        if on and not self._is_on:
+            load = partial(self._load, asyncio.get_running_loop())
+            Thread(target=load, name="mercury-statistics-reader", daemon=True).start()
+        elif not on:
+            self._price.forget()
+        self._is_on = on
 
     def close(self) -> None:
         """Have the remaining records written; returns at once."""
@@ -48,7 +67,28 @@ class Statistics:
         if self._writing is not None:
             self._writing.join(CLOSE_SECONDS)
 
+    def _load(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            rows = store.latest(self._path, LEARNED_ROWS)
+        except StatisticsError as error:
+            logger.warning("the price of a look starts at its default: %s", error)
+            return
+        self._on_loop(loop, partial(self._learn, rows))
+
+    def _learn(self, rows: Sequence[OutcomeRecord]) -> None:
+        for row in rows if self._is_on else ():
+            learn(self._price, row)
+
+    def _learn_anew(self, rows: Sequence[OutcomeRecord]) -> None:
+        self._price.forget()
+        self._learn(rows)
+
+    def _on_loop(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop may have been closed meanwhile
+            loop.call_soon_threadsafe(call)
+
     def _put(self, record: OutcomeRecord) -> None:
+        self._learn([record])
         if len(self._waiting) < MAX_WAITING_ROWS:
             self._waiting.append(record)
         if self._timer is None and not self._is_closed:
@@ -60,13 +100,27 @@ class Statistics:
         if not self._waiting or (is_busy and not self._is_closed):
             return  # the next row tries again
         rows, self._waiting = self._waiting, []
-        self._writing = Thread(target=self._add, args=(rows,), name="mercury-statistics", daemon=True)
+        loop = None if self._is_closed else asyncio.get_running_loop()
+        self._writing = Thread(target=self._add, args=(rows, loop), name="mercury-statistics", daemon=True)
         self._writing.start()
 
-    def _add(self, rows: list[OutcomeRecord]) -> None:
+    def _add(self, rows: list[OutcomeRecord], loop: asyncio.AbstractEventLoop | None) -> None:
         try:
+            if store.is_empty(self._path) and loop is not None:  # they were deleted, or are the first
+                self._on_loop(loop, partial(self._learn_anew, rows))
             store.add(self._path, rows)
         except OSError as error:
             if not self._was_logged:
                 self._was_logged = True
                 logger.warning("the statistics cannot be written: %s", error)
+
+
+def learn(price: Price, row: OutcomeRecord) -> bool:
+    """Tell the price whether a text shown unasked was taken; returns False for rows that say nothing of that.
+
+    Those are texts asked for by key, typed by hand or left alone, and damaged rows.
+    """
+    counts = row.automatic and row.outcome in ("accepted", "partly", "rejected") and isinstance(row.language, str)
+    if counts:
+        price.learn(row.language, row.outcome != "rejected")
+    return counts

@@ -52,6 +52,24 @@ def read(folder: Path, since: float) -> list[OutcomeRecord]:
     return sorted((row for row in found if row.shown_at >= since), key=lambda row: row.shown_at)
 
 
+def latest(folder: Path, count: int) -> list[OutcomeRecord]:
+    """At least so many of the last rows written, if there are, oldest first: those of whole months. Raises
+    StatisticsError.
+    """
+    rows: list[OutcomeRecord] = []
+    with _explained(folder):
+        for path in reversed(_files(folder)):
+            rows = [*_rows(path), *rows]
+            if len(rows) >= count:
+                break
+    return rows
+
+
+def is_empty(folder: Path) -> bool:
+    """Whether nothing is kept, as after `reset`. Raises OSError."""
+    return not _files(folder)
+
+
 def reset(folder: Path) -> int:
     """Delete all rows; returns their number. Raises StatisticsError."""
     count = len(read(folder, 0))

@@ -1,7 +1,7 @@
 """What a text is worth to someone who did not ask for it."""
 
 import pytest
-from mercury_engine.utility import FINISHED_CHARS, Utility, typed_characters
+from mercury_engine.utility import FINISHED_CHARS, MIN_PROBABILITY, Utility, typed_characters
 
 
 def test_a_text_is_worth_the_keys_it_saves_less_what_it_costs_when_wrong():
@@ -43,10 +43,11 @@ def test_the_longer_the_text_the_less_sure_it_has_to_be():
 
 def test_however_much_a_text_would_save_it_has_to_be_likely():
     text = "self.total += sum(value for value in values)"
-    assert [Utility().is_enough(probability, text, is_finished=True) for probability in (0.69, 0.71)] == [False, True]
+    assert [Utility().is_enough(probability, text, is_finished=True) for probability in (0.34, 0.36)] == [False, True]
     assert Utility().least_probability(len(text)) == Utility().min_probability
     eager, quiet = (Utility().times(factor).min_probability for factor in (0.5, 2))
     assert eager < Utility().min_probability < quiet < 1
+    assert Utility().times(0.1).min_probability == MIN_PROBABILITY
 
 
 @pytest.mark.parametrize("values", [(float("nan"), 1.0, 0.5), (1.0, 1.0, 1.0), (1.0, 1.0, -0.1)])
@@ -57,7 +58,7 @@ def test_values_that_mean_nothing_are_refused(values):
 
 def test_a_user_for_whom_errors_cost_more_sees_less():
     shown = [
-        utility.of(0.7, "self.total += value", is_finished=False) >= utility.least
+        utility.is_enough(0.6, "self.total += value", is_finished=False)
         for utility in (Utility().times(0.5), Utility().times(2))
     ]
     assert shown == [True, False]

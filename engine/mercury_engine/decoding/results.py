@@ -7,8 +7,11 @@ from mercury_engine.api import PART_OF_A_CHARACTER, Check, Fill, FillRequest
 from mercury_engine.decoding.context_reader import GapContext
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
-from mercury_engine.decoding.truncation import truncated, word_start
+from mercury_engine.decoding.truncation import is_word_character, truncated, word_start
 from mercury_engine.text.boundaries import CLOSING_MARKS, closing_of, ends_whole
+
+CERTAIN = 0.9
+"""Probability from which a name is shown though the model is unsure how its expression goes on."""
 
 EVEN_PROBABILITY = 0.5
 """Probability below which a text is more likely wrong than right."""
@@ -87,8 +90,16 @@ def sure_enough(hypothesis: Hypothesis, request: FillRequest, rules: GapRules) -
     tokens = len(hypothesis.probabilities)
     while tokens and hypothesis.probability(tokens) < least:
         tokens -= 1
-    cuts = (cut_after(hypothesis, request, each, rules) for each in range(tokens, hypothesis.known, -1))
-    return next((cut for cut in cuts if cut.text), Cut("", 1.0))
+    return _first_shown(hypothesis, request, range(tokens, hypothesis.known, -1), rules)
+
+
+def _first_shown(hypothesis: Hypothesis, request: FillRequest, lengths: range, rules: GapRules) -> Cut:
+    """The first cut after one of these numbers of tokens that shows anything; after a word if no thought ends there."""
+    for is_whole in (True, False):
+        cuts = (cut_after(hypothesis, request, tokens, rules, is_whole) for tokens in lengths)
+        if (found := next((cut for cut in cuts if cut.text), None)) is not None:
+            return found
+    return Cut("", 1.0)
 
 
 def most_useful(hypothesis: Hypothesis, request: FillRequest, rules: GapRules) -> Cut:
@@ -107,7 +118,20 @@ def most_useful(hypothesis: Hypothesis, request: FillRequest, rules: GapRules) -
             cut = cut_after(hypothesis, request, tokens, rules)
         if (value := utility.of(probability, cut.text, cut.is_finished)) > most and cut.text:
             best, most = cut, value
-    return best
+    return best if best.text else _certain(hypothesis, request, rules)
+
+
+def _certain(hypothesis: Hypothesis, request: FillRequest, rules: GapRules) -> Cut:
+    """The rest of a half-typed name that the model is certain of, if it is worth a look though more would follow."""
+    assert request.utility is not None
+    if not is_word_character(request.near[-1:]):
+        return Cut("", 1.0)
+    tokens = hypothesis.sure_tokens(rules.calibration.raw(CERTAIN))
+    cut = _first_shown(hypothesis, request, range(tokens, hypothesis.known, -1), rules)
+    if not all(map(is_word_character, cut.text)):
+        return Cut("", 1.0)
+    kept = rules.calibration.kept(cut.confidence)
+    return cut if request.utility.is_enough(kept, cut.text, cut.is_finished) else Cut("", 1.0)
 
 
 def _ends(hypothesis: Hypothesis, request: FillRequest) -> Iterator[tuple[int, str, float]]:
@@ -119,17 +143,18 @@ def _ends(hypothesis: Hypothesis, request: FillRequest) -> Iterator[tuple[int, s
         yield tokens, "", sure
 
 
-def cut_after(hypothesis: Hypothesis, request: FillRequest, tokens: int, rules: GapRules) -> Cut:
+def cut_after(hypothesis: Hypothesis, request: FillRequest, tokens: int, rules: GapRules, is_whole: bool = True) -> Cut:
     """What may be shown of the first tokens; one more than are accepted counts the end marker.
 
-    What is shown of code ends where an expression does (`text.boundaries`), of prose after any word. Nothing is shown
+    What is shown of code ends where an expression does if it `is_whole` (`text.boundaries`), else after any word, as
+    prose does. Nothing is shown
     of tokens whose bytes are no characters: a model that denoises in any order may reveal half of one.
     """
-    cut = _cut_after(hypothesis, request, tokens, rules)
+    cut = _cut_after(hypothesis, request, tokens, rules, is_whole)
     return Cut("", cut.confidence) if PART_OF_A_CHARACTER in cut.text else cut
 
 
-def _cut_after(hypothesis: Hypothesis, request: FillRequest, tokens: int, rules: GapRules) -> Cut:
+def _cut_after(hypothesis: Hypothesis, request: FillRequest, tokens: int, rules: GapRules, is_whole: bool) -> Cut:
     whole, probability = rules.text(hypothesis), hypothesis.probability(tokens)
     if hypothesis.ended and tokens >= len(hypothesis.probabilities):
         return Cut(whole, probability, is_finished=True)
@@ -148,8 +173,8 @@ def _cut_after(hypothesis: Hypothesis, request: FillRequest, tokens: int, rules:
     if _is_cut_off(shown, rest):
         shown = shown.rpartition("\n")[0].rstrip()
         rest = _rest(hypothesis, shown, whole)
-    is_whole = request.prose or _ends_whole(request, shown, rest)
-    return Cut(shown if is_whole else "", probability)
+    may_end = request.prose or not is_whole or _ends_whole(request, shown, rest)
+    return Cut(shown if may_end else "", probability)
 
 
 def _cut_closed(hypothesis: Hypothesis, request: FillRequest, text: str, product: float, rules: GapRules) -> Cut:
@@ -167,9 +192,8 @@ def closed(cut: Cut, hypothesis: Hypothesis, request: FillRequest, rules: GapRul
     """
     if cut.is_finished or request.prose or not cut.text:
         return cut
-    text = cut.text + closing_of(
-        _rest(hypothesis, cut.text, rules.text(hypothesis)), request.follows.partition("\n")[0]
-    )
+    rest, line = _rest(hypothesis, cut.text, rules.text(hypothesis)), request.near.rpartition("\n")[2] + cut.text
+    text = cut.text + closing_of(rest, line.rpartition("\n")[2], request.follows.partition("\n")[0])
     is_wrong = check is not None and text != cut.text and check(text + "\n") is not None
     return cut if is_wrong else replace(cut, text=text)
 

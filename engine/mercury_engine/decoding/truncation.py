@@ -1,7 +1,7 @@
 """Truncation: the part of an unfinished text that may be shown, without half a word or a dangling bracket or quote."""
 
 from mercury_engine.api import PART_OF_A_CHARACTER
-from mercury_engine.text.brackets import CLOSER_OF, outside_strings, string_starts
+from mercury_engine.text.brackets import CLOSER_OF, open_brackets, string_starts
 
 _LOOSE = " \t.([{,=+-*/&|<:"
 """Characters dropped from the end, where they say nothing."""
@@ -51,7 +51,7 @@ def _without_loose_end(text: str) -> str:
 
 def _closing(text: str, after: str) -> str:
     """The beginning of `after` that closes brackets and quotes that the text has opened."""
-    brackets, quote = _open(text)
+    brackets, quote = open_brackets(text), string_starts(text)[-1]
     closed = ""
     if quote is not None:
         if after[0] != text[quote]:
@@ -62,14 +62,3 @@ def _closing(text: str, after: str) -> str:
             break
         closed += character
     return closed
-
-
-def _open(text: str) -> tuple[list[str], int | None]:
-    """Brackets left open outside strings, and where a string begins that does not end; None if all end."""
-    brackets: list[str] = []
-    for _, character, _ in outside_strings(text):
-        if character in CLOSER_OF:
-            brackets.append(character)
-        elif brackets and character == CLOSER_OF[brackets[-1]]:
-            brackets.pop()
-    return brackets, string_starts(text)[-1]

@@ -54,6 +54,17 @@ def has_open_bracket(text: str) -> bool:
     return depth > 0
 
 
+def open_brackets(text: str) -> list[str]:
+    """The brackets outside strings that the text opens and leaves open, the innermost last."""
+    opened: list[str] = []
+    for _, character, _ in outside_strings(text):
+        if character in CLOSER_OF:
+            opened.append(character)
+        elif opened and character == CLOSER_OF[opened[-1]]:
+            opened.pop()
+    return opened
+
+
 def outside_strings(text: str) -> Iterator[tuple[int, str, int]]:
     """Position and character outside strings, with the bracket depth after it; -1 for a closer without an opener."""
     depth, starts = 0, string_starts(text)

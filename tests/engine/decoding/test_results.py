@@ -93,6 +93,15 @@ def test_half_an_expression_is_never_shown(rules, reading):
     assert most_useful(written, PROSE, reading(written)).text == "item.price_of_all"
 
 
+def test_the_rest_of_a_half_typed_name_is_shown_though_the_call_after_it_is_unsure(rules, reading):
+    written = accepted(rules, ("ter_checkpoint", 0.95), ("(", 0.6), ("name", 0.2), ("", 0.9), ended=True)
+    asked = replace(ASKED, near="    tracker.regis")
+    assert most_useful(written, asked, reading(written)).text == "ter_checkpoint"
+    assert most_useful(written, replace(asked, near="    tracker."), reading(written)).text == ""
+    by_key = FillRequest("    tracker.", give_up_below=0.5)
+    assert sure_enough(written, by_key, reading(written)).text == "ter_checkpoint"
+
+
 def test_the_beginning_that_is_worth_most_is_shown_not_the_surest(rules, reading):
     written = accepted(rules, ("self", 0.95), (".measure", 0.85), ("(argument)", 0.9), (";", 0.1), (" or", 0.9))
     assert most_useful(written, ASKED, reading(written)).text == "self.measure(argument)"

@@ -104,7 +104,7 @@ async def test_an_invoked_request_outlives_automatic_ones(editor: CompleterDesk,
 
 
 async def test_an_unsure_invoked_answer_is_not_shown_for_an_automatic_request(editor: CompleterDesk):
-    editor.engine.confidence = 0.4
+    editor.engine.confidence = 0.2
     invoked, automatic = await start_request(editor, invoked=True), await start_request(editor)
     assert await answers(editor, invoked, automatic) == [["suggested"], []]
 

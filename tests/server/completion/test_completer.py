@@ -112,7 +112,7 @@ async def test_settings_reach_the_engine(editor: CompleterDesk):
 
 
 async def test_what_is_not_worth_showing_is_shown_only_when_invoked(editor: CompleterDesk):
-    editor.engine.confidence = 0.4
+    editor.engine.confidence = 0.2
     assert await editor.ask(4, automatic=True) == []
     assert await editor.ask(4, automatic=False) == ["suggested"]
 
@@ -135,7 +135,7 @@ async def test_a_distracting_text_fetched_by_key_is_not_shown_unasked(editor: Co
 
 
 async def test_an_eager_user_sees_what_others_do_not(editor: CompleterDesk):
-    editor.engine.confidence = 0.55
+    editor.engine.confidence = 0.3
     shown = []
     for eagerness in ("low", "medium", "high"):
         editor.completer.settings = Settings(eagerness=eagerness)
@@ -145,7 +145,7 @@ async def test_an_eager_user_sees_what_others_do_not(editor: CompleterDesk):
 
 
 async def test_a_longer_text_may_be_less_sure(editor: CompleterDesk):
-    editor.engine.confidence, editor.engine.text = 0.72, "added"
+    editor.engine.confidence, editor.engine.text = 0.4, "added"
     assert await editor.ask(4) == []
     editor.engine.text = "suggested(everything, at_once)"
     editor.replace(0, 1, "y")
@@ -205,6 +205,34 @@ async def test_any_other_edit_calls_the_model_again(editor: CompleterDesk, edit:
     editor.replace(*edit)
     await editor.ask(column)
     assert len(editor.engine.asked) == 2
+
+
+async def test_what_was_typed_against_is_not_shown_again_at_that_place(editor: CompleterDesk):
+    assert await editor.ask(4) == ["suggested"]
+    editor.replace(4, 4, "oth")
+    editor.replace(4, 7, "")
+    assert await editor.ask(4) == []
+    assert "typed something else" in (editor.completer.silences[URI])
+    assert await editor.ask(4, automatic=False) == ["suggested"]
+
+
+async def test_a_slip_of_one_key_is_no_refusal(editor: CompleterDesk):
+    await editor.ask(4)
+    editor.replace(4, 4, "o")
+    editor.replace(4, 5, "")
+    assert await editor.ask(4) == ["suggested"]
+
+
+async def test_after_three_refusals_less_is_shown(editor: CompleterDesk):
+    editor.engine.confidence = 0.5
+    for number, word in enumerate(("first", "second", "third")):
+        editor.engine.text = word
+        assert await editor.ask(4) == [word]
+        editor.replace(4, 4, "#" * 3)
+        editor.replace(0, 7, f"{number} = ")
+    editor.engine.text = "fourth"
+    assert await editor.ask(4) == []
+    assert "typed against several" in (editor.completer.silences[URI])
 
 
 async def test_a_remainder_is_not_offered_elsewhere(editor: CompleterDesk):

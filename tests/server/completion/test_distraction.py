@@ -71,6 +71,34 @@ def test_a_string_is_not_left_open(marked, text, language_id, is_open):
 
 
 @pytest.mark.parametrize(
+    ("marked", "text", "unbalances"),
+    [
+        ("while (th| && ready);\n", "is.waiting.length) {", True),
+        ("while (th| && ready);\n", "is.waiting.length", False),
+        ("f(|);\n", "g(x)", False),
+        ("f(|);\n", "g(x", True),
+        ("f(|;\n", "x)", False),
+        ("f(|\n", "function () {", False),
+    ],
+)
+def test_brackets_match_the_rest_of_the_line(marked, text, unbalances):
+    assert distraction.unbalances_the_line(text, context(marked, "javascript")) == unbalances
+
+
+@pytest.mark.parametrize(
+    ("marked", "text", "stands"),
+    [
+        ("this|\nlog(job)\nthis.running++;\n", ".running++;", True),
+        ("this|\nlog(job)\nthis.running--;\n", ".running++;", False),
+        ("x +|\nx += 1\n", "= 1", False),
+        ("this|\n" + "a\n" * 5 + "this.running++;\n", ".running++;", False),
+    ],
+)
+def test_a_line_that_stands_below_is_not_shown_twice(marked, text, stands):
+    assert distraction.stands_below(text, context(marked, "javascript")) == stands
+
+
+@pytest.mark.parametrize(
     ("marked", "text", "language_id"),
     [
         ("x = 1\n|\n", "# Your code here", "python"),

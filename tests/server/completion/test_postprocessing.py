@@ -72,11 +72,18 @@ def test_a_closing_brace_is_dropped_only_when_the_fill_does_not_open_it():
     assert postprocessed(text, "if (a) {\n}", "javascript") == "if (a) {\n}"
 
 
+def test_a_text_before_the_rest_of_a_line_closes_what_it_opens():
+    assert postprocessed("return th|;\n", "is.wait(job.attempts + 1", "javascript") == "is.wait(job.attempts + 1)"
+    assert postprocessed("`${form|}`\n", "at(lap.elapsed", "javascript") == "at(lap.elapsed)"
+    assert postprocessed("f(|)\n", "g(x", "javascript") == "g(x)"
+    assert postprocessed("f(|)\n", "g(x)", "javascript") == "g(x)"
+
+
 SOME = st.text("ab()[]{}\"' ,;\n\r\\", max_size=12)
 
 
 @given(SOME, SOME, SOME)
-def test_a_postprocessed_fill_is_a_prefix_of_the_fill(before, after, fill):
+def test_a_postprocessed_fill_is_a_prefix_of_the_fill_and_closes_what_it_opens(before, after, fill):
     kept = postprocessed(f"{before}|{after}", fill)
-    assert fill.startswith(kept)
+    assert fill.startswith((kept, kept.rstrip(")]}")))
     assert kept == "" or kept.strip()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from mercury_lsp.completion.price import Price
 from mercury_lsp.errors import StatisticsError
 from mercury_lsp.statistics import OutcomeRecord, Statistics, store
 from mercury_lsp.statistics import statistics as writing
@@ -38,7 +39,7 @@ def written(path: Path, *rows: OutcomeRecord) -> None:
     """Write rows as a server does, which is then closed."""
 
     async def use() -> None:
-        statistics = Statistics(path)
+        statistics = Statistics(Price(), path)
         for row in rows or (ROW,):
             statistics._put(row)
         statistics.close()
@@ -63,7 +64,7 @@ def test_only_rows_since_the_given_time_are_read(path: Path):
 
 
 def test_without_a_row_there_is_no_file(path: Path):
-    Statistics(path).close()
+    Statistics(Price(), path).close()
     assert not path.parent.exists()
     assert store.read(path, 0) == []
 
@@ -104,7 +105,7 @@ def test_a_folder_that_cannot_be_created_costs_one_line_of_the_log(tmp_path: Pat
     (tmp_path / "state").write_text("a file")
 
     async def use() -> None:
-        statistics = Statistics(tmp_path / "state" / "statistics")
+        statistics = Statistics(Price(), tmp_path / "state" / "statistics")
         for _ in range(3):
             statistics._put(ROW)
             statistics.close()
@@ -151,7 +152,7 @@ def test_rows_are_written_soon(path: Path, monkeypatch):
     monkeypatch.setattr(writing, "GATHER_SECONDS", 0.01)
 
     async def use() -> None:
-        statistics = Statistics(path)
+        statistics = Statistics(Price(), path)
         statistics._put(ROW)
         while statistics._writing is None:
             await asyncio.sleep(0.01)
@@ -168,7 +169,7 @@ def test_a_disk_that_does_not_answer_blocks_nobody_and_few_rows_wait(path: Path,
     monkeypatch.setattr(store, "add", lambda *_: (threads.append(1), go_on.wait(60)))
 
     async def use() -> None:
-        statistics = Statistics(path)
+        statistics = Statistics(Price(), path)
         for _ in range(30):
             statistics._put(ROW)
             await asyncio.sleep(0.001)
