@@ -52,6 +52,8 @@ class Utility:
 
         The odds of the least probability change with the factor's square: 0.35 becomes 0.68 for 2.
         """
+        if factor == 1:
+            return self
         odds = factor**2 * self.min_probability / (1 - self.min_probability)
         floor = min(self.min_probability, MIN_PROBABILITY)
         return Utility(self.wrong_cost * factor, self.least * factor, max(floor, odds / (1 + odds)))
