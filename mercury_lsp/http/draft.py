@@ -32,7 +32,7 @@ class Completion:
     """Further candidates."""
 
 
-class Draft:
+class CompletionDraft:
     """A completion so far, and what the engine is asked next."""
 
     def __init__(self, gap: Gap) -> None:

@@ -14,7 +14,7 @@ from mercury_engine.errors import Cancelled, ModelError
 
 from mercury_lsp.engine_host.edit_engine import EditEngine
 from mercury_lsp.engine_host.engines import Engines
-from mercury_lsp.http.draft import Completion, Draft
+from mercury_lsp.http.draft import Completion, CompletionDraft
 from mercury_lsp.http.errors import queue_full
 from mercury_lsp.http.gap import Gap
 from mercury_lsp.settings import Settings
@@ -189,7 +189,7 @@ class Service:
         await self.engine()
         if not gap.max_tokens:
             return await self._read(gap, writing.control)
-        draft = Draft(gap)
+        draft = CompletionDraft(gap)
         if draft.context.on_secret:
             return Completion("", "content_filter")
         try:

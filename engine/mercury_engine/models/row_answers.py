@@ -103,7 +103,7 @@ class RowAnswers:
         return RowAnswers(*(getattr(self, each.name)[rows] for each in fields(self)))
 
 
-NOTHING = RowAnswers(*(np.empty(0, np.float32),) * len(fields(RowAnswers)))
+NOTHING = RowAnswers(**{each.name: np.empty(0, np.float32) for each in fields(RowAnswers)})
 """What is told of no rows."""
 
 

@@ -390,7 +390,7 @@ class Layers:
         """
         rows, tokens = logits_WV.shape
         assert logits_WV.flags.c_contiguous and banned_N.flags.c_contiguous and len(list_W) == rows
-        assert (banned_N.dtype, list_W.dtype, asked_A.dtype) == (np.uint32, np.int32, np.int32)
+        assert banned_N.dtype == np.uint32 and list_W.dtype == asked_A.dtype == np.int32
         assert not len(banned_N) or banned_N.shape[1] == -(-tokens // 32)
         assert int(list_W.max(initial=-1)) < len(banned_N) and int(asked_A.max(initial=0)) < tokens
         width = CANDIDATES if draws else 0
