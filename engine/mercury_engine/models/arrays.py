@@ -98,6 +98,14 @@ def masked(values: Array, hidden: MaskArray) -> Array:
     return namespace(values).where(beside(hidden, values), -math.inf, values)
 
 
+def rows_at(array: Array, numbers: Sequence[int]) -> Array:
+    """Rows of an array by their numbers; adjacent ones are a view, for which nothing is sent to a GPU."""
+    first, count = (numbers[0] if len(numbers) else 0), len(numbers)
+    if [*numbers] == [*range(first, first + count)]:
+        return array[first : first + count]
+    return array[beside([*numbers], array)]
+
+
 def parted(array: Array, lengths_of: Sequence[Sized]) -> list[Array]:
     """The array in consecutive parts along its first dimension, as long as the given objects."""
     ends = [*accumulate(map(len, lengths_of), initial=0)]

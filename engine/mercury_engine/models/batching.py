@@ -9,7 +9,7 @@ Dimensions as in `network.py`; W rows whose log-probabilities are wanted.
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from mercury_engine.models.arrays import Array, namespace, parted
+from mercury_engine.models.arrays import Array, namespace, parted, rows_at
 from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, Network
 from mercury_engine.models.paged_rows import PagedRows
 from mercury_engine.models.row_answers import NOTHING, RowAnswers
@@ -67,7 +67,7 @@ def _results(
     network: Network, forwards: Sequence[ForwardRequest], read: Sequence[tuple[Array, KeyValueBlock]]
 ) -> list[ForwardResult]:
     """What is wanted of hidden states [T,C], those of all forwards through the head at once."""
-    hidden = [part[list(forward.wanted)] for (part, _), forward in zip(read, forwards, strict=True)]
+    hidden = [rows_at(part, forward.wanted) for (part, _), forward in zip(read, forwards, strict=True)]
     questions = [forward.question for forward in forwards]
     asked = [part for part, question in zip(hidden, questions, strict=True) if question is not None and len(part)]
     plain = [part for part, question in zip(hidden, questions, strict=True) if question is None and len(part)]
@@ -88,7 +88,7 @@ def _denoise(_: Network, forwards: Sequence[CanvasForward]) -> list[RowAnswers]:
     """What is asked of the wanted rows; their vocabulary ends with mask and end."""
     denoiser = forwards[0].denoiser
     states = denoiser.denoise_together(forwards)
-    hidden = [part[list(forward.wanted)] for part, forward in zip(states, forwards, strict=True)]
+    hidden = [rows_at(part, forward.wanted) for part, forward in zip(states, forwards, strict=True)]
     return denoiser.slot_answers(_joined(hidden), [forward.question for forward in forwards])
 
 

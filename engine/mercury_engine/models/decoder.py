@@ -171,6 +171,11 @@ class TorchDecoder(nn.Module):
         return self.embedding.device
 
     @property
+    def head_matrix(self) -> Tensor:
+        """[V,C] that makes logits of hidden states."""
+        return self.embedding if self.head is None else self.head
+
+    @property
     def named_adapters(self) -> tuple[str, ...]:
         """Names of the adapters that `read` takes."""
         return tuple(self._layers()[0].qkv.named)
@@ -249,7 +254,7 @@ class TorchDecoder(nn.Module):
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[...,C] to float32 [...,V]."""
-        return self.scaled(F.linear(hidden, self.embedding if self.head is None else self.head).float())
+        return self.scaled(F.linear(hidden, self.head_matrix).float())
 
     def scaled(self, products: Tensor) -> Tensor:
         """Logits from products of hidden states and head."""

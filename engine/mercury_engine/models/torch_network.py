@@ -8,11 +8,12 @@ from collections.abc import Collection, Generator, Sequence
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import torch
 from mercury_kernels import ops
 from torch import Tensor
 
-from mercury_engine.models import decoder_weights
+from mercury_engine.models import decoder_weights, device_answers
 from mercury_engine.models.arrays import IdArray
 from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.models.graphed_reader import GraphedReader
@@ -69,7 +70,7 @@ class TorchNetwork:
         return [self._denoise(each) for each in forwards]
 
     def _denoise(self, forward: CanvasForward) -> Tensor:
-        ends = torch.tensor([forward.end], device=self.decoder.device)
+        ends = self._tensor(np.array([forward.end]))
         ids, packing = self._tensor(forward.ids_R)[None], self._moved(forward.packing)
         return self.decoder.write(ids, forward.before, forward.after, ends, packing)[0]
 
@@ -79,11 +80,17 @@ class TorchNetwork:
 
     @torch.no_grad()
     def answers(self, hidden_WC: Tensor, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
-        return _answered(self.decoder.logits(hidden_WC), questions)
+        if not hidden_WC.is_cuda:
+            return _answered(self.decoder.logits(hidden_WC), questions)
+        scale = 1 / self.config.logits_scaling
+        return device_answers.answered_by_head(hidden_WC, self.decoder.head_matrix, scale, questions)
 
     @torch.no_grad()
     def slot_answers(self, hidden_WC: Tensor, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
-        return _answered(self.decoder.writer_logits(hidden_WC), questions)
+        logits_WV = self.decoder.writer_logits(hidden_WC)
+        if not hidden_WC.is_cuda:
+            return _answered(logits_WV, questions)
+        return device_answers.answered_by_logits(logits_WV, questions)
 
     def kept(self, block: KeyValueBlock) -> KeyValueBlock:
         return KeyValueBlock(block.keys.clone(), block.values.clone())
@@ -97,7 +104,7 @@ class TorchNetwork:
         return self.decoder.side_by_side(blocks, start)
 
     def _tensor(self, array: IdArray) -> Tensor:
-        return torch.as_tensor(array, device=self.decoder.device)
+        return device_answers.sent(array, self.decoder.device)
 
     def _moved(self, packing: Packing | None) -> Packing | None:
         if packing is None:
