@@ -118,7 +118,8 @@ def shared_memory(device: torch.device) -> int:
     """Most bytes of shared memory that a program may ask for; those of an H200 on other devices."""
     if device.type != "cuda":
         return 232_448
-    return triton.compiler.max_shared_mem(torch.cuda.current_device() if device.index is None else device.index)
+    number = torch.cuda.current_device() if device.index is None else device.index
+    return int(triton.compiler.max_shared_mem(number))
 
 
 def stages(device: torch.device, most: int, each: int) -> int:

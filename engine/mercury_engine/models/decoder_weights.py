@@ -58,9 +58,8 @@ def _put_named(network: TorchDecoder, adapter: Adapter, dtype: torch.dtype) -> N
             outputs, inputs = linear.weight.shape
             name = f"layers.{number}.{matrix}"
             down, up = low_rank(adapter.tensors, name, (outputs, inputs), adapter.path)
-            linear.named[adapter.name] = tuple(
-                tensor_of(np.ascontiguousarray(factor)).to(network.device, dtype) for factor in (down, up)
-            )
+            a, b = (tensor_of(np.ascontiguousarray(factor)).to(network.device, dtype) for factor in (down, up))
+            linear.named[adapter.name] = a, b
 
 
 def fill_reader(network: TorchDecoder, folder: Path) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from mercury_engine.models import decoder_weights, device_answers
 from mercury_engine.models.arrays import IdArray
-from mercury_engine.models.decoder import TorchDecoder
+from mercury_engine.models.decoder import Adapted, TorchDecoder
 from mercury_engine.models.graphed_reader import GraphedReader
 from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, KeyValueSegment, Packing
 from mercury_engine.models.paged_reader import PagedReader
@@ -54,7 +54,7 @@ class TorchNetwork:
         return self._read(forward)
 
     def _read(self, forward: ForwardRequest) -> tuple[Tensor, KeyValueBlock]:
-        adapted = forward.adapter if forward.adapter in self.adapters else False
+        adapted: Adapted = forward.adapter if forward.adapter in self.adapters else False
         if self._graphed is not None and forward.block == 1:
             found = self._graphed.read(forward, adapted)
             if found is not None:
