@@ -12,7 +12,9 @@ pytestmark = pytest.mark.skipif(compile_kernels.compiler() is None, reason="no C
 def told(loaded, logits: np.ndarray, question: RowQuestion, threads: int = 2) -> RowAnswers:
     layers = Layers(1, 64, 64, 1, 1, 64, 1e-5, threads, library=loaded)
     found = layers.answers(logits, question.banned_N, question.list_W, question.asked_A, question.draws)
-    return RowAnswers(found.token_W, *found.figures_W4.T, found.candidate_WK, found.candidate_logit_WK, found.asked_WA)
+    logit_W, log_sum_W, whole_W, entropy_W = found.figures_W4.T
+    drawn = found.candidate_WK, found.candidate_logit_WK
+    return RowAnswers(found.token_W, logit_W, log_sum_W, whole_W, entropy_W, *drawn, found.asked_WA)
 
 
 def same(found: RowAnswers, expected: RowAnswers) -> None:

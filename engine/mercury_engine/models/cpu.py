@@ -128,8 +128,9 @@ class CpuNetwork:
         told = []
         for logits, asks in zip(parted_by_rows(logits_WV, questions), questions, strict=True):
             found = self._stack.answers(logits, asks.banned_N, asks.list_W, asks.asked_A, asks.draws)
+            logit_W, log_sum_W, whole_W, entropy_W = found.figures_W4.T
             drawn = found.candidate_WK, found.candidate_logit_WK
-            told.append(RowAnswers(found.token_W, *found.figures_W4.T, *drawn, found.asked_WA))
+            told.append(RowAnswers(found.token_W, logit_W, log_sum_W, whole_W, entropy_W, *drawn, found.asked_WA))
         return told
 
     def kept(self, block: KeyValueBlock) -> KeyValueBlock:

@@ -58,8 +58,8 @@ def _put_named(network: TorchDecoder, adapter: Adapter, dtype: torch.dtype) -> N
             outputs, inputs = linear.weight.shape
             name = f"layers.{number}.{matrix}"
             down, up = low_rank(adapter.tensors, name, (outputs, inputs), adapter.path)
-            a, b = (tensor_of(np.ascontiguousarray(factor)).to(network.device, dtype) for factor in (down, up))
-            linear.named[adapter.name] = a, b
+            a, b = (tensor_of(np.ascontiguousarray(factor)) for factor in (down, up))
+            linear.named[adapter.name] = a.to(network.device, dtype), b.to(network.device, dtype)
 
 
 def fill_reader(network: TorchDecoder, folder: Path) -> None:

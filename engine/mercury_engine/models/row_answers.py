@@ -103,7 +103,12 @@ class RowAnswers:
         return RowAnswers(*(getattr(self, each.name)[rows] for each in fields(self)))
 
 
-NOTHING = RowAnswers(**{each.name: np.empty(0, np.float32) for each in fields(RowAnswers)})
+def _nothing() -> RowAnswers:
+    ids, figures = np.empty(0, np.int32), np.empty(0, np.float32)
+    return RowAnswers(ids, figures, figures, figures, figures, ids, figures, figures)
+
+
+NOTHING = _nothing()
 """What is told of no rows."""
 
 
@@ -124,11 +129,14 @@ def answered(logits_WV: FloatArray, question: RowQuestion) -> RowAnswers:
         _row(logits_V, None if number < 0 else bits_NV[number], question)
         for logits_V, number in zip(logits_WV, question.list_W.tolist(), strict=True)
     ]
-    figures_W4 = np.array([row[1] for row in rows], np.float32).reshape(-1, 4)
+    logit_W, log_sum_W, whole_W, entropy_W = np.array([row[1] for row in rows], np.float32).reshape(-1, 4).T
     width = CANDIDATES if question.draws else 0
     return RowAnswers(
         np.array([row[0] for row in rows], np.int32),
-        *figures_W4.T,
+        logit_W,
+        log_sum_W,
+        whole_W,
+        entropy_W,
         np.array([row[2] for row in rows], np.int32).reshape(len(rows), width),
         np.array([row[3] for row in rows], np.float32).reshape(len(rows), width),
         logits_WV[:, question.asked_A],

@@ -150,7 +150,7 @@ async def test_ollamas_request_without_a_prompt_only_loads_the_model():
         for body in ({"model": "any"}, {"model": "any", "prompt": "", "keep_alive": 1800, "stream": False}):
             [line] = await server.events("/api/generate", body)
             assert (line["response"], line["done"], line["done_reason"]) == ("", True, "load")
-        assert server.engines.loaded and server.engine.asked == []
+        assert [*server.engines.loaded()] and server.engine.asked == []
 
 
 async def test_an_error_inside_a_stream_is_an_event():

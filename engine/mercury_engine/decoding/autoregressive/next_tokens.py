@@ -12,6 +12,7 @@ from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mercury_engine.decoding.autoregressive.drafting import Draft, Drafter
 from mercury_engine.decoding.autoregressive.unread_text import lookup_share
@@ -135,7 +136,7 @@ class NextTokens:
                 options[token] = place.keep * math.exp(logit - whole) + share
         return options
 
-    def _mixed(self, place: NextPlace, tokens: IdArray, logits: FloatArray, whole: float) -> FloatArray:
+    def _mixed(self, place: NextPlace, tokens: IdArray, logits: FloatArray, whole: float) -> NDArray[np.float64]:
         """Probabilities of tokens, before banned ones are left out."""
         values = place.keep * np.exp(logits.astype(np.float64) - whole)
         for token, share in place.unread.items():

@@ -25,7 +25,7 @@ class DenoiseStep:
         Otherwise the bound in nats or the threshold chooses.
         """
         only_first = canvas.written.rank > 0
-        token_S, logp_S = told.token_W.copy(), told.logp_W
+        token_S, logp_S = told.token_W.astype(np.int64), told.logp_W
         if rank := canvas.written.take_rank():
             token_S[0], logp_S[0] = told.candidate_WK[0, rank], told.candidate_logp_WK[0, rank]
         masked_S = np.array(canvas.ids) == canvas.written.vocabulary.mask_id

@@ -8,9 +8,10 @@ Dimensions: S slots, K candidates, the likeliest tokens of a slot.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mercury_engine.api import SlotView
 from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray, log_softmax
@@ -79,7 +80,7 @@ class Choice:
             confidence_S = (power_SK * np.log(np.maximum(power_SK, 1e-10))).sum(-1)
         return Drawn(_at(told.candidate_WK, place_S).astype(np.int64), confidence_S, np.exp(_at(logp_SK, place_S)))
 
-    def _cut(self, logits_SK: FloatArray) -> FloatArray:
+    def _cut(self, logits_SK: NDArray[Any]) -> NDArray[Any]:
         """The logits, by falling value, with -inf for those that are left out."""
         kept_SK = np.ones(logits_SK.shape, np.bool_)
         if self.top_p < 1:
@@ -256,6 +257,6 @@ def choose_by_confidence(confidence_S: FloatArray, masked_S: MaskArray, threshol
     return chosen_S & masked_S
 
 
-def _at(values_SK: FloatArray | IdArray, place_S: IdArray) -> FloatArray:
+def _at(values_SK: NDArray[Any], place_S: IdArray) -> NDArray[Any]:
     """[S]: the value at a place of each row."""
     return np.take_along_axis(values_SK, place_S[:, None], -1)[:, 0]

@@ -7,7 +7,7 @@ every row is changed, as in a reader.
 from typing import Any
 
 import torch
-from mercury_engine.models.decoder import AdaptedLinear
+from mercury_engine.models.decoder import Adapted, AdaptedLinear
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -38,7 +38,7 @@ class MergedLinear(AdaptedLinear):
         self._merged: Tensor | None = None
         self._versions = (-1, -1)
 
-    def forward(self, x: Tensor, adapted: bool) -> Tensor:
+    def forward(self, x: Tensor, adapted: Adapted) -> Tensor:
         assert self.down is not None and self.up is not None, "a merged matrix has a change"
         y: Tensor = MergedProduct.apply(x, self.merged(self.down, self.up), self.down, self.up)
         return y if self.bias is None else y + self.bias
