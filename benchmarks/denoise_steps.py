@@ -20,6 +20,7 @@ from mercury_engine.decoding.diffusion.rules import (
     Tokens,
 )
 from mercury_engine.models.arrays import FloatArray
+from mercury_engine.models.cpu import row_answers
 from mercury_engine.models.row_answers import RowAnswers, RowQuestion, answered
 from mercury_kernels.cpu.layers import Layers
 from mercury_lab.evaluation import suite
@@ -60,8 +61,7 @@ def measured(layers: Layers, name: str, slots: int, rounds: int) -> dict[str, An
 
     def native(logits_SV: FloatArray, question: RowQuestion) -> RowAnswers:
         found = layers.answers(logits_SV, question.banned_N, question.list_W, question.asked_A, question.draws)
-        candidates = found.candidate_WK, found.candidate_logit_WK
-        return RowAnswers(found.token_W, *found.figures_W4.T, *candidates, found.asked_WA)
+        return row_answers(found)
 
     def step(answers: Callable[[FloatArray, RowQuestion], RowAnswers]) -> Slots:
         rule = RULES[name]

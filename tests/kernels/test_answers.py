@@ -3,6 +3,7 @@
 import compile_kernels
 import numpy as np
 import pytest
+from mercury_engine.models.cpu import row_answers
 from mercury_engine.models.row_answers import CANDIDATES, RowAnswers, RowQuestion, answered, bits_of
 from mercury_kernels.cpu.layers import Layers
 
@@ -12,9 +13,7 @@ pytestmark = pytest.mark.skipif(compile_kernels.compiler() is None, reason="no C
 def told(loaded, logits: np.ndarray, question: RowQuestion, threads: int = 2) -> RowAnswers:
     layers = Layers(1, 64, 64, 1, 1, 64, 1e-5, threads, library=loaded)
     found = layers.answers(logits, question.banned_N, question.list_W, question.asked_A, question.draws)
-    logit_W, log_sum_W, whole_W, entropy_W = found.figures_W4.T
-    drawn = found.candidate_WK, found.candidate_logit_WK
-    return RowAnswers(found.token_W, logit_W, log_sum_W, whole_W, entropy_W, *drawn, found.asked_WA)
+    return row_answers(found)
 
 
 def same(found: RowAnswers, expected: RowAnswers) -> None:

@@ -99,11 +99,11 @@ class DeviceTensor(Tensor):
         made.inner = inner
         return made
 
-    def __repr__(self) -> str:
+    def __repr__(self, **_: Any) -> str:
         return f"DeviceTensor({self.inner})"
 
     @classmethod
-    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):  # type: ignore[override]
         return _run(func, args, kwargs or {})
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Generator, Sequence
 from pathlib import Path
 
 import numpy as np
-from mercury_kernels.cpu.layers import FIRST_ADAPTER, WRITER_ROWS, Layers, Part
+from mercury_kernels.cpu.layers import FIRST_ADAPTER, WRITER_ROWS, Answers, Layers, Part
 
 from mercury_engine.models import adapters, quantized_weights, weights
 from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray, bfloat16, log_softmax_in_place
@@ -128,9 +128,7 @@ class CpuNetwork:
         told = []
         for logits, asks in zip(parted_by_rows(logits_WV, questions), questions, strict=True):
             found = self._stack.answers(logits, asks.banned_N, asks.list_W, asks.asked_A, asks.draws)
-            logit_W, log_sum_W, whole_W, entropy_W = found.figures_W4.T
-            drawn = found.candidate_WK, found.candidate_logit_WK
-            told.append(RowAnswers(found.token_W, logit_W, log_sum_W, whole_W, entropy_W, *drawn, found.asked_WA))
+            told.append(row_answers(found))
         return told
 
     def kept(self, block: KeyValueBlock) -> KeyValueBlock:
@@ -218,3 +216,10 @@ def additive(hidden: MaskArray) -> FloatArray:
 def _kept(sides: Sequence[KeyValueSegment]) -> list[tuple[StoredArray, StoredArray]]:
     assert all(side.bias is None for side in sides), "no padding among sides"
     return [(side.keys, side.values) for side in sides]
+
+
+def row_answers(found: Answers) -> RowAnswers:
+    """What the C kernels found, as rules read it."""
+    logit_W, log_sum_W, whole_W, entropy_W = found.figures_W4.T
+    drawn = found.candidate_WK, found.candidate_logit_WK
+    return RowAnswers(found.token_W, logit_W, log_sum_W, whole_W, entropy_W, *drawn, found.asked_WA)
