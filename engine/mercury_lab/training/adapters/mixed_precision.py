@@ -3,7 +3,7 @@
 from typing import Any, Literal, get_args
 
 import torch
-from mercury_engine.models.decoder import AdaptedLinear, TorchDecoder
+from mercury_engine.models.decoder import Adapted, AdaptedLinear, TorchDecoder
 from mercury_engine.models.network import ModelConfig
 from mercury_engine.models.weights import FUSED_MATRICES
 from torch import Tensor, nn
@@ -44,7 +44,7 @@ class MixedPrecisionLinear(AdaptedLinear):
         self.weight = nn.Parameter(source.weight.detach().bfloat16(), requires_grad=False)
         self.bias, self.down, self.up = source.bias, source.down, source.up
 
-    def forward(self, x: Tensor, adapted: bool) -> Tensor:
+    def forward(self, x: Tensor, adapted: Adapted) -> Tensor:
         y: Tensor = BFloat16Product.apply(x, self.weight)
         y = y if self.bias is None else y + self.bias
         if adapted and self.down is not None and self.up is not None:

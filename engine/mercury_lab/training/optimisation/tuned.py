@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from mercury_engine.kv_cache.cache import TokenIds, without_start
 from mercury_engine.models import decoder_weights, weights
-from mercury_engine.models.decoder import PositionFrames, TorchDecoder
+from mercury_engine.models.decoder import Adapted, PositionFrames, TorchDecoder
 from mercury_engine.models.network import KeyValueBlock, KeyValueSegment
 from mercury_engine.models.weights import FUSED_MATRICES
 from torch import Tensor
@@ -39,7 +39,7 @@ class TunedReader(TorchDecoder):
         frames: PositionFrames,
         before: Sequence[KeyValueSegment],
         after: Sequence[KeyValueSegment],
-        adapted: bool,
+        adapted: Adapted,
     ) -> tuple[Tensor, KeyValueBlock | None]:
         return super().run(x_BRC, frames, before, after, adapted=True)
 
