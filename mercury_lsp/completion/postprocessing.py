@@ -30,7 +30,14 @@ def postprocess(fill_text: str, context: CompletionContext, snapshot: Snapshot) 
     else:
         following = snapshot.slice(context.offset, context.offset + _BELOW_CHARS)
         text = text[: overrun(text, context.line_prefix, following)]
+        text = closed_data(text, context.language_id)
     return without_last_comma(without_trailing_blanks(text, context.line_suffix), context.offset, snapshot)
+
+
+def closed_data(text: str, language_id: str) -> str:
+    """Close what a text of JSON opens: its end was cut off, for the same mark stands below."""
+    opened = _scan(text)[0] if language_id in _COMMAS_ONLY_SEPARATE else []
+    return text.rstrip() + "".join(CLOSER_OF[each] for each in reversed(opened)) if opened else text
 
 
 def without_random_text(text: str, line_prefix: str) -> str:

@@ -99,7 +99,7 @@ class DeviceTensor(Tensor):
         made.inner = inner
         return made
 
-    def __repr__(self, **_: Any) -> str:
+    def __repr__(self, **_: Any) -> str:  # type: ignore[override]
         return f"DeviceTensor({self.inner})"
 
     @classmethod

@@ -94,11 +94,18 @@ def sure_enough(hypothesis: Hypothesis, request: FillRequest, rules: GapRules) -
 
 
 def _first_shown(hypothesis: Hypothesis, request: FillRequest, lengths: range, rules: GapRules) -> Cut:
-    """The first cut after one of these numbers of tokens that shows anything; after a word if no thought ends there."""
-    for is_whole in (True, False):
-        cuts = (cut_after(hypothesis, request, tokens, rules, is_whole) for tokens in lengths)
-        if (found := next((cut for cut in cuts if cut.text), None)) is not None:
-            return found
+    """The first cut after one of these numbers of tokens that shows anything, or else the rest of a half-typed name."""
+    cuts = (cut_after(hypothesis, request, tokens, rules) for tokens in lengths)
+    return next((cut for cut in cuts if cut.text), None) or _rest_of_name(hypothesis, request, lengths, rules)
+
+
+def _rest_of_name(hypothesis: Hypothesis, request: FillRequest, lengths: range, rules: GapRules) -> Cut:
+    """The first cut that only completes the name at the cursor, whatever the model would go on with."""
+    if is_word_character(request.near[-1:]):
+        for tokens in lengths:
+            cut = cut_after(hypothesis, request, tokens, rules, is_whole=False)
+            if cut.text and all(map(is_word_character, cut.text)):
+                return cut
     return Cut("", 1.0)
 
 
@@ -124,12 +131,8 @@ def most_useful(hypothesis: Hypothesis, request: FillRequest, rules: GapRules) -
 def _certain(hypothesis: Hypothesis, request: FillRequest, rules: GapRules) -> Cut:
     """The rest of a half-typed name that the model is certain of, if it is worth a look though more would follow."""
     assert request.utility is not None
-    if not is_word_character(request.near[-1:]):
-        return Cut("", 1.0)
     tokens = hypothesis.sure_tokens(rules.calibration.raw(CERTAIN))
-    cut = _first_shown(hypothesis, request, range(tokens, hypothesis.known, -1), rules)
-    if not all(map(is_word_character, cut.text)):
-        return Cut("", 1.0)
+    cut = _rest_of_name(hypothesis, request, range(tokens, hypothesis.known, -1), rules)
     kept = rules.calibration.kept(cut.confidence)
     return cut if request.utility.is_enough(kept, cut.text, cut.is_finished) else Cut("", 1.0)
 
@@ -192,8 +195,9 @@ def closed(cut: Cut, hypothesis: Hypothesis, request: FillRequest, rules: GapRul
     """
     if cut.is_finished or request.prose or not cut.text:
         return cut
-    rest, line = _rest(hypothesis, cut.text, rules.text(hypothesis)), request.near.rpartition("\n")[2] + cut.text
-    text = cut.text + closing_of(rest, line.rpartition("\n")[2], request.follows.partition("\n")[0])
+    text = cut.text + closing_of(
+        _rest(hypothesis, cut.text, rules.text(hypothesis)), request.follows.partition("\n")[0]
+    )
     is_wrong = check is not None and text != cut.text and check(text + "\n") is not None
     return cut if is_wrong else replace(cut, text=text)
 

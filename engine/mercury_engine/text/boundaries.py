@@ -1,14 +1,6 @@
 """Where a text may end without leaving an expression half said. By its characters and those that follow it alone."""
 
-from mercury_engine.text.brackets import (
-    CLOSER_OF,
-    CLOSING,
-    bracket_step,
-    has_open_bracket,
-    open_brackets,
-    string_starts,
-)
-from mercury_engine.text.common_prefix import common_prefix
+from mercury_engine.text.brackets import CLOSING, bracket_step, has_open_bracket, string_starts
 
 CLOSING_MARKS = ")]};,:"
 """Characters that close brackets, or parts of a line, without saying anything more.
@@ -42,18 +34,10 @@ def ends_whole(text: str, rest: str, line_prefix: str, line_suffix: str = "") ->
     return bool(after) and (after[0] in "\r\n;" or after[0] in CLOSING)
 
 
-def closing_of(rest: str, line: str, line_suffix: str) -> str:
-    """The brackets and marks that alone are left of the line in `rest`, or the brackets of `line` that it closes first.
-
-    Empty where the document has text behind the cursor.
-    """
-    if line_suffix.strip():
-        return ""
-    left, line_break, _ = rest.partition("\n")
-    if line_break and not left.strip(CLOSING_MARKS + " \t\r"):
-        return left.rstrip()
-    closers = "".join(CLOSER_OF[each] for each in reversed(open_brackets(line)))
-    return closers[: common_prefix(closers, rest)]
+def closing_of(rest: str, line_suffix: str) -> str:
+    """The brackets and marks that alone are left of the line in `rest`; "" where the document has text there."""
+    line, line_break, _ = rest.partition("\n")
+    return line.rstrip() if line_break and not line.strip(CLOSING_MARKS + " \t\r") and not line_suffix.strip() else ""
 
 
 def _opened(text: str, line_prefix: str) -> tuple[bool, bool, bool]:

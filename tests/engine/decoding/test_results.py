@@ -98,8 +98,9 @@ def test_the_rest_of_a_half_typed_name_is_shown_though_the_call_after_it_is_unsu
     asked = replace(ASKED, near="    tracker.regis")
     assert most_useful(written, asked, reading(written)).text == "ter_checkpoint"
     assert most_useful(written, replace(asked, near="    tracker."), reading(written)).text == ""
-    by_key = FillRequest("    tracker.", give_up_below=0.5)
+    by_key = FillRequest("    tracker.regis", give_up_below=0.5)
     assert sure_enough(written, by_key, reading(written)).text == "ter_checkpoint"
+    assert sure_enough(written, replace(by_key, near="    tracker."), reading(written)).text == ""
 
 
 def test_the_beginning_that_is_worth_most_is_shown_not_the_surest(rules, reading):

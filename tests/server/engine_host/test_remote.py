@@ -47,7 +47,7 @@ FILL = FillRequest(
 )
 
 REWRITE = RewriteRequest(
-    "a\nb\n", "n\n", ("f\n",), ("s\n",), (EditHunk(3, "a", "b", None),), "p.py", "python", 0.5, 0.75, 900.0
+    "a\nb\n", "n\n", ("f\n",), ("s\n",), (EditHunk(3, "a", "b", None),), "p.py", "python", 1, 3, 0.5, 0.75, 900.0
 )
 
 ABOUT = wire.plain(wire.About("elsewhere", "cuda", "torch", "sweep"))

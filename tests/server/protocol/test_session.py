@@ -462,7 +462,7 @@ def configure(client: LanguageClient, section: Any) -> None:
 
 
 async def test_pushed_settings_take_effect(client: LanguageClient):
-    open_document(client, script(confidence=0.8) + "x = ")
+    open_document(client, script(confidence=0.6) + "x = ")
     configure(client, {"disabledLanguages": ["python"]})
     assert texts(await ask(client, 1, 4)) == []
     configure(client, {"eagerness": "low"})

@@ -41,6 +41,7 @@ class MixedPrecisionLinear(AdaptedLinear):
 
     def __init__(self, source: AdaptedLinear) -> None:
         nn.Module.__init__(self)
+        self.named = {}
         self.weight = nn.Parameter(source.weight.detach().bfloat16(), requires_grad=False)
         self.bias, self.down, self.up = source.bias, source.down, source.up
 

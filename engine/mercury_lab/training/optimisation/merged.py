@@ -34,6 +34,7 @@ class MergedLinear(AdaptedLinear):
 
     def __init__(self, source: AdaptedLinear) -> None:
         nn.Module.__init__(self)
+        self.named = {}
         self.weight, self.bias, self.down, self.up = source.weight, source.bias, source.down, source.up
         self._merged: Tensor | None = None
         self._versions = (-1, -1)
