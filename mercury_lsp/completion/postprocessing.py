@@ -36,8 +36,8 @@ def postprocess(fill_text: str, context: CompletionContext, snapshot: Snapshot) 
 
 def closed_data(text: str, language_id: str) -> str:
     """Close what a text of JSON opens: its end was cut off, for the same mark stands below."""
-    opened = _scan(text)[0] if language_id in _COMMAS_ONLY_SEPARATE else []
-    return text.rstrip() + "".join(CLOSER_OF[each] for each in reversed(opened)) if opened else text
+    closers = _closers(text) if language_id in _COMMAS_ONLY_SEPARATE else ""
+    return text.rstrip() + closers if closers else text
 
 
 def without_random_text(text: str, line_prefix: str) -> str:
@@ -80,8 +80,7 @@ def without_doubled_closers(text: str, line_prefix: str, line_suffix: str) -> st
 
 def with_closers(text: str, line_prefix: str, line_suffix: str) -> str:
     """Close at its end what the text has opened and the line's suffix leaves open, in a text of one line."""
-    opened = _scan(text)[0] if "\n" not in text.rstrip() else []
-    closers = "".join(CLOSER_OF[each] for each in reversed(opened))
+    closers = _closers(text) if "\n" not in text.rstrip() else ""
     if not closers or not unbalances(text, line_prefix, line_suffix):
         return text
     whole = text.rstrip() + closers
@@ -93,6 +92,11 @@ def unbalances(text: str, line_prefix: str, line_suffix: str) -> bool:
     _, begins, code = line_prefix.rpartition("${")
     before = begins[1:] + code if "}" not in code else line_prefix  # a template string's expression is code
     return _unmatched(before + text + line_suffix) > _unmatched(before + line_suffix)
+
+
+def _closers(text: str) -> str:
+    """What closes the brackets that the text opens and leaves open."""
+    return "".join(CLOSER_OF[each] for each in reversed(_scan(text)[0]))
 
 
 def _unmatched(line: str) -> int:

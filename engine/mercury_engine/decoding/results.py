@@ -90,12 +90,8 @@ def sure_enough(hypothesis: Hypothesis, request: FillRequest, rules: GapRules) -
     tokens = len(hypothesis.probabilities)
     while tokens and hypothesis.probability(tokens) < least:
         tokens -= 1
-    return _first_shown(hypothesis, request, range(tokens, hypothesis.known, -1), rules)
-
-
-def _first_shown(hypothesis: Hypothesis, request: FillRequest, lengths: range, rules: GapRules) -> Cut:
-    """The first cut after one of these numbers of tokens that shows anything, or else the rest of a half-typed name."""
-    cuts = (cut_after(hypothesis, request, tokens, rules) for tokens in lengths)
+    lengths = range(tokens, hypothesis.known, -1)
+    cuts = (cut_after(hypothesis, request, each, rules) for each in lengths)
     return next((cut for cut in cuts if cut.text), None) or _rest_of_name(hypothesis, request, lengths, rules)
 
 

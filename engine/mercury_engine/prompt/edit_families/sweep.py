@@ -4,6 +4,8 @@
 cursor; the model goes on at the cursor's line. `sweep-card` is that of the cards (`sweep_format`).
 """
 
+from dataclasses import replace
+
 from mercury_engine.api import EditHunk, RewriteRequest
 from mercury_engine.prompt import sweep_format
 from mercury_engine.prompt.edit_families.window import Family, Window, ended
@@ -59,13 +61,4 @@ SWEEP = Family(
     names=("sweep",),
 )
 
-SWEEP_CARD = Family(
-    "sweep-card",
-    _card_prompt,
-    _card_answer,
-    lines=(10, 10),
-    chars=3000,
-    cursor=CURSOR,
-    markers=(FILE, END, CURSOR),
-    stop=(FILE, END),
-)
+SWEEP_CARD = replace(SWEEP, name="sweep-card", prompt=_card_prompt, answer=_card_answer, names=())
