@@ -46,6 +46,16 @@ def test_a_score_does_not_depend_on_the_other_texts(engine):
     assert alone == pytest.approx([beside], abs=2e-3)
 
 
+def test_a_text_scored_again_with_nothing_between_has_the_same_score(engine):
+    request = FillRequest(near="x = ", far=FAR, suffix=SUFFIX)
+    cut = engine.tokenizer.cut(request.near)
+    place = engine.surroundings(request, [*cut.read, *cut.known])
+    verifier = Verifier(engine.reader, place.cached.before, place.last, place.ends)
+    ids = engine.tokenizer.encode("view(1)")
+    first, second = (finished(verifier.score([ids]), engine.reader) for _ in range(2))
+    assert second == pytest.approx(first, abs=2e-3)
+
+
 def test_no_texts_take_no_pass(engine):
     assert scored(engine, FillRequest(near="x = ", suffix=SUFFIX), ()) == []
 

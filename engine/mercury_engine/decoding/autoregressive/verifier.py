@@ -42,6 +42,8 @@ class Verifier:
         self._fresh: KeyValueSegment | None = None
         """What the last pass read: pending tokens, then the draft."""
         self._draft: Sequence[int] = ()
+        self._last = last
+        """The last token that was pushed."""
         self._kept = 0
         """Number of tokens of `_fresh` that were pushed."""
 
@@ -61,6 +63,8 @@ class Verifier:
         """Add accepted tokens; those that were not just read as a draft are read in the next pass."""
         known = common_prefix(ids, self._draft)
         self._kept += known
+        if ids:
+            self._last = ids[-1]
         self._draft = ()
         self.pending += ids[known:]
 
@@ -97,6 +101,8 @@ class Verifier:
         self, accepted: list[list[int]], drafts: list[list[int]], question: RowQuestion | None
     ) -> ForwardSteps[tuple[ForwardResult, list[int]]]:
         """What a pass returns, and the number of wanted rows of each hypothesis."""
+        if not self.pending and not all(accepted):  # nothing pushed since the last pass
+            self.pending, self._kept = [self._last], self._kept - 1
         self._keep()
         past = self.before if self.side is None else [*self.before, self.side]
         rows = [[*self.pending, *run, *draft] for run, draft in zip(accepted, drafts, strict=True)]
