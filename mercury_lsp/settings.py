@@ -139,6 +139,11 @@ def is_loopback(url: str) -> bool:
     return is_own_host(urlsplit(url).hostname or "")
 
 
+def is_elsewhere(model: str | None) -> bool:
+    """Whether a model or an engine is named by the URL of another machine."""
+    return model is not None and is_url(model) and not is_loopback(model)
+
+
 def is_own_host(host: str) -> bool:
     """Whether only this machine can reach a host of this name or address."""
     try:

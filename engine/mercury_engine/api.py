@@ -329,6 +329,8 @@ class Control:
     """Called with each further part of a generated text, on the engine's thread, which waits."""
     is_patient: bool = False
     """Whether its prefill lets others go first, for whom users wait key by key."""
+    stays_here: bool = False
+    """Whether no other machine may be sent the request."""
 
 
 TellOutcome = Callable[[Answer | Exception], None]

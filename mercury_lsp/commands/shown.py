@@ -9,10 +9,12 @@ from mercury_lsp.completion.postprocessing import postprocess
 from mercury_lsp.completion.price import Price
 from mercury_lsp.completion.silence import why_silent
 from mercury_lsp.context.context import CompletionContext
+from mercury_lsp.context.workspace import is_ignored
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.syntax import first_error
+from mercury_lsp.documents.uris import path_of
 from mercury_lsp.engine_host.blocking import filled
-from mercury_lsp.settings import Settings
+from mercury_lsp.settings import Settings, is_elsewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,9 @@ class Shown:
         utility = Price().gate(engine.utility, settings.eagerness, context.language_id)
         request = replace(context.request(), effort=settings.effort, utility=utility)
         check = partial(first_error, snapshot, context.offset)
-        fill = filled(engine, request, Control(on_step=on_step, check=check))
+        path = path_of(snapshot.uri)
+        stays_here = is_elsewhere(settings.engine) and path is not None and is_ignored(path, None)
+        fill = filled(engine, request, Control(on_step=on_step, check=check, stays_here=stays_here))
         text = postprocess(fill.text, context, snapshot)
         if text:
             reason = why_silent(text, fill.confidence, fill.is_finished, context, utility)

@@ -60,6 +60,8 @@ class Completer:
         self.edit_engine = EditEngine(engines, self._lease)
         self._coalescer = Coalescer()
         self.next_edits = NextEdits(self._coalescer)
+        self.stays_here: Callable[[str], bool] = lambda uri: False
+        """Whether no other machine may be sent the text of a document."""
         self.silences: dict[str, str] = {}
         """Why the last question at a document's cursor was answered with nothing."""
         self._typing: dict[str, TypingThrough] = {}
@@ -96,11 +98,14 @@ class Completer:
     async def _rewrite_region(
         self, region: Place, history: Sequence[EditHunk], enough: float, cancel: Event
     ) -> Sequence[RewrittenLines] | None:
-        is_remote = self.edit_engine.is_remote
+        is_remote, stays_here = self.edit_engine.is_remote, self.stays_here(region.snapshot.uri)
+        if stays_here and self.edit_engine.is_elsewhere:
+            return None
         if (family := await self.edit_engine.family()) is None and is_remote:
             return []
         deadline_ms = None if self.settings.wait_for_context or is_remote else DEADLINE_MS
-        return await rewrite_region(self.edit_engine.rewrite, region, history, enough, deadline_ms, cancel, family)
+        control = Control(cancel, stays_here=stays_here)
+        return await rewrite_region(self.edit_engine.rewrite, region, history, enough, deadline_ms, control, family)
 
     async def complete(
         self,
@@ -189,7 +194,8 @@ class Completer:
             candidates=1 if automatic else INVOKED_CANDIDATES,
         )
         watch = None if on_step is None else _on_loop(on_step, cancel)
-        control = Control(cancel, watch, check=partial(first_error, snapshot, context.offset))
+        check, stays_here = partial(first_error, snapshot, context.offset), self.stays_here(context.uri)
+        control = Control(cancel, watch, check, stays_here=stays_here)
         shared = SharedAnswer(cancel)
         to_suggestions = partial(self._to_suggestions, context, snapshot, automatic, anchor)
         self._lease.ask(request, control, partial(_resolve, shared, cancel, to_suggestions))
@@ -235,7 +241,7 @@ class Completer:
     ) -> None:
         """While the engine is idle, read what is left of the context, then look ahead of what is on display."""
         if anchor.suggestion is None:
-            await self._fill_ahead(replace(context.request(), max_steps=0))
+            await self._fill_ahead(replace(context.request(), max_steps=0), context.uri)
             return
         if reads_on and (better := await self._worth_showing(context, snapshot)) is not None:
             anchor.suggestion = anchor.suggestion if anchor.suggestion.text.startswith(better.text) else better
@@ -244,9 +250,9 @@ class Completer:
         after = after.at_line_end() if shown.is_finished else after
         anchor.ahead = await self._worth_showing(after, snapshot, shown.text)
 
-    async def _fill_ahead(self, request: FillRequest, check: Check | None = None) -> Fill | None:
+    async def _fill_ahead(self, request: FillRequest, uri: str, check: Check | None = None) -> Fill | None:
         """A fill that no user waits for; None if it was cancelled or failed."""
-        control = Control(check=check)
+        control = Control(check=check, stays_here=self.stays_here(uri))
         try:
             return await self._lease.fill(request, control, ahead=True)
         except Cancelled:
@@ -266,7 +272,7 @@ class Completer:
         """
         request = replace(context.request(), effort=self.settings.effort, utility=self._utility(context.language_id))
         check = partial(_first_error_behind, snapshot, context.offset, shown)
-        if (fill := await self._fill_ahead(request, check)) is None:
+        if (fill := await self._fill_ahead(request, context.uri, check)) is None:
             return None
         suggestion = Suggestion.at_cursor(context, postprocess(fill.text, context, snapshot), fill)
         return suggestion if self._is_worth_showing(suggestion, context, automatic=True) else None

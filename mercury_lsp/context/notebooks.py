@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from mercury_lsp.documents.chunked_text import with_line_feeds
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.redaction import chunk_without_secrets
+from mercury_lsp.documents.uris import path_of
 
 CELL_SCHEME = "vscode-notebook-cell:"
 """Of cells that a client sends as documents without their notebook; the fragments of their uris are in order."""
@@ -103,6 +105,11 @@ class Notebooks:
     def closed(self, uri: str) -> None:
         """A document was closed; a synchronised cell keeps its place."""
         self._leave(uri)
+
+    def file_of(self, uri: str) -> Path | None:
+        """The file that a document, or its notebook, is stored in; None if it is in none."""
+        notebook = self._notebook.get(uri, uri)
+        return path_of("file:" + notebook.removeprefix(CELL_SCHEME) if notebook.startswith(CELL_SCHEME) else notebook)
 
     def are_together(self, uri: str, other: str) -> bool:
         """Whether two documents are cells of one notebook."""

@@ -18,7 +18,7 @@ from mercury_engine.prompt.sweep_format import SWEEP
 from mercury_lsp.engine_host import memory
 from mercury_lsp.engine_host.engines import Engines, Lease
 from mercury_lsp.engine_host.worker import why_not_loaded
-from mercury_lsp.settings import Settings, is_url
+from mercury_lsp.settings import Settings, is_elsewhere, is_url
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +54,11 @@ class EditEngine:
     def is_remote(self) -> bool:
         """Whether a server makes the edits."""
         return self._settings is not None and is_url(self._settings.model or "")
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether a server on another machine makes the edits."""
+        return self._settings is not None and is_elsewhere(self._settings.model)
 
     def of_server(self) -> dict[str, Any]:
         """Where a server's text goes, and how many requests were sent there; empty without a server."""

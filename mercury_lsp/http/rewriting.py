@@ -4,7 +4,6 @@ import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from threading import Event
 from typing import Any
 
 from mercury_engine.api import MAX_REGION_LINES, Control, EditHunk, Rewrite, RewriteRequest
@@ -108,11 +107,11 @@ async def rewritten(service: Service, asked: EditedDocument) -> RewrittenRegion:
         answers.extend(() if found is None else (found,))
         return found
 
-    cancel = Event()
+    control = Control()
     try:
-        found = await rewrite_region(rewrite, region, asked.history, MIN_PROBABILITY, DEADLINE_MS, cancel)
+        found = await rewrite_region(rewrite, region, asked.history, MIN_PROBABILITY, DEADLINE_MS, control)
     finally:
-        cancel.set()
+        control.cancel.set()
     changes = tuple(
         replace(hunk, start=hunk.start + first, end=hunk.end + first)
         for hunk in found or ()

@@ -12,13 +12,13 @@ from mercury_lsp.completion.next_edits import Diagnostics, History, Surroundings
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.context.lookup_text import LookupText
 from mercury_lsp.context.open_documents import OpenDocuments
-from mercury_lsp.context.workspace import Workspace, is_secret
+from mercury_lsp.context.workspace import IGNORE_FILES, Workspace, is_secret
 from mercury_lsp.documents.document import ContentChange, Snapshot
 from mercury_lsp.documents.roots import Roots
 from mercury_lsp.documents.uris import path_of
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.server.typing_pauses import TypingPauses
-from mercury_lsp.settings import Settings
+from mercury_lsp.settings import Settings, is_elsewhere
 from mercury_lsp.statistics import Statistics, edit_between
 
 logger = logging.getLogger(__name__)
@@ -32,6 +32,7 @@ class Session:
         self.completer = Completer(engines)
         self.statistics = Statistics(self.completer.price)
         self.other_files = Workspace(self.documents)
+        self.completer.stays_here = self._stays_here
         self.history = History(self.documents)
         self.diagnostics = Diagnostics()
         self.other_files.on_change = self.history.files_changed
@@ -92,6 +93,8 @@ class Session:
         """What was edited before is the user's, although the file will be reported as changed on disk."""
         if uri in self.documents:
             self.history.saved(uri)
+        if (path := path_of(uri)) is not None and path.name in IGNORE_FILES:
+            self.other_files.files_changed([path])
 
     def document_closed(self, uri: str) -> None:
         """Forget a document. Raises UnknownDocument."""
@@ -145,6 +148,16 @@ class Session:
             return "by its name the file holds secrets"
         oddity = self.documents.oddity(uri)
         return None if oddity is None else f"the file {oddity}"
+
+    def _stays_here(self, uri: str) -> bool:
+        """Whether a document's text may not be sent to another machine, since its file is ignored."""
+        names = (self.settings.engine, self.settings.edit_model)
+        return any(map(is_elsewhere, names)) and self.other_files.is_ignored(uri)
+
+    async def known_to_stay(self, uri: str) -> None:
+        """Wait until it is known whether a document's text may be sent to another machine, if any is named."""
+        if self._stays_here(uri):
+            await self.other_files.decided()
 
     def may_use(self, uri: str, other: str) -> bool:
         """Whether another document may be used together with one: a cell of the same notebook, or a workspace's."""

@@ -61,6 +61,7 @@ class Suggester:
         observer = self._session.statistics.observer
         request = observer.requested(uri, context.offset, context.language_id, automatic)
         context = self._session.with_surroundings(context, snapshot)
+        await self._session.known_to_stay(uri)
         if automatic and (begun := self._begun_again(snapshot, context.offset)) is not None:
             self._session.completer.supersede(SuggestionRequest(feature, snapshot, context.offset))
             observer.answered(request, [begun])
@@ -169,7 +170,8 @@ class Suggester:
         documents = self._session.documents
         if self._is_left_alone(uri) or not self._allows_next_edits(documents.snapshot(uri)):
             return True
-        if self._session.completer.edit_engine.is_remote:
+        engine = self._session.completer.edit_engine
+        if engine.is_remote and not (engine.is_elsewhere and self._session.completer.stays_here(uri)):
             return False
         await self._finish_parsing(uri)
         snapshot = documents.parsed(uri)

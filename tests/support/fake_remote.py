@@ -75,6 +75,11 @@ class FakeRemote:
         return [sent.body for sent in self.sent if (sent.method, sent.path) == ("POST", path)]
 
 
+def elsewhere(remote: FakeRemote) -> str:
+    """The server's URL by an address that is not known to be this machine's; on Linux it is."""
+    return remote.url.replace("127.0.0.1", "0.0.0.0")
+
+
 def says(*lines: Any, status: int = 200) -> Route:
     """A reply of lines of JSON."""
     return lambda _: (status, b"".join(json.dumps(line).encode() + b"\n" for line in lines))

@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from threading import Event
 
 from mercury_engine.api import MAX_REGION_CHARS, MAX_REGION_LINES, Control, EditHunk, RewriteRequest
 from mercury_engine.api import Rewrite as RegionRewrite
@@ -46,7 +45,7 @@ async def rewrite_region(
     history: Sequence[EditHunk],
     enough: float,
     deadline_ms: float | None,
-    cancel: Event,
+    control: Control,
     family: Family | None = None,
 ) -> list[RewrittenLines] | None:
     """What the model would change in a region, from the top down; neighbouring lines of `enough` probability at once.
@@ -57,7 +56,7 @@ async def rewrite_region(
     if request is None:
         return None
     top = region.start_line if family is None else request.first_line - 1
-    found = await rewrite(replace(request, deadline_ms=deadline_ms), Control(cancel))
+    found = await rewrite(replace(request, deadline_ms=deadline_ms), control)
     source = region.snapshot.source
     below = source.slice(source.offset_at(top, 0), region.snapshot.length)
     line_break = "\r\n" if "\r\n" in below else "\n"

@@ -6,9 +6,9 @@ thread (background.py): it finds the workspace's files (discovery.py, ignored.py
 (watching.py) reports changed files for clients that do not.
 """
 
-from mercury_lsp.context.workspace.ignored import IGNORE_FILES
+from mercury_lsp.context.workspace.ignored import IGNORE_FILES, is_ignored
 from mercury_lsp.context.workspace.imports import SOURCE_EXTENSIONS
 from mercury_lsp.context.workspace.secret_files import is_secret
 from mercury_lsp.context.workspace.workspace import Workspace
 
-__all__ = ["IGNORE_FILES", "SOURCE_EXTENSIONS", "Workspace", "is_secret"]
+__all__ = ["IGNORE_FILES", "SOURCE_EXTENSIONS", "Workspace", "is_ignored", "is_secret"]

@@ -80,17 +80,23 @@ class IgnoreRules:
     def allows(self, path: str) -> bool:
         """Whether a file below the root may be opened, judged by its path; the file need not exist."""
         folder, _, name = path.rpartition("/")
-        if is_secret_name(name) or _SKIPPED.match(name):
-            return False
-        rules = self._folder(folder)
-        return rules is not None and not rules.ignores(path, is_folder=False)
+        return not (is_secret_name(name) or _SKIPPED.match(name) or self._skips(folder) or self.ignores(path))
 
     def allows_folder(self, folder: str) -> bool:
         """Whether files in a folder may be opened."""
-        return self._folder(folder) is not None
+        return not self._skips(folder) and self._folder(folder) is not None
+
+    def ignores(self, path: str) -> bool:
+        """Whether an ignore file names a file below the root, or a folder around it; also if one cannot be read."""
+        rules = self._folder(path.rpartition("/")[0])
+        return rules is None or rules.ignores(path, is_folder=False)
+
+    def _skips(self, folder: str) -> bool:
+        """Whether a folder, or one around it below the root, is of a kind that is never entered."""
+        return any(map(_is_skipped, folder[len(self.root) + 1 :].split("/")))
 
     def _folder(self, folder: str) -> _FolderRules | None:
-        """The rules for the entries of a folder; None when none of them may be opened."""
+        """The rules for the entries of a folder; None when all of them are ignored."""
         if folder not in self._folders:
             try:
                 self._folders[folder] = self._read_folder(folder)
@@ -102,8 +108,8 @@ class IgnoreRules:
     def _read_folder(self, folder: str) -> _FolderRules | None:
         if folder == self.root:
             return self._rules_down_to_root()
-        above, _, name = folder.rpartition("/")
-        if not folder.startswith(self.root + "/") or _is_skipped(name):
+        above = folder.rpartition("/")[0]
+        if not folder.startswith(self.root + "/"):
             return None
         rules = self._folder(above)
         if rules is None or rules.ignores(folder, is_folder=True):
@@ -150,6 +156,23 @@ class IgnoreRules:
         if self._count > MAX_WORKSPACE_RULES:
             raise NotRead(path, f"the workspace has more than {MAX_WORKSPACE_RULES:,} rules")
         return found
+
+
+def is_ignored(path: Path, folder: Path | None) -> bool:
+    """Whether an ignore file names a file, or might since it cannot be read whole.
+
+    Those of the file's repository and those of the workspace's `folder` around it count, for what it links to as well.
+    """
+    return any(
+        IgnoreRules(root.as_posix()).ignores(each.as_posix())
+        for each in {path, Path(os.path.realpath(path))}
+        for root in _roots_of(each, folder)
+    )
+
+
+def _roots_of(path: Path, folder: Path | None) -> set[Path]:
+    repository = next((each for each in path.parents if (each / ".git").exists()), path.parent)
+    return {repository} | ({folder} if folder is not None and path.is_relative_to(folder) else set())
 
 
 @lru_cache(maxsize=1024)

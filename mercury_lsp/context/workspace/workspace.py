@@ -12,7 +12,7 @@ from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.context.open_documents import OpenDocuments
 from mercury_lsp.context.workspace.background import Background, Pace
 from mercury_lsp.context.workspace.choice import Snippet, SnippetKind, choose, words_of
-from mercury_lsp.context.workspace.ignored import IGNORE_FILES
+from mercury_lsp.context.workspace.ignored import IGNORE_FILES, is_ignored
 from mercury_lsp.context.workspace.library import PREPARED_REACH_CHARS, DocumentView, Library, PreparedSnippets
 from mercury_lsp.context.workspace.secret_files import is_secret
 from mercury_lsp.context.workspace.watching import Watcher
@@ -29,6 +29,17 @@ CHOICE_REACH_CHARS = 500
 
 DECIDE_SECONDS = 1.0
 """Longest wait for what the ignore files say of documents; only a disk that does not answer takes that long."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Decision:
+    """What the ignore files say of a document."""
+
+    may_use: bool = False
+    is_ignored: bool = True
+
+
+UNDECIDED = _Decision()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +62,9 @@ class Workspace:
         self._offered: dict[str, tuple[PreparedSnippets, list[str]]] = {}
         """By URI, the result of `offered`, valid until another document is visited or closed."""
         self._visited: OrderedDict[str, None] = OrderedDict()
-        self._usable: dict[str, bool] = {}
-        """By URI, whether the document may be shown with others; False until it is decided. Replaced when the rules may
-        have changed, so that a decision by the older ones ends up where nobody looks."""
+        self._decisions: dict[str, _Decision] = {}
+        """By URI. Replaced when the rules may have changed, so that a decision by the older ones ends up where nobody
+        looks."""
         self._deciding: Future[None] | None = None
         """Done once all documents are decided that were asked for."""
         self._edit_offsets: dict[str, int] = {}
@@ -117,12 +128,17 @@ class Workspace:
 
         Not if its file is secret or ignored, or if the use of other files is disabled.
         """
-        if not self._is_enabled:
-            return False
-        usable = self._usable
-        if uri not in usable:
+        return self._is_enabled and self._decision(uri).may_use
+
+    def is_ignored(self, uri: str) -> bool:
+        """Whether an ignore file names an open document's file; True until that is known."""
+        return self._decision(uri).is_ignored
+
+    def _decision(self, uri: str) -> _Decision:
+        decisions = self._decisions
+        if uri not in decisions:
             self._decide([uri])
-        return usable.get(uri, False)
+        return decisions.get(uri, UNDECIDED)
 
     def opened(self, uri: str) -> None:
         """A document was opened: decide whether it may be shown with others, before somebody asks."""
@@ -138,15 +154,22 @@ class Workspace:
 
     def _decide(self, uris: Sequence[str]) -> None:
         """Have the ignore files read in the background: that may take long."""
-        usable = self._usable
-        usable.update(dict.fromkeys(uris, False))
-        paths = {uri: path for uri in uris if (path := self._path(uri)) is not None}
-        if not paths:
+        decisions, nowhere = self._decisions, _Decision(is_ignored=False)
+        files = {uri: self._documents.notebooks.file_of(uri) for uri in uris}
+        decisions.update({uri: UNDECIDED if path is not None else nowhere for uri, path in files.items()})
+        stored, roots = {uri: path for uri, path in files.items() if path is not None}, self._roots
+        if not stored:
             return
+
+        def decision(uri: str, path: Path) -> _Decision:
+            roots.resolve(path.parent)
+            named, found = self._path(uri), roots.named(path)
+            may_use = named is not None and self._library.allows(named)
+            return _Decision(may_use, not may_use and is_ignored(path, found[1] if found is not None else None))
 
         def decide() -> None:
             try:
-                usable.update({uri: self._library.allows(path) for uri, path in paths.items() if uri in usable})
+                decisions.update({uri: decision(uri, path) for uri, path in stored.items() if uri in decisions})
             finally:
                 deciding.set_result(None)
 
@@ -173,7 +196,7 @@ class Workspace:
     def forget(self, uri: str) -> None:
         """A document was closed: its unsaved text must not be shown any more."""
         stores: tuple[MutableMapping[str, Any], ...]
-        stores = (self._prepared, self._chosen, self._visited, self._usable, self._edit_offsets, self._cursors)
+        stores = (self._prepared, self._chosen, self._visited, self._decisions, self._edit_offsets, self._cursors)
         for each in stores:
             each.pop(uri, None)
         self._offered.clear()
@@ -190,6 +213,8 @@ class Workspace:
         if self._is_enabled:
             named = (self._roots.named(path) or (path, path) for path in paths)
             self._have_read_again([path.as_posix() for path, _ in named])
+        elif any(path.name in IGNORE_FILES for path in paths):
+            self._decisions = {}
 
     def _have_read_again(self, paths: list[str]) -> None:
         """Have the library look at changed files; if one is an ignore file, nothing chosen before counts any more."""
@@ -207,7 +232,7 @@ class Workspace:
 
     def _drop_decisions(self) -> None:
         """Decide again, after what is queued now."""
-        before, self._usable = self._usable, {}
+        before, self._decisions = self._decisions, {}
         self._decide(list(before))
 
     def _drop_snippets(self) -> None:
@@ -227,7 +252,7 @@ class Workspace:
         self._drop_snippets()
         if roots or self._background.has_begun:
             self._background.put(lambda: self._library.open(roots))
-        self._usable = {}
+        self._decisions = {}
         if roots:
             self._decide(self._documents.uris)
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import replace
-from threading import Event
 
 import pytest
 from mercury_engine.api import Control, EditHunk, RegionHunk, RewriteRequest
@@ -32,7 +31,7 @@ def hunks(*changes: tuple[str, str, float], enough: float = 0.4, **options) -> l
             found.append(RegionHunk(start, end, lines.replace(old, new), probability))
         return RegionRewrite(request.text, 1, 0.0, True, hunks=tuple(found))
 
-    return asyncio.run(rewrite_region(rewrite, region(**options), HISTORY, enough, None, Event())) or []
+    return asyncio.run(rewrite_region(rewrite, region(**options), HISTORY, enough, None, Control())) or []
 
 
 def hunk(old: str, new: str, **options) -> RewrittenLines:

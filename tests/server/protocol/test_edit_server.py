@@ -22,7 +22,7 @@ from tests.support.edit_server import (
     serving,
     silent_until,
 )
-from tests.support.fake_remote import FakeRemote
+from tests.support.fake_remote import FakeRemote, elsewhere
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="other systems keep user data elsewhere"),
@@ -218,6 +218,15 @@ def test_no_secret_is_sent(model: Path):
         assert "must not see" in desk.explained()
     sent = b"".join(each.content for each in remote.sent)
     assert b"value_3" in sent and SECRET.encode() not in sent and b"hunter2" not in sent
+
+
+def test_a_file_that_is_ignored_is_not_sent(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("no_proxy", "*")
+    (tmp_path / ".gitignore").write_text("a.py\n")
+    with serving(completes(FIRST)) as remote, opened(model, f"{elsewhere(remote)}#zeta-2") as editor:
+        Desk(editor, TYPED, uri=(tmp_path / "a.py").as_uri()).asked(0, 10)
+        assert remote.posted(COMPLETIONS) == []
+        assert Desk(editor, TYPED, uri=(tmp_path / "b.py").as_uri()).take(0, 10)
 
 
 def test_a_repository_names_no_server_for_edits(model: Path):

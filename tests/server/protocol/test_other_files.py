@@ -140,6 +140,15 @@ def test_a_folder_opened_by_its_link_and_a_document_by_its_real_path_share_conte
         assert "# path: main.py\n" in given(editor, real / "main.py")
 
 
+def test_a_folder_opened_by_its_real_path_and_a_document_by_a_link_share_context(tmp_path: Path):
+    real = written(tmp_path / "real", main=MAIN, shop__stock=STOCK)
+    (tmp_path / "link").symlink_to(real)
+    with serving(real) as editor:
+        editor.open((tmp_path / "link" / "main.py").as_uri(), MAIN)
+        signature = "# path: shop/stock.py\ndef reserve_items(basket, warehouse_name):\n"
+        assert comes(editor, tmp_path / "link" / "main.py", lambda text: signature in text)
+
+
 def test_in_a_file_of_secrets_nothing_is_suggested_and_none_of_it_is_shown_elsewhere(tmp_path: Path):
     written(tmp_path, main=MAIN)
     environment = tmp_path / ".env"

@@ -14,7 +14,7 @@ from mercury_lsp.engine_host.remote import wire
 from mercury_lsp.engine_host.remote.patience import MAX_MISSED
 from tests.support import tiny
 from tests.support.editor import Editor
-from tests.support.fake_remote import FakeRemote, Reply, Sent, says
+from tests.support.fake_remote import FakeRemote, Reply, Sent, elsewhere, says
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="other systems keep user data elsewhere"),
@@ -106,6 +106,35 @@ def test_no_secret_is_sent(model: Path, tmp_path: Path):
     sent = b"".join(each.content for each in remote.sent)
     assert b"area(" in sent and b"def area" in sent
     assert SECRET.encode() not in sent and b"hunter2" not in sent and KEY.encode() not in sent
+
+
+@pytest.mark.parametrize("settings", [{}, {"workspaceContext": False}], ids=["", "without other files"])
+@pytest.mark.parametrize("ignore_file", [".gitignore", ".mercuryignore"])
+def test_the_local_model_answers_in_a_file_that_is_ignored(
+    model: Path, tmp_path: Path, ignore_file: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("no_proxy", "*")
+    (tmp_path / ignore_file).write_text("private/\n*.local.py\n")
+    with serving() as remote, opened(model, elsewhere(remote), tmp_path, **settings) as editor:
+        for path in ("private/a.py", "b.local.py", ".hidden/c.py", "d.py"):
+            editor.open((tmp_path / path).as_uri(), "x = ")
+            texts = [item["insertText"] for item in editor.items((tmp_path / path).as_uri(), 0, 4, kind=1)]
+            is_ignored = path.startswith(("private", "b"))
+            assert ("elsewhere" in texts) != is_ignored
+            assert len(remote.posted(wire.PATH)) == ("hidden" in path) + 2 * (path == "d.py")
+
+
+def test_a_file_is_no_longer_sent_once_it_is_ignored(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("no_proxy", "*")
+    rules, uri = tmp_path / ".gitignore", (tmp_path / "a.py").as_uri()
+    with serving() as remote, opened(model, elsewhere(remote), tmp_path, workspaceContext=False) as editor:
+        editor.open(uri, "x = ")
+        assert [item["insertText"] for item in editor.items(uri, 0, 4, kind=1)] == ["elsewhere"]
+        rules.write_text("a.py\n")
+        editor.open(rules.as_uri(), "a.py\n", "ignore")
+        editor.notify("textDocument/didSave", {"textDocument": {"uri": rules.as_uri()}})
+        assert "elsewhere" not in [item["insertText"] for item in editor.items(uri, 0, 3, kind=1)]
+        assert len(remote.posted(wire.PATH)) == 1
 
 
 def test_a_repository_names_no_engine(model: Path):
