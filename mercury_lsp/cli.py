@@ -1,6 +1,7 @@
 """The program `mercury-lsp`: runs the language server, or the command that it is given."""
 
 import errno
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from mercury_engine.errors import MercuryError
 from mercury_lsp import __version__
 from mercury_lsp.commands import relay
 from mercury_lsp.daemon.address import default_address
+from mercury_lsp.errors import MORE_MEMORY, is_short_of_memory
 from mercury_lsp.transport import standard_streams
 
 if TYPE_CHECKING:
@@ -58,18 +60,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MercuryError as error:
         print(f"mercury-lsp: {error}", file=sys.stderr)
         return 2
-    except MemoryError:
-        print("mercury-lsp: there is not enough memory; raise its limit (ulimit -v) or free some", file=sys.stderr)
-        return 2
     except KeyboardInterrupt:
         return 130
-    except OSError as error:
-        if error.filename is not None or error.errno not in (errno.EPIPE, errno.ENOSPC):
+    except (ImportError, MemoryError, OSError, RuntimeError) as error:
+        if is_short_of_memory(error):
+            print(f"mercury-lsp: {MORE_MEMORY}", file=sys.stderr)
+            return 2
+        unwritten = error.errno if isinstance(error, OSError) and error.filename is None else None
+        if unwritten not in (errno.EPIPE, errno.ENOSPC):
             raise
         standard_streams.drop_output()
-        if error.errno == errno.EPIPE:  # as in `mercury-lsp complete ... | head`
+        if unwritten == errno.EPIPE:  # as in `mercury-lsp complete ... | head`
             return 1
-        print(f"mercury-lsp: the output cannot be written: {error.strerror}; write it to another disk", file=sys.stderr)
+        reason = os.strerror(errno.ENOSPC)
+        print(f"mercury-lsp: the output cannot be written: {reason}; write it to another disk", file=sys.stderr)
         return 2
 
 

@@ -11,6 +11,19 @@ MercuryError (mercury_engine.errors)
 
 from mercury_engine.errors import MercuryError
 
+_SHORT_OF_MEMORY = ("failed to map segment", "annot allocate memory", "can't start new thread")
+"""How the loader of libraries, the system and Python say it."""
+
+MORE_MEMORY = "there is not enough memory; raise its limit (ulimit -v) or free some"
+
+
+def is_short_of_memory(error: BaseException) -> bool:
+    """Whether an error came because memory is short."""
+    is_told = isinstance(error, ImportError | OSError | RuntimeError) and any(
+        each in str(error) for each in _SHORT_OF_MEMORY
+    )
+    return isinstance(error, MemoryError) or is_told
+
 
 class DaemonError(MercuryError):
     """The model cannot be shared: no private folder, no daemon starts, or the one there must not be trusted."""

@@ -26,6 +26,7 @@ from mercury_lsp.daemon import control, lock
 from mercury_lsp.daemon.address import Address, all_addresses
 from mercury_lsp.engine_host.blocking import filled
 from mercury_lsp.engine_host.worker import LoadEngine
+from mercury_lsp.errors import MORE_MEMORY, is_short_of_memory
 from mercury_lsp.installed_models import checking
 from mercury_lsp.settings import EDIT_ENGINE_VARIABLE, ENGINE_VARIABLE, Settings, named_edit_engines
 from mercury_lsp.statistics.store import default_path as statistics_path
@@ -243,4 +244,4 @@ def _guarded(name: str, check: Callable[[], str], fix: str) -> Finding:
     except MercuryError as error:
         return Finding(name, "does not work", str(error))
     except Exception as error:
-        return Finding(name, f"{type(error).__name__}: {error}", fix)
+        return Finding(name, f"{type(error).__name__}: {error}", MORE_MEMORY if is_short_of_memory(error) else fix)

@@ -23,6 +23,7 @@ from mercury_engine.errors import Cancelled, MercuryError
 
 from mercury_lsp.debounce import Debounced
 from mercury_lsp.engine_host.own_thread import started
+from mercury_lsp.errors import is_short_of_memory
 from mercury_lsp.settings import Settings, is_url
 
 logger = logging.getLogger(__name__)
@@ -65,7 +66,7 @@ def why_not_loaded(error: Exception) -> str:
     """What a user reads when loading failed; what was not raised on purpose is logged, too."""
     if isinstance(error, MercuryError):
         return str(error)
-    if isinstance(error, MemoryError):
+    if is_short_of_memory(error):
         return "there is not enough memory for the model; raise its limit (ulimit -v) or choose a smaller one"
     logger.error("loading failed", exc_info=error)
     return f"{type(error).__name__}: {error}; run mercury-lsp doctor"

@@ -25,6 +25,10 @@ MAX_EXPLANATION_CHARS = 500
 """Longest error message that repeats what the client sent."""
 
 
+MAX_STRINGS, MAX_VALUES = 20_000, 200_000
+"""Most strings, and most lists, objects and items, of a body: the event loop waits while they are read."""
+
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
 """May be one half of a surrogate pair alone."""
 
@@ -37,6 +41,7 @@ async def read(request: Request, kind: type[T]) -> T:
 async def read_object(request: Request) -> dict[str, Any]:
     """The request's JSON object. Raises ApiError."""
     content = await request.body() or b"{}"
+    _require_few_values(content)
     collects = gc.isenabled()
     gc.disable()  # its passes over a million new lists take thrice as long as reading them
     try:
@@ -53,6 +58,16 @@ async def read_object(request: Request) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise bad_request("the body is not a JSON object")
     return body
+
+
+def _require_few_values(content: bytes) -> None:
+    """Raise ApiError for JSON of very many values, whatever is in its strings."""
+    if content.count(b'"') - content.count(b'\\"') > 2 * MAX_STRINGS:
+        raise bad_request(f"the body has more than {MAX_STRINGS:,} strings")
+    if sum(map(content.count, (b"[", b"{", b","))) > MAX_VALUES:
+        outside = _STRING.sub(b"", content)
+        if sum(map(outside.count, (b"[", b"{", b","))) > MAX_VALUES:
+            raise bad_request(f"the body has more than {MAX_VALUES:,} values")
 
 
 def structured(body: Mapping[str, Any], kind: type[T]) -> T:

@@ -31,6 +31,9 @@ MAX_BESIDE_EDITOR = 1
 MAX_STOPS = 8
 """Times that a completion gives way to an editor's requests; then it runs beside them."""
 
+MAX_SEARCHED_CHARS = 20_000
+"""Characters of other files that are searched for secrets on the event loop; takes up to 40 ms."""
+
 EDITOR_SECONDS = 2.0
 """For which an editor counts as asking after it did."""
 
@@ -112,6 +115,7 @@ class Service:
         self._writing: dict[Gap, Writing] = {}
         self._slots: dict[Hashable, Writing] = {}
         self._turns = asyncio.Condition()
+        self._preparing = asyncio.Lock()
         self._running = 0
         self.note: Callable[[Completion], None] = lambda _: None
         """Called with each completion that has finished."""
@@ -189,7 +193,7 @@ class Service:
         await self.engine()
         if not gap.max_tokens:
             return await self._read(gap, writing.control)
-        draft = CompletionDraft(gap)
+        draft = await self._begun(gap)
         if draft.context.on_secret:
             return Completion("", "content_filter")
         try:
@@ -208,6 +212,13 @@ class Service:
         self.note(completion)
         writing.grow(completion.text)
         return completion
+
+    async def _begun(self, gap: Gap) -> CompletionDraft:
+        """The draft of a gap; where much text is searched for secrets, beside the event loop and one at a time."""
+        if sum(len(each.text) for each in gap.others) < MAX_SEARCHED_CHARS:
+            return CompletionDraft(gap)
+        async with self._preparing:
+            return await asyncio.to_thread(CompletionDraft, gap)
 
     async def _read(self, gap: Gap, control: Control) -> Completion:
         """Read a gap's context while no user waits."""

@@ -1,5 +1,6 @@
 """Commands that cannot do what they are asked say so in one line."""
 
+import errno
 import json
 import os
 import subprocess
@@ -474,13 +475,33 @@ def test_the_bundled_model_shows_nothing_wrong_in_the_bundled_examples():
     assert {name: text for name, text in shown.items() if text not in RIGHT[name]} == {}
 
 
-def test_where_memory_is_short_a_line_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        ImportError("libtorch_cpu.so: failed to map segment from shared object"),
+        OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
+        RuntimeError("can't start new thread"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_where_memory_is_short_a_line_says_so(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     def run(*_: object) -> None:
-        raise MemoryError
+        raise error
 
     monkeypatch.setattr("mercury_lsp.cli.relay.run", run)
     assert main(["--in-process"]) == 2
     assert capsys.readouterr().err == (
         "mercury-lsp: there is not enough memory; raise its limit (ulimit -v) or free some\n"
     )
-    assert "not enough memory for the model" in why_not_loaded(MemoryError())
+    assert "not enough memory for the model" in why_not_loaded(error)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems limit no address space")
+def test_with_300_mb_of_address_space_a_command_ends_without_a_traceback():
+    command = f"ulimit -v 300000; exec {sys.executable} -m mercury_lsp complete {__file__}:1:1"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("mercury-lsp: there is not enough memory")

@@ -6,12 +6,15 @@ import re
 import socket
 from collections import Counter
 from contextlib import suppress
+from threading import Thread, current_thread
 from typing import Any
 
 import pytest
 
 from mercury_lsp.errors import UsageError
-from mercury_lsp.http import guard, listener
+from mercury_lsp.http import guard, listener, service
+from mercury_lsp.http.draft import CompletionDraft
+from mercury_lsp.http.gap import Gap
 from mercury_lsp.http.listener import HttpAddress, token_for
 from tests.support.http_server import Served, served
 
@@ -265,6 +268,8 @@ async def metrics(server: Served) -> str:
 
 async def test_a_thousand_connections_that_ask_together_are_all_answered(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("mercury_lsp.http.service.MAX_WRITING", 20)
+    for seconds in ("IDLE_SECONDS", "HEAD_SECONDS", "SEND_SECONDS"):  # a thousand clients on a busy machine take long
+        monkeypatch.setattr(listener, seconds, 600.0)
 
     async def one(server: Served, number: int) -> int:
         body = json.dumps({"prompt": f"x{number} = ", "input_suffix": ")"}).encode()
@@ -303,6 +308,8 @@ HEAVY: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "a million wrong items": ("/infill", {"input_extra": [1] * 1_000_000}),
     "a million empty items": ("/infill", {"input_extra": [{}] * 600_000}),
+    "very many fields": ("/infill", {f"{number:x}": 1 for number in range(180_000)}),
+    "very many values": ("/infill", {"x": [[]] * 500_000}),
     "a text instead of a list": ("/v1/chat/completions", {"messages": "x" * 1_000_000}),
     "many stop texts": ("/v1/fim/completions", {"stop": [f"stop{number}" for number in range(100_000)]}),
     "long stop texts": ("/v1/chat/completions", {"messages": [user("x")], "stop": ["x" * 100_000]}),
@@ -318,6 +325,29 @@ async def test_no_body_within_the_limit_keeps_the_server_from_others(path: str, 
         heavy = asyncio.ensure_future(server.post(path, body))
         assert (await asyncio.wait_for(heavy, 20)).status_code in (200, 400, 501)
         assert await status(server) == 200
+
+
+async def test_text_counts_as_one_value_whatever_is_in_it():
+    async with served() as server:
+        body: dict[str, Any] = {"prompt": '["a", {"b": 1}],\n' * 40_000 + "x = "}
+        assert (await server.post("/infill", body)).status_code == 200
+        assert (await server.post("/infill", body | {"x": [1] * 201_000})).status_code == 400
+        assert (await server.post("/infill", body | {"x": ["\\"] * 50_000})).status_code == 400
+
+
+async def test_many_other_files_are_searched_for_secrets_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch):
+    threads = list[Thread]()
+
+    def begun(gap: Gap) -> CompletionDraft:
+        threads.append(current_thread())
+        return CompletionDraft(gap)
+
+    monkeypatch.setattr(service, "CompletionDraft", begun)
+    async with served() as server:
+        for size in (1, 60):
+            others = [{"filename": f"a{number}.py", "text": "x = 1\n" * 90} for number in range(size)]
+            assert (await server.post("/infill", {"prompt": "x = ", "input_extra": others})).status_code == 200
+    assert [each is current_thread() for each in threads] == [True, False]
 
 
 async def test_a_half_of_a_surrogate_pair_is_never_repeated():
