@@ -125,6 +125,9 @@ within eight lines below in 56 % and above in 1 %; the shipped adapter learned f
 MAX_REGION_CHARS = 4000
 """Most characters of one; about a thousand tokens."""
 
+MAX_WINDOW_LINES, MAX_WINDOW_CHARS = 64, 8000
+"""The same of the window around a cursor that a model of edits rewrites."""
+
 
 @dataclass(frozen=True, slots=True)
 class RewriteRequest:

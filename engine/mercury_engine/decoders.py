@@ -40,7 +40,7 @@ def _autoregressive(parts: ModelParts, contexts: ContextReader, rules: GapRules)
         from mercury_engine.cuda.paged_speculation import PagedSpeculation  # imports torch
 
         on_gpu = PagedSpeculation(parts.paged, contexts, rules, options)
-    return AutoregressiveDecoder(parts.reader, contexts, rules, options, parts.edit_format, on_gpu)
+    return AutoregressiveDecoder(parts.reader, contexts, rules, options, parts.edit_family, on_gpu)
 
 
 def _diffusion(parts: ModelParts, denoiser: Network, contexts: ContextReader, rules: GapRules) -> Decoder:

@@ -13,6 +13,8 @@ from mercury_engine.api import (
     MAX_REGION_CHARS,
     MAX_REGION_LINES,
     MAX_SLOTS,
+    MAX_WINDOW_CHARS,
+    MAX_WINDOW_LINES,
     Answer,
     ChatFormat,
     Control,
@@ -176,7 +178,10 @@ def _check(request: Request) -> None:
         raise RequestError(f"max_slots is {request.max_slots}; allowed are 1 to {MAX_SLOTS}")
     if isinstance(request, RewriteRequest):
         lines, characters = request.text.count("\n"), len(request.text)
-        if characters > MAX_REGION_CHARS or lines > MAX_REGION_LINES:
+        is_window = request.cursor is not None
+        most_lines = MAX_WINDOW_LINES if is_window else MAX_REGION_LINES
+        most_characters = MAX_WINDOW_CHARS if is_window else MAX_REGION_CHARS
+        if characters > most_characters or lines > most_lines:
             raise RequestError(
-                f"a region has at most {MAX_REGION_LINES} lines and {MAX_REGION_CHARS} characters; this one is larger"
+                f"a region has at most {most_lines} lines and {most_characters} characters; this one is larger"
             )

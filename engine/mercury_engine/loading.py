@@ -12,8 +12,8 @@ from mercury_engine.models import weights
 from mercury_engine.models.backend import Backend, Device, networks
 from mercury_engine.models.gguf.file import gguf_of
 from mercury_engine.models.network import ModelConfig, Network
+from mercury_engine.prompt.edit_families import Family, family_of_folder
 from mercury_engine.prompt.gap_format import GapMarkers
-from mercury_engine.prompt.sweep_format import format_of
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.utility import Utility
 
@@ -41,8 +41,8 @@ class ModelParts:
     """When a fill is worth showing unasked."""
     markers: GapMarkers | None = None
     """Markers of the gap format in which the model reads; None for blocks without markers."""
-    edit_format: str | None = None
-    """The format in which the model was trained to rewrite regions; None for the project's own layout."""
+    edit_family: Family | None = None
+    """The family in whose format the model was trained to rewrite; None for the project's own layout."""
     paged: "PagedReader | None" = None
     """The reader on a GPU, with contexts in pages; None elsewhere."""
 
@@ -73,7 +73,7 @@ def load_model(
         _fitted(Calibration, {"knots": settings.calibration}, folder),
         _fitted(Utility, settings.utility, folder),
         _markers(folder, settings, tokenizer, config),
-        format_of(folder, (config.name, folder.name)),
+        family_of_folder(folder, (config.name, folder.name)),
         paged,
     )
 

@@ -79,15 +79,15 @@ def _list(store: Store, as_json: bool, measure: bool) -> int:
         for row in rows:
             if not row.sees_after:
                 console.print(f"{row.name} does not see the text after the cursor")
-        console.print(_diffusion_models(store.names()), style="dim")
+        console.print(_repositories(store.names()), style="dim")
     return 0
 
 
-def _diffusion_models(installed: Sequence[str]) -> str:
-    """A line for each model of the Hub that denoises and is not installed."""
+def _repositories(installed: Sequence[str]) -> str:
+    """A line for each model that only the Hub has and that is not installed."""
     rows = [each for name, each in KNOWN_REPOSITORIES.items() if name not in installed]
     lines = (f"  {each.name}: {each.about}; ~{each.memory_mb:,} MB of memory" for each in rows)
-    return "\n".join(("diffusion models that can be added from the Hub:", *lines)) if rows else ""
+    return "\n".join(("models for diffusion and for edits that can be added from the Hub:", *lines)) if rows else ""
 
 
 def _add(store: Store, arguments: argparse.Namespace) -> int:
@@ -104,7 +104,10 @@ def _add(store: Store, arguments: argparse.Namespace) -> int:
         _note("stopped; nothing is installed, and the same command continues where it stopped")
         raise
     speed = f": {record.measured.answer_ms:.0f} ms a suggestion" if record.measured else ""
-    _note(f"added {addition.name}{speed}; mercury-lsp models use {addition.name} makes it the model of your editors")
+    use, does = f"mercury-lsp models use {addition.name}", "makes it the model of your editors"
+    if addition.edit_format is not None:
+        use, does = f"{use} --edits", "has it make the next edits"
+    _note(f"added {addition.name}{speed}; {use} {does}")
     return 0
 
 

@@ -13,7 +13,6 @@ from typing import Any
 from mercury_engine.api import Control, InferenceEngine, Rewrite, RewriteRequest
 from mercury_engine.errors import Cancelled, MercuryError
 from mercury_engine.prompt.edit_families import Family, family_of
-from mercury_engine.prompt.sweep_format import SWEEP
 
 from mercury_lsp.engine_host import memory
 from mercury_lsp.engine_host.engines import Engines, Lease
@@ -69,13 +68,13 @@ class EditEngine:
     def writes_edits(self) -> bool:
         """Whether the model was trained on edits, and not only to repeat those of the user."""
         engine = self.engine if self._settings is not None else self._fills.engine
-        return self.is_remote or (engine is not None and engine.edit_format == SWEEP)
+        return self.is_remote or (engine is not None and _family(engine) is not None)
 
     async def family(self) -> Family | None:
-        """The family of the server's model, which is asked for that family's windows; None without such a server."""
-        if not self.is_remote or not await self._has_own() or self.engine is None:
-            return None
-        return family_of("", self.engine.edit_format or "")
+        """The family of the model, which is asked for that family's windows; None for one that was not trained so."""
+        if await self._has_own() and self.engine is not None:
+            return _family(self.engine)
+        return None if self.is_remote or self._fills.engine is None else _family(self._fills.engine)
 
     def use(self, settings: Settings) -> None:
         """Take the model that the settings name for edits, from the next rewrite on."""
@@ -142,3 +141,7 @@ class EditEngine:
         if self._told != why:
             self._told = why
             self.tell(f"mercury.editModel: {why}. Meanwhile {instead}.")
+
+
+def _family(engine: InferenceEngine) -> Family | None:
+    return family_of("", engine.edit_format or "")

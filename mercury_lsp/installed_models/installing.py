@@ -17,7 +17,7 @@ from mercury_engine.downloads.origin import OnBytes
 from mercury_engine.errors import DownloadError, ModelError, ModelNotFound
 from mercury_engine.model_folders import is_path, path_of
 from mercury_engine.models import masked_families
-from mercury_engine.prompt.sweep_format import FORMAT_FILE
+from mercury_engine.prompt.edit_families import FORMAT_FILE
 
 from mercury_lsp.engine_host import memory
 from mercury_lsp.installed_models import measuring
@@ -70,7 +70,7 @@ def addition(wanted: str, name: str | None, sources: Sequence[Source] = SOURCES)
     if wanted in KNOWN_REPOSITORIES:
         there = KNOWN_REPOSITORIES[wanted]
         about = f"; it {there.about}; ~{there.memory_mb:,} MB of memory"
-        return _of_repository(there.repository, name or wanted, about)
+        return _of_repository(there.repository, name or wanted, about, there.edit_format)
     if is_path(wanted) and not hub.is_repository_name(wanted):
         return _of_path(path_of(wanted).absolute(), name)
     here = f"; {wanted} in this folder is meant by ./{wanted}" if Path(wanted).exists() else ""
@@ -86,14 +86,14 @@ def addition(wanted: str, name: str | None, sources: Sequence[Source] = SOURCES)
     return _of_repository(wanted, name or wanted.rpartition("/")[2].lower())
 
 
-def _of_repository(repository: str, name: str, about: str = "") -> "Addition":
+def _of_repository(repository: str, name: str, about: str = "", edit_format: str | None = None) -> "Addition":
     """A repository of the Hub. Raises ModelError for one that may not be used for work, and DownloadError."""
     found = hub.describe(repository)
     if found.licence is not None and _NON_COMMERCIAL.search(found.licence):
         raise ModelError(
             f"{repository} has the licence {found.licence}, which forbids commercial use; choose another model"
         )
-    return HubAddition(name, found, about)
+    return HubAddition(name, found, about, edit_format)
 
 
 def _of_path(path: Path, name: str | None) -> "Addition":
@@ -111,6 +111,10 @@ class KnownAddition:
     name: str
     model: KnownModel
     sources: Sequence[Source]
+
+    @property
+    def edit_format(self) -> str | None:
+        return self.model.edit_format
 
     @property
     def download_bytes(self) -> int:
@@ -139,8 +143,7 @@ class KnownAddition:
             check(gguf, self.model.origin.sha256, self.model.origin.size)
             for adapter in self.model.adapters:
                 shutil.copyfile(adapter, made / adapter.name)
-            if self.model.edit_format is not None:
-                (made / FORMAT_FILE).write_text(json.dumps({"family": self.model.edit_format}) + "\n", "utf-8")
+            _write_format(made, self.edit_format)
         record = _tried(made, self.model.origin.hub.repository, self.model.licence, progress)
         store.publish(self.name, made, record)
         return record
@@ -183,6 +186,7 @@ class PathAddition:
     path: Path
 
     download_bytes = 0
+    edit_format = None
 
     @property
     def terms(self) -> str:
@@ -210,6 +214,7 @@ class HubAddition:
     repository: Repository
     about: str = ""
     """What is known of the model beside its files."""
+    edit_format: str | None = None
 
     @property
     def files(self) -> list[RemoteFile]:
@@ -258,6 +263,8 @@ class HubAddition:
                 if file.path == _CONFIG:
                     check_config(made)
         check_folder(made)
+        with disk_errors(store.folder):
+            _write_format(made, self.edit_format)
         source = f"{self.repository.name}@{self.repository.commit}"
         record = _tried(made, source, self.repository.licence, progress)
         store.publish(self.name, made, record)
@@ -273,8 +280,9 @@ class HubAddition:
 Addition = KnownAddition | PathAddition | HubAddition
 """What could be added; nothing has been downloaded yet.
 
-`download_bytes` are 0 where nothing has to be; `terms` say what the user should know before: what, from whom, under
-which licence. `install` raises MercuryError and OSError, and then leaves nothing but what a retry can use.
+`edit_format` is the family of a model of edits. `download_bytes` are 0 where nothing has to be; `terms` say what the
+user should know before: what, from whom, under which licence. `install` raises MercuryError and OSError, and then
+leaves nothing but what a retry can use.
 """
 
 
@@ -282,6 +290,11 @@ def _tried(folder: Path, source: str, licence: str | None, progress: Progress) -
     """The record of a model that runs on this machine. Raises ModelError if it does not."""
     progress.note("measuring a forward pass")
     return ModelRecord(source, licence, measuring.measured(folder))
+
+
+def _write_format(folder: Path, edit_format: str | None) -> None:
+    if edit_format is not None:
+        (folder / FORMAT_FILE).write_text(json.dumps({"family": edit_format}) + "\n", "utf-8")
 
 
 def _link(path: Path, target: Path) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 from mercury_engine.loading import ModelParts
 from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, KeyValueSegment
 from mercury_engine.models.row_answers import RowAnswers, RowQuestion, answered, parted_by_rows
+from mercury_engine.prompt.edit_families import Family
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_lab.engine import Engine
 
@@ -80,13 +81,13 @@ class ScriptedNetwork:
         return KeyValueSegment(keys, keys)
 
 
-def engine(folder: Path, markers: Sequence[str] = (), edit_format: str | None = None) -> tuple[Engine, ScriptedNetwork]:
+def engine(folder: Path, markers: Sequence[str] = (), family: Family | None = None) -> tuple[Engine, ScriptedNetwork]:
     """An engine around a scripted network with the tokenizer of tiny models; the test sets its script."""
     folder.mkdir(parents=True, exist_ok=True)
     tiny.tokenizer(markers=markers).save(str(folder / "tokenizer.json"))
     tokenizer = Tokenizer(folder)
     network = ScriptedNetwork(500 + len(markers), lambda before: {})
-    made = Engine(ModelParts(folder, network, None, tokenizer, markers=tokenizer.markers, edit_format=edit_format))
+    made = Engine(ModelParts(folder, network, None, tokenizer, markers=tokenizer.markers, edit_family=family))
     return made, network
 
 

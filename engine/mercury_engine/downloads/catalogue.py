@@ -88,7 +88,7 @@ SWEEP_05B = KnownModel(
     ),
     weight_bytes=500_000_000,
     memory_mb=650,
-    edit_format="sweep",
+    edit_format="sweep-card",
 )
 
 SWEEP_15B = KnownModel(
@@ -106,7 +106,7 @@ SWEEP_15B = KnownModel(
     ),
     weight_bytes=1_537_269_856,
     memory_mb=1_750,
-    edit_format="sweep",
+    edit_format="sweep-card",
 )
 
 KNOWN = {model.name: model for model in (QWEN_05B, QWEN_15B, SWEEP_05B, SWEEP_15B)}
@@ -122,9 +122,13 @@ class KnownRepository:
     """Resident memory of a server that has loaded it in eight bits on a CPU, estimated from its size."""
     about: str
     """What kind of model it is, and for what machine, for people to read."""
+    edit_format: str | None = None
+    """The family of the edit format that it was trained on."""
 
 
 DIFFUSION = "denoises the gap between the text on both sides"
+
+EDITS = "rewrites the window around the cursor; for a GPU with 24 GB, or in llama-server for one with 8 GB and more"
 
 IN_BLOCKS = "denoises block after block and does not see the text after the cursor"
 
@@ -146,5 +150,7 @@ KNOWN_REPOSITORIES = {
         KnownRepository(
             "stable-diffcoder-8b", "ByteDance-Seed/Stable-DiffCoder-8B-Instruct", 10_000, f"{IN_BLOCKS}; for a GPU"
         ),
+        KnownRepository("sweep-next-edit-7b", "sweepai/sweep-next-edit-v2-7B", 9_000, EDITS, "sweep"),
+        KnownRepository("zeta-2.1", "zed-industries/zeta-2.1", 10_000, EDITS, "zeta-2.1"),
     )
 }

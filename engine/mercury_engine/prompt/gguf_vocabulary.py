@@ -18,6 +18,11 @@ _CONTRACTIONS = "(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
 _WORDS = rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|%s| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 """Contractions, words, digits, runs of signs, line breaks, blanks."""
 
+_SEED_CODER_WORDS = (
+    rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}| ?[^\s\p{{L}}\p{{N}}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+"""The same, but that signs end before a line break."""
+
 _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)"
 
 _DEEPSEEK = (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-퟿]+")
@@ -41,6 +46,7 @@ class _Split:
 
 _LLAMA_3 = _Split((_WORDS % r"\p{N}{1,3}",), whole_words=True)
 _QWEN_2 = _Split((_WORDS % r"\p{N}",), normalised=True)
+_SEED_CODER = _Split((_SEED_CODER_WORDS,))
 _DIGITS = _Split((r"\p{N}", _GPT2))
 
 _SPLITS = {
@@ -48,6 +54,7 @@ _SPLITS = {
     **dict.fromkeys(("llama3", "llama-v3", "llama-bpe", "dbrx", "smaug-bpe"), _LLAMA_3),
     **dict.fromkeys(("qwen2", "deepseek-r1-qwen", "stablelm2"), _QWEN_2),
     **dict.fromkeys(("smollm", "starcoder", "refact", "codeshell", "command-r"), _DIGITS),
+    "seed-coder": _SEED_CODER,
     "default": _Split((r"[\p{P}\$\+<=>\^~\|]+", _GPT2, r"\p{N}+", "[0-9][0-9][0-9]")),
     "deepseek-llm": _Split((*_DEEPSEEK, r"\p{N}+")),
     "deepseek-coder": _Split((*_DEEPSEEK, r"\p{N}")),

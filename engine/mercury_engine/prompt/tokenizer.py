@@ -8,6 +8,7 @@ import itertools
 import json
 import re
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +19,8 @@ from numpy.typing import NDArray
 
 from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.models.gguf.file import gguf_of, opened
-from mercury_engine.prompt import gguf_vocabulary, sweep_format, tokenizer_file
+from mercury_engine.prompt import gguf_vocabulary, tokenizer_file
+from mercury_engine.prompt.edit_families import FAMILIES
 from mercury_engine.prompt.gap_format import MARKER_TEXTS, find_markers
 from mercury_engine.prompt.token_bytes import token_bytes
 from mercury_engine.text.common_prefix import common_text_prefix
@@ -109,6 +111,14 @@ class Tokenizer:
         for number, piece in enumerate(self.special_names.split(text)):
             ids += self.token(piece) if number % 2 else self.encode(piece.replace(guard, "") if guard else piece)
         return ids
+
+    def encode_prompt(self, text: str, markers: Sequence[str]) -> list[int]:
+        """Tokens of a text in which those of these markers are tokens that the vocabulary has; no other name is one."""
+        longest_first = sorted(markers, key=len, reverse=True)
+        known = [re.escape(each) for each in longest_first if self.bpe.token_to_id(each) is not None]
+        pieces = re.split(f"({'|'.join(known)})", text) if known else [text]
+        parts = (self.token(each) if number % 2 else self.block(each) for number, each in enumerate(pieces))
+        return [token for part in parts for token in part]
 
     def token(self, marker: str) -> list[int]:
         """The marker's token; the tokens of its text if it is none."""
@@ -248,7 +258,7 @@ class Tokenizer:
 def _with_special_markers(bpe: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
     """The tokenizer with all markers of gap and edit formats among its special tokens; some leave them out."""
     plain = {token.content for token in bpe.get_added_tokens_decoder().values() if not token.special}
-    markers = MARKER_TEXTS | sweep_format.MARKERS
+    markers = MARKER_TEXTS.union(*(each.markers for each in FAMILIES if not each.is_chat))
     if plain.isdisjoint(markers):
         return bpe
     raw = json.loads(bpe.to_str())

@@ -3,7 +3,14 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from mercury_engine.api import MAX_REGION_CHARS, MAX_REGION_LINES, Control, EditHunk, RewriteRequest
+from mercury_engine.api import (
+    MAX_REGION_CHARS,
+    MAX_REGION_LINES,
+    MAX_WINDOW_CHARS,
+    Control,
+    EditHunk,
+    RewriteRequest,
+)
 from mercury_engine.api import Rewrite as RegionRewrite
 from mercury_engine.prompt.edit_families import Family
 from mercury_engine.text.lines import equal_ends, lines_of
@@ -20,8 +27,8 @@ time where it isn't cached."""
 DEADLINE_MS = 2000.0
 """Milliseconds after which a rewrite is given up: the user has looked elsewhere by then."""
 
-WINDOW_REACH = 150
-"""Lines on either side of the cursor that a server's model of edits may see."""
+WINDOW_REACH, WINDOW_REACH_CHARS = 150, 8000
+"""Lines on either side of the cursor that a model of edits may see, and characters on either side of its window."""
 
 RewriteText = Callable[[RewriteRequest, Control], Awaitable[RegionRewrite | None]]
 """The engine's rewrite; None if there is no engine."""
@@ -124,7 +131,7 @@ def window_request(region: Place, history: Sequence[EditHunk], family: Family) -
     start, end = family.region(lines, min(at - first, len(lines) - 1))
     parts = ["".join(each) for each in (lines[:start], lines[start:end], lines[end:])]
     above, text, below = map(with_line_feeds, parts)
-    if len(text) > 2 * MAX_REGION_CHARS or "\r" in text or parts[1].count("\r") not in (0, parts[1].count("\n")):
+    if len(text) > MAX_WINDOW_CHARS or "\r" in text or parts[1].count("\r") not in (0, parts[1].count("\n")):
         return None
     begin = source.offset_at(first + start, 0)
     shown = parts_without_secrets((above, text, below), snapshot.language_id)
@@ -132,14 +139,24 @@ def window_request(region: Place, history: Sequence[EditHunk], family: Family) -
         return None
     return RewriteRequest(
         text=text,
-        near=shown[0],
-        suffix=(shown[2],),
+        near=_last_lines(shown[0]),
+        suffix=(_first_lines(shown[2]),),
         history=tuple(history),
         path=region.path,
         language=snapshot.language_id,
         cursor=len(with_line_feeds(source.slice(begin, cursor))),
         first_line=first + start + 1,
     )
+
+
+def _first_lines(text: str) -> str:
+    """The whole lines of a text's beginning that a model may see."""
+    return text if len(text) <= WINDOW_REACH_CHARS else text[: text.rfind("\n", 0, WINDOW_REACH_CHARS) + 1]
+
+
+def _last_lines(text: str) -> str:
+    """The same of its end."""
+    return text if len(text) <= WINDOW_REACH_CHARS else text[text.find("\n", -WINDOW_REACH_CHARS) + 1 :]
 
 
 def _narrow(lines: Sequence[str], start: int, end: int, new: Sequence[str]) -> tuple[int, int, str]:

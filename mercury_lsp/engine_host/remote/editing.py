@@ -92,11 +92,10 @@ class RemoteEdits:
         """
         if not isinstance(request, RewriteRequest) or request.cursor is None:
             raise RequestError("this server only makes edits around a cursor")
-        began, window = self._clock(), _window(request)
-        is_open = not any(marker in window.above + window.text + window.below for marker in self.family.markers)
+        began, window = self._clock(), self.family.clean(Window.of(request))
         control = control or Control()
         await self._pause(control)
-        if not is_open or not self._may_ask(self._clock()):
+        if window is None or not self._may_ask(self._clock()):
             return Rewrite(request.text, 0, 0.0)
         try:
             written = await self._written(window, control, request.deadline_ms)
@@ -201,18 +200,6 @@ def _known(model: str, named: str) -> Family:
 
 def _route_of(family: Family) -> str:
     return ROUTES[0] if family.name == "mercury-edit" else ROUTES[1] if family.is_chat else ROUTES[2]
-
-
-def _window(request: RewriteRequest) -> Window:
-    return Window(
-        request.path,
-        request.text,
-        request.cursor or 0,
-        request.near,
-        "".join(request.suffix),
-        request.history,
-        request.first_line,
-    )
 
 
 def _text_of(reply: Any) -> str | None:

@@ -15,7 +15,9 @@ RECORDED = next(
 )
 """Requests that another client (cursortab.nvim) sent to these models; not part of the repository."""
 
-FRAMES = (">>>>>>> UPDATED", "<|editable_region_start|>", "<|editable_region_end|>")
+PUBLISHED = Path(__file__).parents[2] / "data" / "edit_formats"
+
+FRAMES = (">>>>>>> UPDATED", "<|marker_1|>", "<|marker_2|>", "<|editable_region_start|>", "<|editable_region_end|>")
 """Markers that may stand around an answer."""
 
 HUNK = EditHunk(0, "def area(side):\n", "def area(width, height):\n")
@@ -84,6 +86,28 @@ def test_sweep_in_the_dialect_of_its_cards_is_shown_the_window_before_the_last_e
         "<|file_sep|>current/shapes/box.py\ndef area(width, height):\n    return side * side\n"
         "<|file_sep|>updated/shapes/box.py\n"
     )
+
+
+def test_the_published_sample_of_sweep_gets_the_published_prompt():
+    text = 'from utils import get_time_of_day\n\ndef greet(name):\n    print(f"Hello, {name}!")\n\ngreet("Alice")\n'
+    edits = (
+        EditHunk(0, 'def greet():\n    print("Hello!")\n', 'def greet(name):\n    print(f"Hello, {name}!")\n'),
+        EditHunk(0, "", "from utils import get_time_of_day\n\n"),
+    )
+    prompt = family("sweep-card").prompt(Window("greet.py", text, 0, history=edits))
+    assert prompt == (PUBLISHED / "sweep-published.txt").read_text("utf-8")
+
+
+def test_sweeps_cards_take_the_last_edit_back_only_if_it_was_made_here():
+    here, elsewhere = EditHunk(0, "c\n", "d\n"), EditHunk(0, "x\n", "y\n", "other.py")
+    for history, original in (((elsewhere, here), "b\nc\n"), ((here, elsewhere), "b\nd\n")):
+        prompt = family("sweep-card").prompt(Window("site/views.py", "b\nd\n", 0, history=history))
+        assert f"<|file_sep|>original/site/views.py\n{original}<|file_sep|>current/" in prompt
+
+
+@pytest.mark.parametrize("each", FAMILIES, ids=lambda each: each.name)
+def test_the_echo_is_the_answer_that_changes_nothing(each: Family):
+    assert each.is_chat or new_text(each, WINDOW, each.echo(WINDOW)) == WINDOW.text
 
 
 def test_instinct_is_shown_the_edits_and_the_excerpt_with_the_region_marked():

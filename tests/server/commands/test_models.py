@@ -20,7 +20,6 @@ from mercury_engine.downloads.origin import FileOrigin, HubFile
 from mercury_engine.errors import DownloadError, ModelError
 from mercury_engine.loading import find_model, load_model
 from mercury_engine.models import adapters
-from mercury_engine.prompt.sweep_format import SWEEP
 
 from mercury_lsp import default_model
 from mercury_lsp.cli import main
@@ -142,6 +141,18 @@ def test_a_diffusion_model_of_the_hub_is_added_after_its_licence_memory_and_sigh
     assert "Licence: mit" in said and "does not see the text after the cursor; ~2,400 MB" in said
 
 
+def test_a_model_of_edits_of_the_hub_is_installed_with_its_family_for_next_edits(
+    models, known, hub, capsys, monkeypatch
+):
+    there = replace(catalogue.KNOWN_REPOSITORIES["zeta-2.1"], repository="Owner/Tiny-Llama")
+    monkeypatch.setitem(catalogue.KNOWN_REPOSITORIES, "zeta-2.1", there)
+    assert main(["models", "add", "zeta-2.1", "--yes"]) == 0
+    said = capsys.readouterr().err
+    assert "Licence: mit" in said and "~10,000 MB of memory" in said and "for a GPU with 24 GB" in said
+    assert "models use zeta-2.1 --edits" in said
+    assert load_model(models / "zeta-2.1", "cpu", 1, None, "torch").edit_family.name == "zeta-2.1"
+
+
 @pytest.mark.parametrize("licence", ["cc-by-nc-4.0", "Non-Commercial research licence"])
 def test_a_repository_for_non_commercial_use_is_refused_before_it_is_downloaded(
     models, known, capsys, monkeypatch, licence: str
@@ -241,7 +252,7 @@ def test_an_edit_model_is_installed_with_the_family_of_its_format(models, edit_m
     assert main(["models", "add", "edits", "--yes"]) == 0
     assert "about 0 MB" in capsys.readouterr().err
     assert json.loads((models / "edits" / "edit_format.json").read_text()) == {"family": "sweep"}
-    assert load_model(models / "edits", "cpu", 1, None, "torch").edit_format == SWEEP
+    assert load_model(models / "edits", "cpu", 1, None, "torch").edit_family.name == "sweep"
 
 
 def test_a_model_that_only_the_hub_has_is_not_looked_for_on_pypi(models, edit_model, hub, capsys, monkeypatch):

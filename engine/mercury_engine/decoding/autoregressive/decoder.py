@@ -27,6 +27,7 @@ from mercury_engine.decoding.options import AutoregressiveOptions
 from mercury_engine.decoding.results import fill_of
 from mercury_engine.models.batching import DeadlineReached, ForwardSteps
 from mercury_engine.models.network import Network
+from mercury_engine.prompt.edit_families import Family
 
 
 class SpeculationOnGpu(Protocol):
@@ -53,7 +54,7 @@ class AutoregressiveDecoder:
         contexts: ContextReader,
         rules: GapRules,
         options: AutoregressiveOptions,
-        edit_format: str | None = None,
+        edit_family: Family | None = None,
         on_gpu: SpeculationOnGpu | None = None,
     ) -> None:
         """`on_gpu`: None off a GPU, and where a GPU's kernels do not run the model."""
@@ -64,11 +65,11 @@ class AutoregressiveDecoder:
         self.on_gpu = on_gpu
         self.rewriter = Rewriter(network, rules.vocabulary.texts)
         self.generator = Generator(network, contexts, rules, options)
-        self.regions = RegionReader(contexts, lookups, rules.stopping, edit_format)
+        self.regions = RegionReader(contexts, lookups, rules.stopping, edit_family)
 
     @property
     def edit_format(self) -> str | None:
-        return self.regions.family
+        return self.regions.edit_format
 
     @property
     def backend(self) -> str:

@@ -1,7 +1,7 @@
 """Regions to rewrite, as the model sees them: their prompt, read through the cache, and the region in tokens.
 
-A model that was trained on an edit format of its own reads that, in one causal run. Others read the project's layout:
-recent edits and the present text are the last far blocks, and the region is the gap.
+A model of a family that was trained on edits reads that family's prompt, in one causal run. Others read the project's
+layout: recent edits and the present text are the last far blocks, and the region is the gap.
 """
 
 from dataclasses import dataclass
@@ -17,10 +17,11 @@ from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.stopping import StoppingCriteria
 from mercury_engine.models.arrays import IdArray
 from mercury_engine.models.batching import ForwardSteps
+from mercury_engine.prompt.edit_families import Family, Window
 from mercury_engine.prompt.edit_layout import edit_blocks
 from mercury_engine.prompt.layout import path_block
-from mercury_engine.prompt.sweep_format import Rendered, answer, render
 from mercury_engine.text.common_prefix import common_prefix
+from mercury_engine.text.lines import lines_of
 
 FOLLOWING_LETTERS = 12
 """Letters and digits of the text after a region that tell it from the region's own last lines."""
@@ -65,8 +66,8 @@ class ReadRegion(NamedTuple):
     region: Region
     context: GapContext
     lookup: NgramLookup
-    rendered: Rendered | None = None
-    """The prompt in the model's own edit format."""
+    lines_above: int = 0
+    """Lines of the region before the first one that is written again; negative: lines that frame it."""
 
 
 class RegionReader:
@@ -77,24 +78,24 @@ class RegionReader:
         contexts: ContextReader,
         lookups: Lookups,
         stopping: StoppingCriteria,
-        edit_format: str | None = None,
+        family: Family | None = None,
     ) -> None:
         self._contexts, self._lookups, self._tokenizer = contexts, lookups, contexts.tokenizer
-        self._stopping, self._format = stopping, edit_format
+        self._stopping, self._family = stopping, family
 
     @property
-    def family(self) -> str | None:
-        """The model's edit format, "mercury" for one with an adapter; None if it has neither."""
-        if self._format is not None:
-            return self._format
+    def edit_format(self) -> str | None:
+        """The name of the model's family, "mercury" for one with an adapter; None if it has neither."""
+        if self._family is not None:
+            return self._family.name
         return "mercury" if ADAPTER in self._contexts.cache.network.adapters else None
 
     def read(self, request: RewriteRequest) -> ForwardSteps[ReadRegion | None]:
-        """Read what is new of the prompt; None for a region that may not be sent, see `sweep_format`."""
-        if self._format is None:
+        """Read what is new of the prompt; None for a region that spells a marker of the model's family."""
+        if self._family is None:
             return (yield from self._read_as_gap(request))
-        rendered = render(request)
-        return None if rendered is None else (yield from self._read_whole(rendered))
+        window = self._family.clean(Window.of(request))
+        return None if window is None else (yield from self._read_window(self._family, window))
 
     def text(self, read: ReadRegion, request: RewriteRequest, present: PresentText) -> str | None:
         """The text in place of a changed region; None if it makes no sense, or the tokenizer would alter the region."""
@@ -102,7 +103,7 @@ class RegionReader:
             return None
         written = self._tokenizer.decode(present.written)
         text = written.removesuffix(read.region.follows) if present.has_all else written
-        return text if read.rendered is None else answer(read.rendered, text)
+        return text if self._family is None else _written_window(self._family, Window.of(request), text)
 
     def _read_as_gap(self, request: RewriteRequest) -> ForwardSteps[ReadRegion]:
         markers, encode = self._contexts.markers, self._tokenizer.encode
@@ -137,29 +138,41 @@ class RegionReader:
         )
         return ReadRegion(region, context, (yield from self._lookups.of(context.far, gap)))
 
-    def _read_whole(self, rendered: Rendered) -> ForwardSteps[ReadRegion]:
+    def _read_window(self, family: Family, window: Window) -> ForwardSteps[ReadRegion]:
         tokenizer, cache = self._tokenizer, self._contexts.cache
-        pieces = (
-            tokenizer.token(each.text) if each.is_token else tokenizer.block(each.text) for each in rendered.pieces
-        )
-        ids = tuple(token for piece in pieces for token in piece)
+        ids = tuple(tokenizer.encode_prompt(family.prompt(window), family.markers))
         cached = yield from cache.context([], ids[:-1], [])
-        present = tokenizer.encode(rendered.present)
+        echo = family.echo(window)
+        present = tokenizer.encode_prompt(echo, family.markers)
         special = np.array(sorted(tokenizer.special_ids | {cache.start_id}), np.int64)
+        ends = (each for each in reversed(family.stop) if not tokenizer.special_ids.issuperset(tokenizer.token(each)))
+        follows = next(ends, "")  # a token ends the rewrite by itself
+        joined = tokenizer.encode_prompt(echo + follows, family.markers)
         region = Region(
-            present,
-            len(present),
-            "",
-            drafted=len(present),
+            joined,
+            common_prefix(joined, present),
+            follows,
+            drafted=len(joined),
             ends=special,
             late_ends=special,
-            lines=rendered.present.count("\n"),
+            lines=echo.count("\n"),
             ends_anywhere=True,
         )
-        return ReadRegion(region, GapContext(cached, ids, ids), NgramLookup(), rendered)
+        above = len(lines_of(window.text)) - len(lines_of(echo))
+        return ReadRegion(region, GapContext(cached, ids, ids), NgramLookup(), above)
 
     def _ends_of_file(self) -> IdArray:
         return np.concatenate((self._stopping.ends_text, self._stopping.breaks))
+
+
+def _written_window(family: Family, window: Window, written: str) -> str | None:
+    """The window's new text, line by line as it was written, its own for none; None if it carries a sentinel."""
+    text = family.answer(window, written).replace(family.cursor, "")
+    if any(marker in text for marker in family.markers):
+        return None
+    if not text.strip():
+        return window.text
+    return text.rstrip("\n") + window.text[len(window.text.rstrip("\n")) :]
 
 
 def _with_line_above(request: RewriteRequest) -> tuple[tuple[str, ...], str]:

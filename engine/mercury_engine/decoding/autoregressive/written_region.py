@@ -62,7 +62,7 @@ def is_line_start(text: str) -> bool:
 def rewrite_of(request: RewriteRequest, read: ReadRegion, draft: WrittenRegion, regions: RegionReader) -> Rewrite:
     """The answer; a rewrite that did not end or makes no sense is not finished."""
     text = regions.text(read, request, draft.present) if draft.has_changed else request.text
-    hunks = () if text is None else _hunks(draft, read, text)
+    hunks = () if text is None or text == request.text else _hunks(draft, read, request.text, text)
     is_finished = text is not None and draft.ended
     return Rewrite(
         text=text if text is not None and is_finished else request.text,
@@ -74,15 +74,14 @@ def rewrite_of(request: RewriteRequest, read: ReadRegion, draft: WrittenRegion, 
     )
 
 
-def _hunks(draft: WrittenRegion, read: ReadRegion, text: str) -> tuple[RegionHunk, ...]:
-    """The hunks by the region's lines; its text may begin below what the model wrote."""
-    above = 0 if read.rendered is None else read.rendered.above.count("\n")
-    lines = lines_of(text)
+def _hunks(draft: WrittenRegion, read: ReadRegion, present: str, text: str) -> tuple[RegionHunk, ...]:
+    """The hunks by the region's lines, of which the model may write the last ones only, or more that frame them."""
+    above, count, lines = read.lines_above, len(lines_of(present)), lines_of(text)
     return tuple(
         RegionHunk(
-            each.start - above,
-            each.end - above,
-            "".join(lines[each.new_start - above : each.new_end - above]),
+            max(0, each.start + above),
+            min(each.end + above, count),
+            "".join(lines[max(0, each.new_start + above) : each.new_end + above]),
             each.probability,
         )
         for each in draft.hunks

@@ -1,6 +1,6 @@
-"""The families of models of edits that a server can be asked for, one file each."""
+"""The families of models of edits in this process or on a server, one file each."""
 
-from mercury_engine.prompt.edit_families.families import FAMILIES, family_of
+from mercury_engine.prompt.edit_families.families import FAMILIES, FORMAT_FILE, family_of, family_of_folder
 from mercury_engine.prompt.edit_families.window import Family, Window
 
-__all__ = ["FAMILIES", "Family", "Window", "family_of"]
+__all__ = ["FAMILIES", "FORMAT_FILE", "Family", "Window", "family_of", "family_of_folder"]

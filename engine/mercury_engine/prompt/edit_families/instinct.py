@@ -36,6 +36,7 @@ INSTINCT = Family(
     "instinct",
     _prompt,
     _answer,
+    lambda window: ended(window.text),
     lines=(1, 5),
     chars=3000,
     cursor=CURSOR,

@@ -32,6 +32,7 @@ MERCURY_EDIT = Family(
     "mercury-edit",
     _prompt,
     _answer,
+    lambda window: ended(window.text),
     lines=(150, 150),
     chars=450,
     cursor=CURSOR,

@@ -1,9 +1,9 @@
 """What a model of edits is shown, and how one family of such models is asked and answers; text only, no tokens."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from mercury_engine.api import EditHunk
+from mercury_engine.api import EditHunk, RewriteRequest
 from mercury_engine.text.lines import lines_of
 
 
@@ -23,6 +23,13 @@ class Window:
     first_line: int = 1
     """The number of the first line of `text` in its file, from 1."""
 
+    @classmethod
+    def of(cls, request: RewriteRequest) -> "Window":
+        """The window that a request asks for; far blocks are not shown."""
+        below = "".join(request.suffix)
+        cursor = request.cursor or 0
+        return cls(request.path, request.text, cursor, request.near, below, request.history, request.first_line)
+
     def marked(self, mark: str) -> str:
         """The lines to write again with a mark at the cursor."""
         return self.text[: self.cursor] + mark + self.text[self.cursor :]
@@ -41,6 +48,8 @@ class Family:
     prompt: Callable[[Window], str]
     answer: Callable[[Window, str], str]
     """The new lines as the model wrote them, without what frames them; the window's own text for "no change"."""
+    echo: Callable[[Window], str]
+    """What the model writes to leave the window as it is, up to a `stop`: the draft of a rewrite in this process."""
     lines: tuple[int, int]
     """Most lines of a window above and below the cursor's."""
     chars: int
@@ -48,12 +57,22 @@ class Family:
     cursor: str
     """The mark of the cursor, which an answer may repeat."""
     markers: tuple[str, ...]
-    """Texts that frame a prompt: a window with one is not sent, an answer with one is none."""
+    """Texts that frame a prompt, tokens where the vocabulary has them: an answer with one is none."""
     stop: tuple[str, ...] = ()
     is_chat: bool = False
     """Whether the prompt is a user's message, and not text to continue."""
     names: tuple[str, ...] = field(default=())
     """Parts of the names of its models, in lower case."""
+
+    def clean(self, window: Window) -> Window | None:
+        """The window without edits that spell a marker; None if its own text or path does."""
+        if self._spells(window.path, window.above, window.text, window.below):
+            return None
+        hunks = tuple(each for each in window.history if not self._spells(each.path or "", each.removed, each.inserted))
+        return replace(window, history=hunks)
+
+    def _spells(self, *texts: str) -> bool:
+        return any(marker in text for text in texts for marker in self.markers)
 
     def region(self, lines: Sequence[str], at: int) -> tuple[int, int]:
         """The lines [start, end) to write again around line `at`, taken in turns from above and below."""
