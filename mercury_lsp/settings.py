@@ -20,6 +20,11 @@ Device = Literal["auto", "cpu", "cuda"]
 Eagerness = Literal["auto", "low", "medium", "high"]
 """`auto`: between `low` and `high`, by what the user takes."""
 
+Display = Literal["text", "subtle"]
+"""`subtle`: a mark says that there is a text, and a key shows it."""
+
+DisabledIn = Literal["comments", "strings"]
+
 BUNDLED = "bundled"
 """Names the bundled model, as `null` does."""
 
@@ -62,6 +67,9 @@ class Settings:
     """How readily something is shown while typing."""
     enabled: bool = True
     disabled_languages: tuple[str, ...] = ()
+    disabled_in: tuple[DisabledIn, ...] = ()
+    """Where nothing is shown unasked."""
+    display: Display = "text"
     statistics: bool = True
     """Whether suggestions are counted; the counts stay on this machine."""
     next_edits: bool = True
@@ -81,7 +89,8 @@ class Settings:
             values["model"] = None
         if values.get("edit_model") == SAME:
             values["edit_model"] = None
-        values["disabled_languages"] = tuple(values.get("disabled_languages", ()))
+        for name in ("disabled_languages", "disabled_in"):
+            values[name] = tuple(values.get(name, ()))
         return cls(**values)
 
     def require_trusted_models(self, workspace: Sequence[Path]) -> None:
@@ -231,6 +240,11 @@ _VALUE_RULES = {
         lambda value: isinstance(value, list | tuple) and all(map(_is_text, value)),
         "a list of language ids",
     ),
+    "disabledIn": _ValueRule(
+        lambda value: isinstance(value, list | tuple) and all(each in get_args(DisabledIn) for each in value),
+        f"a list of {', '.join(get_args(DisabledIn))}",
+    ),
+    "display": _choice(Display),
     "nextEdits": _BOOLEAN,
     "statistics": _BOOLEAN,
     "waitForContext": _BOOLEAN,

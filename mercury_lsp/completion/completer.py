@@ -155,7 +155,7 @@ class Completer:
         """Take in edits, in order."""
         typing = self._typing_through(uri)
         for edit in edits:
-            if typing.record(edit):
+            if typing.record(edit) and self.settings.display == "text":  # else it may never have been seen
                 self.price.refused()
         self.next_edits.edited(uri, edits)
 

@@ -11,7 +11,7 @@ from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS, path_line
 from mercury_engine.text.brackets import string_starts
 
 from mercury_lsp.context.notebooks import NO_NEIGHBOURS, Chunk, Neighbours
-from mercury_lsp.context.scope import classify, headers, is_prose, wants_lines
+from mercury_lsp.context.scope import CursorClass, classify, headers, is_prose, wants_lines
 from mercury_lsp.documents.chunked_text import with_line_feeds
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language
@@ -54,6 +54,7 @@ class CompletionContext:
     """Blocks of other files."""
     lookup_text: tuple[str, ...] = ()
     """Chunks outside the window, for n-gram lookup; the model does not read them."""
+    cursor_class: CursorClass = CursorClass.OTHER
 
     @property
     def on_secret(self) -> bool:
@@ -127,6 +128,7 @@ class ContextBuilder:
             line_suffix=source.slice(offset, min(line_end, offset + MAX_LINE_SUFFIX_CHARS)),
             window=(start, end),
             is_redacted=around.is_secret,
+            cursor_class=cursor_class,
         )
 
     def _preface(self, snapshot: Snapshot, offset: int, index: int, start: int, path: str | None) -> list[str]:

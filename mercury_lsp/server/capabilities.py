@@ -45,6 +45,8 @@ class EditorCapabilities:
     """It declared that it can ask its user, without getting in the way, whether to download a larger model."""
     takes_denoising: bool = False
     """It declared that each partial result replaces the one before."""
+    takes_subtle: bool = False
+    """It declared that it marks where there is a text, shows it by a key, and reports that (`mercury.display`)."""
 
     @classmethod
     def of(cls, params: types.InitializeParams) -> "EditorCapabilities":
@@ -88,6 +90,7 @@ class EditorCapabilities:
             takes_edits_elsewhere=ours.get("editsElsewhere") is True,
             takes_offers=ours.get("offers") is True,
             takes_denoising=ours.get("denoising") is True,
+            takes_subtle=ours.get("subtle") is True,
         )
 
 

@@ -18,6 +18,8 @@ from mercury_lsp.completion.next_edits import Diagnostic, RenamedDocument, Renam
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.postprocessing import without_last_comma
 from mercury_lsp.completion.suggestions import Suggestion
+from mercury_lsp.context.context import CompletionContext
+from mercury_lsp.context.scope import CursorClass
 from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.redaction import edit_shows_secret
@@ -25,6 +27,7 @@ from mercury_lsp.errors import UnknownDocument
 from mercury_lsp.server.editor import Editor
 from mercury_lsp.server.session import Session, is_secret_document
 from mercury_lsp.server.status import StatusBoard
+from mercury_lsp.settings import DisabledIn
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +37,9 @@ PREPARE_SECONDS = 0.001
 REWRITE_AFTER_SECONDS = 0.12
 """Pause after a fill that shows nothing, in seconds, before a model rewrites the lines around the cursor. Between most
 keys of a typing user lies no more."""
+
+DISABLED_PLACES: dict[CursorClass, DisabledIn] = {CursorClass.COMMENT: "comments", CursorClass.STRING: "strings"}
+"""What the setting `disabledIn` calls the cursor's class."""
 
 _Claim = tuple[ChunkedText, int, Feature]
 """Text and cursor where ghost text or an edit shows what is only inserted there, and which one does."""
@@ -60,6 +66,13 @@ class Suggester:
         context, snapshot = self._session.documents.context_at(uri, at)
         observer = self._session.statistics.observer
         request = observer.requested(uri, context.offset, context.language_id, automatic)
+        if automatic and (why := self._why_held_back(context, feature)) is not None:
+            self._session.completer.supersede(SuggestionRequest(feature, snapshot, context.offset))
+            self._session.completer.silences[uri] = why
+            observer.answered(request, [])
+            return [], snapshot
+        if automatic and request is not None:
+            request.is_hidden = self._session.settings.display == "subtle" and feature == "inline"
         context = self._session.with_surroundings(context, snapshot)
         await self._session.known_to_stay(uri)
         if automatic and (begun := self._begun_again(snapshot, context.offset)) is not None:
@@ -92,6 +105,16 @@ class Suggester:
             observer.model = engine.name
         observer.answered(request, found)
         return found, snapshot
+
+    def _why_held_back(self, context: CompletionContext, feature: Feature) -> str | None:
+        """The setting by which nothing is shown unasked at the context's cursor, for people to read."""
+        settings = self._session.settings
+        place = DISABLED_PLACES.get(context.cursor_class)
+        if place in settings.disabled_in:
+            return f"mercury.disabledIn names {place}"
+        if settings.display == "subtle" and feature == "inline" and not self._editor.capabilities.takes_subtle:
+            return "mercury.display is subtle, and this editor shows text by key only"
+        return None
 
     def _begun_again(self, snapshot: Snapshot, cursor: int) -> Suggestion | None:
         """The rest of lines that the user has inserted twice and begins again at the cursor."""

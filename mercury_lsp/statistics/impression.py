@@ -36,6 +36,8 @@ class Impression:
         """The client reported that it showed a suggestion."""
         self.is_silent = False
         """A request for this place was answered with nothing."""
+        self.is_hidden = False
+        """The client only marks it until the user has it shown."""
         self._start, self._text = offset, ""
         """Where it is, in code points, and the text that stands there since the request."""
         self._texts: dict[str, str] = {}

@@ -85,8 +85,10 @@ class Observer:
             self._resolve(state, "rejected")
 
     def reported_shown(self, suggestion_id: str) -> None:
-        self._client_reports_shown = True
-        for _, impression in self._found(suggestion_id):
+        """The client shows a suggestion; what it shows without hiding it first it always reports."""
+        found = [impression for _, impression in self._found(suggestion_id)]
+        self._client_reports_shown |= not any(each.is_hidden for each in found)
+        for impression in found:
             impression.is_confirmed = True
 
     def reported_accepted(self, suggestion_id: str, in_part: bool = False) -> None:
@@ -131,7 +133,7 @@ class Observer:
         if impression is None:
             return
         was_seen = impression.is_confirmed or impression.outcome not in ("rejected", "ignored")
-        if was_seen or not self._client_reports_shown:
+        if was_seen or not (self._client_reports_shown or impression.is_hidden):
             self._record(impression.record(self.client, self.model))
 
     def _found(self, suggestion_id: str) -> Iterator[tuple[_DocumentState, Impression]]:

@@ -24,6 +24,7 @@ VERBS = [
     "next_edit_word",
     "prev",
     "restart",
+    "reveal",
     "status",
     "toggle",
 ]

@@ -91,6 +91,17 @@ def test_what_the_model_is_not_sure_of_is_shown_when_asked_for(window: Open) -> 
     vscode.shows("1 + 2")
 
 
+def test_a_subtle_text_comes_with_the_key_and_stays_while_it_is_typed(window: Open) -> None:
+    vscode = window(SUM, settings={"mercury.display": "subtle"}).is_ready()
+    vscode.page.type("x = ")
+    vscode.settles()
+    assert vscode.ghost() == ""
+    vscode.run("Mercury: Show Marked Suggestion")
+    vscode.shows("1 + 2")
+    vscode.page.type("1 +")
+    vscode.shows(" 2")
+
+
 def test_the_next_key_cancels_what_was_asked_for(window: Open) -> None:
     slow = SUM | {"ms": 3_600_000}
     vscode = window(slow).is_ready()

@@ -80,6 +80,7 @@ class Mercury {
       commands.registerCommand("mercury.toggle", () => this.toggle("enabled")),
       commands.registerCommand("mercury.toggleLanguage", () => this.toggleLanguage()),
       commands.registerCommand("mercury.fillHere", () => this.fillHere()),
+      commands.registerCommand("mercury.reveal", () => this.server.subtle.reveal()),
       commands.registerCommand("mercury.chooseModel", () => this.chooseModel()),
       commands.registerCommand("mercury.showStatistics", () => this.report.run("stats")),
       commands.registerCommand("mercury.runDoctor", () => this.report.run("doctor")),

@@ -7,6 +7,7 @@ import {
   type CodeAction,
   type Command,
   type Disposable,
+  type InlineCompletionItem,
   type LogOutputChannel,
   type TextDocument,
 } from "vscode";
@@ -26,6 +27,7 @@ import { type Offer } from "./offer";
 import { absence, find, wanted } from "./program";
 import { environment, serverSettings } from "./settings";
 import { problem, STARTING, type Status } from "./status";
+import { Subtle } from "./subtle";
 
 /** What the server declares beyond LSP. */
 interface OwnCapabilities {
@@ -76,6 +78,8 @@ export class Server implements Disposable {
   private readonly started = new EventEmitter<void>();
   /** The server takes messages from now on. */
   readonly onDidStart = this.started.event;
+  /** Marks texts, with `mercury.display` "subtle". */
+  readonly subtle = new Subtle((item) => void this.reportShown(item));
   private client: LanguageClient | undefined;
   private startedAt = 0;
   private shortLives = 0;
@@ -167,7 +171,13 @@ export class Server implements Disposable {
     return true;
   }
 
+  /** What nobody saw does not count as refused, so what is shown after all is reported. */
+  private async reportShown({ command }: InlineCompletionItem): Promise<void> {
+    await this.notify("textDocument/didShowCompletion", () => ({ item: { command } }));
+  }
+
   dispose(): void {
+    this.subtle.dispose();
     this.started.dispose();
     void this.end();
   }
@@ -220,6 +230,8 @@ export class Server implements Disposable {
           const isAsked = context.triggerKind === CodeActionTriggerKind.Invoke;
           return isAsked ? actions : actions?.filter((action) => !fillsHere(action));
         },
+        provideInlineCompletionItems: (document, position, context, token, next) =>
+          this.subtle.answer(document, position, context, token, () => next(document, position, context, token)),
         executeCommand: (command, args: unknown[], next): unknown =>
           next(command, command === EXPLAIN ? parametersOf(window.activeTextEditor?.document) : args),
         workspace: {
@@ -279,10 +291,10 @@ class QuietClient extends LanguageClient {
   }
 }
 
-/** Declares that the server may send `didChangeStatus` and `mercury/offerModel`, and next edits of other documents than the one asked about. */
+/** Declares that the server may send `didChangeStatus` and `mercury/offerModel`, and next edits of other documents than the one asked about, and that texts may be marked only. */
 const OWN_CAPABILITIES: StaticFeature = {
   fillClientCapabilities: (capabilities) => {
-    capabilities.experimental = { mercury: { status: true, editsElsewhere: true, offers: true } };
+    capabilities.experimental = { mercury: { status: true, editsElsewhere: true, offers: true, subtle: true } };
   },
   initialize: () => {},
   getState: () => ({ kind: "static" }),

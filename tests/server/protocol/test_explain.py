@@ -67,6 +67,34 @@ def test_what_is_switched_off_or_cannot_be_loaded_says_so():
 
 
 @pytest.mark.parametrize(
+    ("line", "place"), [("# so", "comments"), ('x = "so', "strings"), ("x = so", None), ('x = "so" + y', None)]
+)
+@pytest.mark.parametrize("disabled", [[], ["comments"], ["comments", "strings"]])
+def test_nothing_is_shown_unasked_in_comments_and_strings_that_are_switched_off(
+    line: str, place: str | None, disabled: list[str]
+):
+    with Editor() as editor:
+        editor.initialize(options={"disabledIn": disabled})
+        uri = editor.opened(script(text=" it said") + line)
+        is_off = place in disabled
+        assert len(editor.items(uri, 1, len(line), kind=2)) == (0 if is_off else 1)
+        if is_off:
+            assert explained(editor, uri) == [f"text at the cursor: mercury.disabledIn names {place}"]
+        assert editor.items(uri, 1, len(line), kind=1)
+
+
+def test_an_editor_that_marks_nothing_shows_a_subtle_text_by_key_only():
+    with Editor() as editor:
+        editor.initialize(options={"display": "subtle"})
+        uri = editor.opened(script(text="value(1)") + "x = ")
+        assert editor.items(uri, 1, 4, kind=2) == []
+        assert explained(editor, uri) == [
+            "text at the cursor: mercury.display is subtle, and this editor shows text by key only"
+        ]
+        assert editor.items(uri, 1, 4, kind=1)
+
+
+@pytest.mark.parametrize(
     ("text", "at", "kind", "why"),
     [
         (script(text="") + "x = ", 4, 1, "the model has nothing to add"),

@@ -60,6 +60,22 @@ def test_acceptance_is_seen_in_the_edit_alone(state: Path):
     assert row.confidence == 0.9 and row.latency_ms > 0 and row.length == 8
 
 
+@pytest.mark.parametrize("is_shown", [False, True])
+@pytest.mark.parametrize("takes", [False, True])
+def test_a_text_that_is_only_marked_counts_once_it_is_shown_or_taken(state: Path, is_shown: bool, takes: bool):
+    with Editor() as editor:
+        subtle = {"experimental": {"mercury": {"subtle": True}}}
+        editor.initialize(subtle, {"display": "subtle"})
+        editor.receive_all()
+        editor.open(URI, LINE)
+        [item] = editor.items(URI, 1, 4)
+        if is_shown:
+            editor.notify("textDocument/didShowCompletion", {"item": item})
+        insert(editor, 2, 4, item["insertText"] if takes else "y")
+    found = [outcome(row) for row in store.read(store.default_path(), 0)]
+    assert found == ([("accepted", 8)] if takes else [("rejected", 0)] if is_shown else [])
+
+
 def test_next_edits_are_not_counted(state: Path):
     def use(editor: Editor) -> None:
         editor.change(URI, 2, {"range": span((1, 0), (1, 5)), "text": "total"})

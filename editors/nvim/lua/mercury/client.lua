@@ -46,6 +46,7 @@ local function capabilities()
         denoising = config.current.denoising,
         editsElsewhere = config.current.next_edits,
         offers = true,
+        subtle = true,
       },
     },
   }

@@ -52,6 +52,7 @@ local verbs = {
   { name = "next_edit_word", help = "make one word of the next edit" },
   { name = "prev", help = "show the suggestion before" },
   { name = "restart", help = "end the server and start a new one" },
+  { name = "reveal", help = "show the text that is marked, or ask for one" },
   {
     name = "status",
     help = "how Mercury stands in this buffer",

@@ -9,6 +9,7 @@ local M = {}
 ---@field dismiss? string|false
 ---@field next? string|false
 ---@field prev? string|false
+---@field reveal? string|false Shows the text that is only marked, or asks for one.
 ---@field next_edit? string|false
 ---@field next_edit_accept? string|false Only where an edit is drawn, after ghost text.
 ---@field next_edit_word? string|false
@@ -36,6 +37,7 @@ local M = {}
 ---@field dim_unsure boolean
 ---@field filetypes table<string, boolean>
 ---@field keys mercury.Keys
+---@field settings table
 
 ---@type mercury.Config
 M.defaults = {
@@ -53,6 +55,7 @@ M.defaults = {
     dismiss = "<C-]>",
     next = "<M-]>",
     prev = "<M-[>",
+    reveal = "<M-s>",
     next_edit = "<M-n>",
     next_edit_accept = "<Tab>",
     next_edit_word = "<M-w>",
@@ -234,6 +237,12 @@ function M.use(opts)
   ---@diagnostic disable-next-line: param-type-mismatch -- it takes any tables
   M.current = vim.tbl_deep_extend("force", vim.deepcopy(M.defaults), given) --[[@as mercury.Config]]
   return M.current
+end
+
+--- Whether a text is only marked until the user has it shown.
+---@return boolean
+function M.is_subtle()
+  return M.current.settings.display == "subtle"
 end
 
 --- Whether suggestions are wanted in buffers of a filetype.

@@ -197,6 +197,14 @@ function M.say(in_namespace, row, chunk)
   })
 end
 
+--- Mark that there is a text, which is not shown.
+---@param bufnr integer
+---@param row integer
+function M.mark(bufnr, row)
+  M.clear(bufnr)
+  M.note(row, "…")
+end
+
 --- Say why nothing new is drawn; the command line says that the user inserts.
 ---@param row integer
 ---@param text string

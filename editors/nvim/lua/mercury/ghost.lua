@@ -34,6 +34,7 @@ local overtaken = { [-32800] = true, [-32801] = true, [-32802] = true }
 ---@field index integer the shown item; 0 when none is
 ---@field invoked boolean the items answer an explicit request, so there are no more to ask for
 ---@field denoising boolean a canvas is shown in place of an item
+---@field hidden boolean the item is only marked
 ---@field is_blockwise boolean what is typed goes into several lines, each of which takes one line of text
 ---@field asked? mercury.Question the newest question, while it is open
 ---@field seen? mercury.Place
@@ -77,6 +78,7 @@ function State.new(bufnr, client_id)
     index = 0,
     invoked = false,
     denoising = false,
+    hidden = false,
     is_blockwise = false,
     timer = assert(vim.uv.new_timer()),
     augroup = api.nvim_create_augroup("mercury.ghost." .. bufnr, {}),
@@ -122,14 +124,18 @@ function State:rest()
   return item and items.rest(self.bufnr, item, here(self.bufnr))
 end
 
---- Show the current item at the cursor.
+--- Show the current item at the cursor, or that there is one.
 ---@return boolean shown
 function State:draw()
   local item, rest = self.items[self.index], self:rest()
   if not item or not rest then
     return false
   end
-  draw.show(self.bufnr, here(self.bufnr), items.chunks(item, rest, config.current.dim_unsure), item.replaced)
+  if self.hidden then
+    draw.mark(self.bufnr, here(self.bufnr).row)
+  else
+    draw.show(self.bufnr, here(self.bufnr), items.chunks(item, rest, config.current.dim_unsure), item.replaced)
+  end
   return true
 end
 
@@ -145,7 +151,7 @@ function State:draw_canvas(question, canvas)
 end
 
 function State:hide()
-  self.items, self.index, self.invoked, self.denoising = {}, 0, false, false
+  self.items, self.index, self.invoked, self.denoising, self.hidden = {}, 0, false, false, false
   draw.clear(self.bufnr)
 end
 
@@ -228,7 +234,7 @@ function State:ask(trigger, step)
   self:cancel()
   local question = here(self.bufnr) --[[@as mercury.Question]]
   question.step = step
-  question.shown = self:rest()
+  question.shown = not self.hidden and self:rest() or nil
   self.asked = question
   self.seen = question -- events of keys that were read together arrive late: they must not ask again
   if trigger == Trigger.invoked and config.current.denoising then
@@ -292,6 +298,7 @@ function State:offer(raw_items, question)
     end
   end
   self.invoked = question.step ~= nil
+  self.hidden = config.is_subtle() and not self.invoked
   self:show(question.step and question.shown and position + question.step or 1)
   if question.step and #self.items == 0 then
     draw.note(question.row, "mercury: no suggestion here")
@@ -316,6 +323,22 @@ function State:cycle(step)
   else
     self:ask(Trigger.invoked, step)
   end
+end
+
+--- Show the item that is only marked, and tell the server so: what nobody saw does not count as refused.
+---@return boolean revealed false if none is
+function State:reveal()
+  local item = self.items[self.index]
+  if not self.hidden or not item or not self:rest() then
+    return false
+  end
+  self.hidden = false
+  self:draw()
+  local client = vim.lsp.get_client_by_id(self.client_id)
+  if client then
+    client:notify("textDocument/didShowCompletion", { item = { command = item.command } })
+  end
+  return true
 end
 
 --- Insert a piece of the shown item; its command runs once the whole text stands in the buffer.
@@ -380,7 +403,7 @@ end
 ---@return boolean
 function M.visible()
   local state = current()
-  return state ~= nil and inserting_in(state.bufnr) and state:rest() ~= nil
+  return state ~= nil and inserting_in(state.bufnr) and not state.hidden and state:rest() ~= nil
 end
 
 ---@param piece mercury.Piece
@@ -408,12 +431,18 @@ end
 ---@return boolean dismissed false when nothing was shown
 function M.dismiss()
   local state = current()
-  if not state or not (M.visible() or state.denoising) then
+  if not state or not (M.visible() or state.denoising or state.hidden) then
     return false
   end
   state:cancel()
   state:hide()
   return true
+end
+
+---@return boolean revealed false if no text is marked
+function M.reveal()
+  local state = current()
+  return state ~= nil and inserting_in(state.bufnr) and state:reveal()
 end
 
 ---@param step integer

@@ -5,11 +5,15 @@ local M = {}
 local shower
 
 local function choose_shower()
-  local wanted = require("mercury.config").current.ghost_text
+  local config = require("mercury.config")
+  local wanted, is_subtle = config.current.ghost_text, config.is_subtle()
   if wanted == "builtin" and not vim.lsp.inline_completion then
     error('mercury: ghost_text = "builtin" needs Neovim 0.12', 0)
   end
-  local builtin = wanted == "builtin" or (wanted == "auto" and vim.lsp.inline_completion ~= nil)
+  if wanted == "builtin" and is_subtle then
+    error('mercury: display = "subtle" needs ghost_text = "own"', 0)
+  end
+  local builtin = wanted == "builtin" or (wanted == "auto" and vim.lsp.inline_completion ~= nil and not is_subtle)
   return require(builtin and "mercury.builtin" or "mercury.ghost")
 end
 
@@ -100,6 +104,7 @@ local function actions()
     { name = "dismiss", modes = insert, run = M.dismiss },
     { name = "next", modes = insert, run = M.next },
     { name = "prev", modes = insert, run = M.prev },
+    { name = "reveal", modes = insert, run = M.reveal },
     { name = "next_edit_accept", modes = both, run = M.next_edit_accept, yields = true },
     { name = "next_edit", modes = both, run = go_on },
     { name = "next_edit_word", modes = both, run = here("word") },
@@ -163,6 +168,13 @@ end
 ---@return boolean
 function M.prev()
   return shown_by().cycle(-1)
+end
+
+--- Show the text that is only marked, with `settings.display = "subtle"`; where none is, ask for one.
+---@return boolean
+function M.reveal()
+  local mercury_shower = shown_by()
+  return mercury_shower.reveal ~= nil and mercury_shower.reveal() or mercury_shower.cycle(1)
 end
 
 --- Make the next edit and go there; where none is drawn the server looks for one, or goes to the likeliest place and
