@@ -12,6 +12,7 @@ the file stays. `or` lists other right answers. `silent` marks a place where not
 could know the author's text or because there is next to nothing to type.
 """
 
+import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -52,6 +53,7 @@ class Cursor:
     """Texts that are right at the cursor, the author's own first; each may have several lines."""
     silent: bool
     """Whether silence is right."""
+    name: str = ""
 
     def typed(self, count: int) -> "Cursor":
         """The cursor after the first `count` characters of the author's line; answers that begin otherwise go."""
@@ -69,6 +71,21 @@ def read_cursors(folder: Path) -> list[Cursor]:
             f"no cursors below {folder}; name a folder of source files, each with a list FILE.toml beside it"
         )
     return found
+
+
+def read_beginnings(path: Path) -> list[Cursor]:
+    """The cursors of a JSON list of objects: name, path, before, after, and `expected`, the right beginnings.
+
+    Raises UsageError.
+    """
+    try:
+        rows = json.loads(path.read_text("utf-8"))
+        return [
+            Cursor(Path(row["path"]), "body", row["before"], row["after"], tuple(row["expected"]), False, row["name"])
+            for row in rows
+        ]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{path} is no list of cursors with their right beginnings ({error!r})") from error
 
 
 def _of_file(path: Path) -> Iterator[Cursor]:

@@ -2,8 +2,10 @@
 
 It opens files of ten languages in a language server, with all of its rules and its silence gate, and asks for ghost
 text at cursors that were chosen by hand: after no letters of the author's line and after two. At half of the cursors
-silence is right. With `--mirror`, a folder of clones, the cursors are those of a list that was drawn from public
-repositories (`commit_edits.cursor_list`); the record then has verdicts, and no text.
+silence is right. With `--beginnings FILE` they are those of a JSON list, with the right beginnings at each, and it
+counts what is wrong and what leaves a bracket or a string open. With `--mirror`, a folder of clones, the cursors are
+those of a list that was drawn from public repositories (`commit_edits.cursor_list`); the record then has verdicts, and
+no text.
 """
 
 import argparse
@@ -16,9 +18,18 @@ from typing import get_args
 from rich.table import Column, Table
 
 from mercury_lab.editing import drawn_cursors
-from mercury_lab.editing.cursors import PLACES, Cursor, read_cursors
+from mercury_lab.editing.cursors import PLACES, Cursor, read_beginnings, read_cursors
 from mercury_lab.editing.editor import Editor, ShownSuggestion, editor
-from mercury_lab.editing.verdicts import VERDICTS, Verdict, is_cut, runs_over, saved, verdict
+from mercury_lab.editing.verdicts import (
+    VERDICTS,
+    Verdict,
+    begins_right,
+    is_cut,
+    leaves_open,
+    runs_over,
+    saved,
+    verdict,
+)
 from mercury_lab.evaluation import suite
 from mercury_lab.intervals import rate
 from mercury_lsp.settings import Eagerness
@@ -125,6 +136,34 @@ def figures(found: Sequence[Judged]) -> suite.SuiteRecord:
     }
 
 
+def judge_beginnings(cursors: Iterable[Cursor], asked: Editor) -> suite.SuiteRecord:
+    """What is shown at cursors whose right beginnings are known: how much of it is wrong, or leaves something open."""
+    answers = []
+    for cursor in cursors:
+        text = asked.show(cursor).text
+        is_wrong = bool(text) and not begins_right(text, cursor.answers)
+        answers.append({"name": cursor.name, "shown": text, "wrong": is_wrong, "left open": leaves_open(text, cursor)})
+    shown = [each for each in answers if each["shown"]]
+    wrong, left_open = (sum(bool(each[name]) for each in shown) for name in ("wrong", "left open"))
+    return {
+        "cursors": len(answers),
+        "shown": len(shown),
+        "wrong": wrong,
+        "left open": left_open,
+        "wrong_rate": rate(wrong, len(shown)),
+        "answers": answers,
+    }
+
+
+def beginnings_table(record: suite.SuiteRecord) -> Table:
+    title = "{shown} shown at {cursors} cursors: {wrong} wrong, {left open} leave something open".format(**record)
+    table = Table("cursor", "shown", "", title=title)
+    for each in record["answers"]:
+        faults = [name for name in ("wrong", "left open") if each[name]]
+        table.add_row(each["name"], each["shown"], ", ".join(faults))
+    return table
+
+
 def figures_by_group(found: Sequence[Judged]) -> suite.SuiteRecord:
     """The figures of one number of letters: over all cursors, by what is right there, and by place."""
     places = dict.fromkeys(each.cursor.place for each in sorted(found, key=_place_number))
@@ -191,6 +230,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--list", type=Path, default=drawn_cursors.LIST, help=f"the list (default: {drawn_cursors.LIST})"
     )
+    parser.add_argument("--beginnings", type=Path, help="a JSON list of cursors with their right beginnings instead")
     parser.add_argument("--texts", type=Path, help="write the texts here, too; for lists that rules may be written on")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"))
     parser.add_argument("--threads", type=suite.count)
@@ -199,6 +239,12 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print the record and nothing else")
     parser.add_argument("--out", type=Path, help="also write the record to this file")
     options = parser.parse_args(argv)
+    if options.beginnings:
+        cursors = read_beginnings(options.beginnings)
+        with editor(settings(options)) as asked:
+            record = judge_beginnings(suite.progress(cursors, "situations"), asked) | {"model": asked.model}
+        suite.deliver(record | settings(options), beginnings_table(record), options)
+        return 0
     is_drawn = options.mirror is not None
     all_cursors = drawn_cursors.read_drawn(options.list, options.mirror) if is_drawn else read_cursors(options.corpus)
     cursors = spread(all_cursors, options.limit)

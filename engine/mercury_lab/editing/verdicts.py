@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 from mercury_engine.text.boundaries import ends_whole
-from mercury_engine.text.brackets import OPENING
+from mercury_engine.text.brackets import CLOSER_OF, OPENING, outside_strings, string_starts
 from mercury_engine.text.overrun import overrun
 
 from mercury_lab.editing.cursors import Cursor
@@ -45,6 +45,31 @@ def is_cut(shown: str, cursor: Cursor) -> bool:
 def runs_over(shown: str, cursor: Cursor) -> bool:
     """Whether a text goes on into what stands below the cursor."""
     return overrun(shown, cursor.before.rpartition("\n")[2], cursor.after) is not None
+
+
+def begins_right(shown: str, beginnings: Sequence[str]) -> bool:
+    """Whether a text begins like one of these, or is the beginning of one, up to the end of a word."""
+    text = shown.rstrip()
+    return any(text.startswith(e) or (e.startswith(text) and not is_inside_word(e, len(text))) for e in beginnings)
+
+
+def leaves_open(shown: str, cursor: Cursor) -> bool:
+    """Whether a text opens a bracket or a string that neither it nor the rest of its line closes.
+
+    A bracket at its end may open a block, and three quotes text of several lines.
+    """
+    prefix, rest, text = cursor.before.rpartition("\n")[2], cursor.after.partition("\n")[0], shown.rstrip()
+    line, end = prefix + text + rest, len(prefix + text)
+    opened = list[int]()
+    for at, character, _ in outside_strings(line):
+        if character in CLOSER_OF:
+            opened.append(at)
+        elif opened and character == CLOSER_OF[line[opened[-1]]]:
+            opened.pop()
+    quote = string_starts(line)[-1]
+    is_block = not rest.strip() and opened[-1:] == [end - 1]
+    is_quote_open = quote is not None and len(prefix) <= quote < end and text.count('"""') != 1
+    return is_quote_open or any(len(prefix) <= at < end for at in opened[: len(opened) - is_block])
 
 
 def _against(shown: str, answer: str) -> Verdict:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from mercury_lab.editing import situations
-from mercury_lab.editing.cursors import PLACES, Cursor, read_cursors
+from mercury_lab.editing.cursors import PLACES, Cursor, read_beginnings, read_cursors
 from mercury_lab.editing.editor import ShownSuggestion
 from mercury_lab.intervals import wilson
 
@@ -114,6 +114,25 @@ def test_the_authors_own_text_is_right_at_every_cursor():
     for each in (at.typed(letters) for at in read_cursors(CURSORS) for letters in situations.LETTERS):
         if rest := each.answers[0].partition("\n")[0].rstrip():
             assert situations.verdict(rest, each.answers) == "line"
+
+
+def test_beginnings_count_what_is_wrong_and_what_leaves_a_bracket_open(tmp_path):
+    path = tmp_path / "cursors.json"
+    rows = [("a = re", ["sult"]), ("b = re", ["sult"]), ("c = re", ["sult"]), ("d = re", ["sult", "st"])]
+    path.write_text(
+        json.dumps([{"name": b[0], "path": "a.py", "before": b, "after": "\n", "expected": e} for b, e in rows])
+    )
+    editor = ScriptedEditor({"a = re": "sult(1", "b = re": "turned", "d = re": "st(1)"})
+    record = situations.judge_beginnings(read_beginnings(path), editor)
+    assert (record["cursors"], record["shown"], record["wrong"], record["left open"]) == (4, 3, 1, 1)
+    assert [each["name"] for each in record["answers"] if each["wrong"]] == ["b"]
+
+
+def test_a_list_without_right_beginnings_is_an_error(tmp_path):
+    path = tmp_path / "cursors.json"
+    path.write_text('[{"name": "a", "path": "a.py", "before": "", "after": ""}]')
+    with pytest.raises(UsageError, match="expected"):
+        read_beginnings(path)
 
 
 @pytest.mark.slow

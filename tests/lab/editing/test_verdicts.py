@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from mercury_lab.editing.cursors import Cursor
-from mercury_lab.editing.verdicts import is_cut, runs_over, saved, verdict
+from mercury_lab.editing.verdicts import begins_right, is_cut, leaves_open, runs_over, saved, verdict
 
 ANSWERS = ("self.entries.append(entry)\n    return entry", "self.entries += [entry]")
 
@@ -55,6 +55,33 @@ def test_a_text_runs_over_when_it_goes_on_with_what_stands_below():
     cursor = Cursor(Path("a.lua"), "body", "  file:", "\n  return true\nend\n", ("close()",), False)
     assert runs_over("close()\n  return true\nend", cursor)
     assert not runs_over("close()", cursor)
+
+
+@pytest.mark.parametrize(
+    ("before", "shown", "after", "is_open"),
+    [
+        ("th", "is.backoff(job.attempts + 1", ";\n", True),
+        ("open(p", 'ath, encoding="utf-8"', "\n", False),
+        ("open(p", 'ath, encoding="utf-8', "\n", True),
+        ("", "total(items", ")\n", False),
+        ("", "if (ready) {", "\n", False),
+        ("", "if (ready) {", " x\n", True),
+        ("", "call({", "\n", True),
+        ("", '"""Return it.', "\n", False),
+        ('print("to', "tal", '")\n', False),
+        ("f(", "g(x)", "\n", False),
+    ],
+)
+def test_a_text_leaves_open_what_it_opens_and_nothing_closes(before, shown, after, is_open):
+    assert leaves_open(shown, Cursor(Path("a.ts"), "body", "x\n" + before, after, (), False)) == is_open
+
+
+@pytest.mark.parametrize(
+    ("shown", "is_right"),
+    [("self.en", False), ("self.entries", True), ("self.entries = []", True), ("self", True), ("other", False)],
+)
+def test_a_text_is_right_that_begins_like_a_right_one(shown, is_right):
+    assert begins_right(shown, ["self.entries", "item"]) == is_right
 
 
 def test_a_short_text_that_ends_the_line_is_no_stub():
