@@ -31,6 +31,7 @@ from mercury_lab.editing.verdicts import (
     verdict,
 )
 from mercury_lab.evaluation import suite
+from mercury_lab.evaluation.judge import reward
 from mercury_lab.intervals import rate
 from mercury_lsp.settings import Eagerness
 
@@ -120,6 +121,7 @@ def figures(found: Sequence[Judged]) -> suite.SuiteRecord:
     wanted = [each for each in found if not each.cursor.silent]
     characters = sum(len(each.cursor.answers[0].partition("\n")[0]) for each in wanted)
     kept = sum(each.saved for each in wanted)
+    taken = sum(each.saved > 0 for each in found)
     return {
         "cursors": len(found),
         "shown": len(verdicts),
@@ -129,6 +131,8 @@ def figures(found: Sequence[Judged]) -> suite.SuiteRecord:
         "characters": characters,
         "characters_saved": kept,
         "characters_saved_rate": kept / characters if characters else None,
+        "taken": taken,
+        "reward": reward(taken, len(verdicts) - taken),
         "cut": sum(each.cut for each in found),
         "runs_over": sum(each.runs_over for each in found),
         "several_lines": sum("\n" in each.shown.text.rstrip() for each in found),

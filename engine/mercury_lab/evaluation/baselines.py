@@ -1,6 +1,7 @@
 """The engine and its baselines as gap fillers, functions from gap to fill, so that every suite runs them alike.
 
 - `mercury_filler`: the engine under test, with the server's requests;
+- `once_filler`: the same, which writes every gap once and cuts that by each utility that is asked for;
 - `reader_filler`: its reader alone, decoding left to right from the plain text before the gap, read in one causal run;
 - `copying`: no model, the continuation of the longest repeated context.
 """
@@ -8,14 +9,19 @@
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 
-from mercury_engine.api import Fill, FillRequest
+from mercury_engine.api import Control, Fill, FillRequest
+from mercury_engine.decoding.context_reader import GapContext
+from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.options import AutoregressiveOptions
+from mercury_engine.decoding.results import fill_of
 from mercury_engine.errors import RequestError
 from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS
 from mercury_engine.text.common_prefix import common_prefix
+from mercury_engine.utility import Utility
 
-from mercury_lab.engine import Engine
+from mercury_lab.engine import Engine, finished
 from mercury_lab.evaluation.gaps import Gap
 from mercury_lab.evaluation.judge import fitted
 from mercury_lab.training.window import window
@@ -31,6 +37,12 @@ HALF_CONFIDENCE_CHARS = 16
 TYPED_CHARS = 12
 """Characters typed since the text was read, in `typing_filler`: about four tokens."""
 
+EVERYTHING = Utility(wrong_cost=0.0, least=2.0, min_probability=0.05)
+"""Goes on with a fill as far as any utility that is measured."""
+
+REMEMBERED_GAPS = 256
+"""Gaps whose hypotheses are kept: those of a line."""
+
 MAX_READER_LINES = 6
 """Lines after which the reader alone stops looking for the end of a multi-line gap."""
 
@@ -38,6 +50,22 @@ MAX_READER_LINES = 6
 def mercury_filler(engine: Engine) -> GapFiller:
     """The engine itself."""
     return lambda gap: engine.fill(gap.request)
+
+
+def once_filler(engine: Engine) -> GapFiller:
+    """The engine, at the cost of one fill for every utility by which a gap is asked for."""
+    write = engine.decoder.write
+
+    @lru_cache(REMEMBERED_GAPS)
+    def written(request: FillRequest) -> tuple[list[Hypothesis], GapContext | None]:
+        return finished(write(request, Control()), engine.reader)
+
+    def fill(gap: Gap) -> Fill:
+        started = time.perf_counter()
+        found = fill_of(gap.request, *written(replace(gap.request, utility=EVERYTHING)), engine.decoder.rules)
+        return replace(found, elapsed=time.perf_counter() - started)
+
+    return fill
 
 
 def typing_filler(engine: Engine) -> GapFiller:

@@ -10,6 +10,15 @@ STUB_CHARS = 10
 """Characters from which a text that ends before the line does is worth a look; `function ` has 8 without its blank."""
 
 
+REWARD_TAKEN, REWARD_NOT_TAKEN = 0.75, -0.25
+"""What a shown text is worth of which something is taken, and another: one taken in four is worth showing."""
+
+
+def reward(taken: int, not_taken: int) -> float:
+    """What so many shown texts are worth."""
+    return REWARD_TAKEN * taken + REWARD_NOT_TAKEN * not_taken
+
+
 def exact(text: str, truth: str) -> bool:
     """Whether the texts are equal except for trailing blanks."""
     return text.rstrip() == truth.rstrip()

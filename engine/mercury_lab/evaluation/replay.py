@@ -1,26 +1,31 @@
-"""Replay keystrokes: `python -m mercury_lab.evaluation replay [--json] [--corpus DIR] [--limit N] [--baselines]`.
+"""Replay keystrokes: `python -m mercury_lab.evaluation replay [--json] [--corpus DIR] [--limit N] [--levels]`.
 
 It types lines of otherwise complete held-out files, character by character from the indentation to the end of the
 line, and after every keystroke requests a suggestion as the server does, which is shown if it is worth that. A perfect
 user accepts the first line of a suggestion if it is right to the end of the line, or else its longest right prefix of
 whole words; typing then continues after it. Typing through a suggestion keeps the remainder; the model is not called.
 
+With `--levels` it types every line at each level of `eagerness`, and by the rules that `--rule` names, from the same
+fills; `auto` learns from what was taken before. The reward is 0.75 for a text of which something is taken and -0.25 for
+any other.
+
 Three of the server's rules are left out because they need syntax trees: headers of definitions outside the window,
 multi-line fills only where the syntax allows them (here: on every empty line), and the syntax check of fills.
 """
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 
 from mercury_engine.utility import Utility
 from rich.table import Column, Table
 
 from mercury_lab.evaluation import suite
-from mercury_lab.evaluation.baselines import GapFiller, copying, mercury_filler, reader_filler
+from mercury_lab.evaluation.baselines import GapFiller, copying, mercury_filler, once_filler, reader_filler
 from mercury_lab.evaluation.confidence import ScoredFill, gate_table
 from mercury_lab.evaluation.gaps import HeldOutFile, gap_at, held_out_files, sample_places
-from mercury_lab.evaluation.judge import accepted, fitted, is_stub, keeps
+from mercury_lab.evaluation.judge import accepted, fitted, is_stub, keeps, reward
+from mercury_lsp.completion.price import LEVELS, Price
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +105,8 @@ def figures(tally: Tally) -> suite.SuiteRecord:
         "accepted_rate": _share(tally.accepted, tally.shown),
         "precision": _share(tally.right, tally.shown),
         "stub_rate": _share(tally.stubs, tally.shown),
+        "not_taken_per_100": _per_100(tally.shown - tally.accepted, tally),
+        "reward_per_100": _per_100(reward(tally.accepted, tally.shown - tally.accepted), tally),
         "ms_p50": 1e3 * statistics.median(tally.seconds or [0.0]),
         "ms_p95": 1e3 * sorted(tally.seconds or [0.0])[int(0.95 * max(0, len(tally.seconds) - 1))],
         "count": tally.lines,
@@ -108,6 +115,11 @@ def figures(tally: Tally) -> suite.SuiteRecord:
         "shown": tally.shown,
         "accepted": tally.accepted,
     }
+
+
+def _per_100(count: float, tally: Tally) -> float | None:
+    """For 100 characters typed or accepted."""
+    return 100 * count / tally.characters if tally.characters else None
 
 
 def _share(part: int, whole: int) -> float | None:
@@ -131,6 +143,35 @@ def replay(lines: Sequence[ReplayedLine], fill: GapFiller, utility: Utility, nam
     return figures(whole) | {"python": figures(python), "gates": gate_table(whole.pairs, whole.requests)}
 
 
+def replay_levels(
+    lines: Sequence[ReplayedLine], fill: GapFiller, model: Utility, rules: Iterable[Utility]
+) -> suite.SuiteRecord:
+    """Type all lines by some fixed rules and at every level: figures by rule or level."""
+    fixed = {f"{rule.wrong_cost:g}, {rule.least:g}, {rule.min_probability:g}": rule for rule in rules}
+    fixed |= {level: Price().gate(model, level, "") for level in LEVELS}
+    tallies = {name: Tally() for name in (*fixed, "auto")}
+    price = Price()
+    for line in suite.progress(lines, "levels"):
+        language = line.document.language
+        for name, tally in tallies.items():
+            one = type_line(line, fill, fixed[name] if name in fixed else price.gate(model, "auto", language))
+            tally.add(one)
+            if name == "auto":
+                for number in range(one.shown):
+                    price.learn(language, number < one.accepted)
+    return {name: figures(tally) for name, tally in tallies.items()}
+
+
+def levels_table(record: suite.SuiteRecord) -> Table:
+    columns = ("keystrokes saved", "shown", "taken", "not taken per 100 characters", "reward per 100", "right")
+    table = Table("rule or level", *columns)
+    for name, row in record["levels"].items():
+        rates = (f"{row[key]:.2f}" for key in ("not_taken_per_100", "reward_per_100"))
+        saved, right = suite.percent(row["keystrokes_saved"]), suite.percent(row["precision"])
+        table.add_row(name, saved, str(row["shown"]), str(row["accepted"]), *rates, right)
+    return table
+
+
 def results_table(record: suite.SuiteRecord) -> Table:
     table = Table(
         Column("typed with", no_wrap=True), "written by accepting", "shown", "accepted", "precision", "ms p50", "lines"
@@ -146,10 +187,26 @@ def main(argv: list[str]) -> int:
     parser = suite.parser("replay", __doc__, 60, "lines to type")
     parser.add_argument("--wrong-cost", type=float, help="what reading a wrong text costs, in characters to type")
     parser.add_argument("--least", type=float, help="least utility to show (default of both: the model's own)")
+    parser.add_argument("--levels", action="store_true", help="type at every level of eagerness, from the same fills")
+    parser.add_argument(
+        "--rule",
+        nargs=3,
+        type=float,
+        action="append",
+        default=[],
+        metavar=("COST", "LEAST", "PROBABILITY"),
+        help="with --levels, type by this rule, too",
+    )
     parser.add_argument("--baselines", action="store_true", help="also type with the reader alone and by copying")
     options = parser.parse_args(argv)
     lines = sample_lines(held_out_files(options.corpus), options.limit, options.seed)
     engine = suite.load_engine(options)
+    if options.levels:
+        rules = [Utility(*rule) for rule in options.rule]
+        levels = replay_levels(lines, once_filler(engine), engine.utility, rules)
+        record = {"levels": levels, "lines": len(lines)} | suite.circumstances(engine, options)
+        suite.deliver(record, levels_table(record), options)
+        return 0
     named = {name: getattr(options, name) for name in ("wrong_cost", "least")}
     utility = replace(engine.utility, **{name: value for name, value in named.items() if value is not None})
     ways = {"left to right": reader_filler(engine), "copy": copying} if options.baselines else {}

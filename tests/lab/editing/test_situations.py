@@ -56,6 +56,7 @@ def test_shares_of_verdicts_are_of_what_is_shown():
     assert (figures["cursors"], figures["shown"], figures["line"], figures["wrong"]) == (3, 2, 1, 1)
     assert figures["shown_rate"]["share"] == pytest.approx(2 / 3)
     assert figures["line_rate"] == {"share": 0.5, "interval": wilson(1, 2)}
+    assert (figures["taken"], figures["reward"]) == (1, 0.75 - 0.25)
 
 
 @pytest.mark.parametrize(

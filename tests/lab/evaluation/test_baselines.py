@@ -15,12 +15,13 @@ import torch
 from mercury_engine.api import Fill, FillRequest
 from mercury_engine.downloads.origin import WheelPart
 from mercury_engine.errors import ModelCorrupt, RequestError
+from mercury_engine.utility import Utility
 from mercury_lab.evaluation import baselines
 from mercury_lab.evaluation.gaps import Gap, HeldOutFile, gap_at
 from mercury_lab.evaluation.infill import answer_every_way, figures_of
 from mercury_lab.training.conversion import base
 
-from tests.support import tiny, tiny_gguf
+from tests.support import scripted_network, tiny, tiny_gguf
 
 CODE = tiny.SAMPLE[:1500]
 
@@ -34,6 +35,28 @@ def gap(before: str, truth: str = "?", after: str = "", **changes) -> Gap:
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory):
     return tiny.load(tiny.folder(tmp_path_factory.mktemp("tiny") / "model"))
+
+
+def test_a_gap_is_written_once_for_all_utilities_and_cut_as_each_alone_would_be(tmp_path):
+    engine, network = scripted_network.engine(tmp_path / "model")
+    head, before = "def total(rows):", "def total(rows):\n    return "
+    written = "\n    return sum(rows)\n"
+
+    def script(tokens: list[int]) -> dict[int, float]:
+        text = engine.tokenizer.decode(tokens).rpartition(head)[2]
+        goes_on = written.startswith(text) and text != written
+        return {engine.tokenizer.encode(written[len(text) :])[0]: 0.95} if goes_on else {}
+
+    network.script = script
+    here = gap(before, after="\n", utility=Utility(6.0, 4.0, 0.35))
+    alone = engine.fill(here.request)
+    strict = replace(here, request=replace(here.request, utility=Utility(6.0, 40.0, 0.35)))
+    fill = baselines.once_filler(engine)
+    assert (fill(here).text, fill(here).confidence) == (alone.text, pytest.approx(alone.confidence))
+    assert alone.text == "sum(rows)"
+    passes = len(network.passes)
+    fill(strict)
+    assert len(network.passes) == passes
 
 
 def test_copying_continues_the_longest_repeated_context():

@@ -7,7 +7,7 @@ from mercury_engine.api import Fill, FillRequest
 from mercury_engine.utility import Utility
 from mercury_lab.evaluation.gaps import Gap, HeldOutFile, held_out_files
 from mercury_lab.evaluation.judge import accepted, exact, fitted, keeps
-from mercury_lab.evaluation.replay import ReplayedLine, Tally, figures, sample_lines, type_line
+from mercury_lab.evaluation.replay import ReplayedLine, Tally, figures, replay_levels, sample_lines, type_line
 
 TEXT = "def add(left, right):\n    total = left + right\n    return total\n"
 TRUTH = "total = left + right"
@@ -81,6 +81,21 @@ def test_right_words_that_end_before_the_line_are_counted_as_stubs():
     assert figures(typed(Scripted({TRUTH: "total"})))["stub_rate"] == 1.0
     assert figures(typed(Scripted({TRUTH: TRUTH})))["stub_rate"] == 0.0
     assert figures(typed(Scripted({TRUTH: "count"})))["stub_rate"] == 0.0
+
+
+def test_a_text_that_is_taken_in_part_is_rewarded_and_one_that_is_not_costs():
+    taken, refused = figures(typed(Scripted({TRUTH: "total = left - 1"}))), figures(typed(Scripted({TRUTH: "count"})))
+    assert (taken["not_taken_per_100"], taken["reward_per_100"]) == (0.0, 0.75 * 100 / len(TRUTH))
+    assert (refused["not_taken_per_100"], refused["reward_per_100"]) == (5.0, -0.25 * 100 / len(TRUTH))
+
+
+def test_levels_type_the_same_lines_and_auto_learns_from_what_is_taken():
+    model = Scripted({TRUTH: TRUTH}, confidence=0.55)
+    record = replay_levels([line()] * 60, model, Utility(), [Utility(12.0, 10.0, 0.7)])
+    shown = {name: row["shown"] for name, row in record.items()}
+    assert shown == {"12, 10, 0.7": 0, "low": 0, "medium": 60, "high": 60, "auto": 60}
+    asked = [gap.request.utility.wrong_cost for gap in model.asked if gap.truth == TRUTH][4::5]
+    assert asked[0] == Utility().wrong_cost > asked[-1]
 
 
 def test_of_several_lines_the_first_counts():
