@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUNDLED = "mercury-135m"
 BASE = "qwen2.5-coder-0.5b"
 HELD_OUT = ROOT / "tests" / "data" / "held_out"
-KERNELS = "regex:^_(project_qkv|attend|linear|opinions|accept)$"
+KERNELS = "regex:^_(project_qkv|attend|linear|tell|join)$"
 """Kernels of a pass, whose counters are read."""
 
 RUN_TESTS = ("-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider")
@@ -77,22 +77,20 @@ def check(session: Session) -> list[Command]:
     return [
         python("versions", "-c", versions, minutes=1),
         python("kernels", *RUN_TESTS, "-n", "8", "tests/kernels", packed, minutes=4, optional=True),
-        python("gpu", "benchmarks/gpu.py", "--minutes", 3, "--out", session.out, minutes=3.8, optional=True),
+        python(
+            "gpu", "benchmarks/gpu.py", "--model", session.bundled, "--out", session.out, minutes=3.8, optional=True
+        ),
         Command("memcheck", (*memcheck, *RUN_TESTS, *split), 1, optional=True),
     ]
 
 
 def profile(session: Session) -> list[Command]:
-    """Where does a key's time go, and a kernel's?"""
-    key = ("benchmarks/gpu.py", "--key", "--model", session.bundled, "--out", session.out)
+    """Where does a kernel's time go?"""
+    fills = ("benchmarks/gpu.py", "--model", session.bundled, "--gaps", "4")
     if session.device == "cpu":
-        return [python("key", *key, "--rehearse", minutes=2)]
+        return [python("gpu", *fills, "--device", "cpu", "--out", session.out, minutes=2)]
     counted = ("ncu", "--csv", "--set", "basic", "--kernel-name", KERNELS, "--launch-count", "60", sys.executable)
-    return [
-        python("key", *key, minutes=2, optional=True),
-        python("sweep", "benchmarks/gpu.py", "--sweep", "--out", session.out, minutes=2.5, optional=True),
-        Command("ncu", (*counted, "benchmarks/gpu.py", "--minutes", "0.5", "--out", "/tmp/ncu"), 2, optional=True),
-    ]
+    return [Command("ncu", (*counted, *map(str, fills), "--out", "/tmp/ncu"), 2, optional=True)]
 
 
 def diffusion(session: Session) -> list[Command]:

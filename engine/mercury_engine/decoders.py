@@ -1,4 +1,4 @@
-"""Builds the decoder of a model, by its kind, with a GPU's implementation where there is one."""
+"""Builds the decoder of a model, by its kind."""
 
 from mercury_engine.decoding.autoregressive.decoder import AutoregressiveDecoder
 from mercury_engine.decoding.context_reader import ContextReader
@@ -29,18 +29,9 @@ def decoder_of(parts: ModelParts, contexts: ContextReader, rules: GapRules | Non
         kind = FullAttentionDecoder if attention.block is None else BlockCausalDecoder
         return kind(parts.reader, contexts, rules, parts.options)
     if parts.denoiser is None:
-        return _autoregressive(parts, contexts, rules)
+        assert isinstance(parts.options, AutoregressiveOptions)
+        return AutoregressiveDecoder(parts.reader, contexts, rules, parts.options, parts.edit_family)
     return _diffusion(parts, parts.denoiser, contexts, rules)
-
-
-def _autoregressive(parts: ModelParts, contexts: ContextReader, rules: GapRules) -> AutoregressiveDecoder:
-    options, on_gpu = parts.options, None
-    assert isinstance(options, AutoregressiveOptions)
-    if parts.paged is not None:
-        from mercury_engine.cuda.paged_speculation import PagedSpeculation  # imports torch
-
-        on_gpu = PagedSpeculation(parts.paged, contexts, rules, options)
-    return AutoregressiveDecoder(parts.reader, contexts, rules, options, parts.edit_family, on_gpu)
 
 
 def _diffusion(parts: ModelParts, denoiser: Network, contexts: ContextReader, rules: GapRules) -> Decoder:

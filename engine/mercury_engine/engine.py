@@ -23,11 +23,11 @@ from mercury_engine.api import (
     Request,
     RewriteRequest,
 )
+from mercury_engine.backend import Backend, Device
 from mercury_engine.decoders import contexts_of, decoder_of
 from mercury_engine.decoding.context_reader import ContextReader
 from mercury_engine.errors import Cancelled, DeviceError, RequestError
 from mercury_engine.loading import ModelParts, load_model
-from mercury_engine.models.backend import Backend, Device
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.memory import collect_and_return_memory, is_out_of_memory
 from mercury_engine.prompt.chat_template import ChatTemplate, chat_template_of
@@ -75,7 +75,7 @@ class Engine:
     @property
     def backend(self) -> str:
         """The name of the implementation that runs the model, for people to read."""
-        return ", ".join(filter(None, (self.reader.backend, self.decoder.backend)))
+        return self.reader.backend
 
     @property
     def gap_format(self) -> str | None:

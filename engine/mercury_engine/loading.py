@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from mercury_engine.backend import Backend, Device, networks
 from mercury_engine.decoding.calibration import Calibration
 from mercury_engine.decoding.options import AutoregressiveOptions, DecodingOptions, DiffusionOptions
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
 from mercury_engine.model_folders import BUNDLED_MODEL, INSTALLED, PACKAGED_MODELS, is_path, path_of, user_models
 from mercury_engine.models import weights
-from mercury_engine.models.backend import Backend, Device, networks
 from mercury_engine.models.gguf.file import gguf_of
 from mercury_engine.models.network import ModelConfig, Network
 from mercury_engine.prompt.edit_families import Family, family_of_folder
@@ -19,8 +19,6 @@ from mercury_engine.utility import Utility
 
 if TYPE_CHECKING:
     import torch
-
-    from mercury_engine.models.paged_reader import PagedReader
 
 T = TypeVar("T")
 
@@ -43,8 +41,6 @@ class ModelParts:
     """Markers of the gap format in which the model reads; None for blocks without markers."""
     edit_family: Family | None = None
     """The family in whose format the model was trained to rewrite; None for the project's own layout."""
-    paged: "PagedReader | None" = None
-    """The reader on a GPU, with contexts in pages; None elsewhere."""
 
 
 def load_model(
@@ -61,7 +57,7 @@ def load_model(
             f"no {weights.ADAPTER_FILES} in {folder}, with which this model denoises; the package leaves it out, "
             "for it would get too large: take the file from the source repository, or choose another model"
         )
-    reader, denoiser, paged = networks(folder, device, dtype, threads, backend)
+    reader, denoiser = networks(folder, device, dtype, threads, backend)
     settings = weights.read_settings(folder)
     kind: type[DecodingOptions] = AutoregressiveOptions if config.kind == "causal" else DiffusionOptions
     return ModelParts(
@@ -74,7 +70,6 @@ def load_model(
         _fitted(Utility, settings.utility, folder),
         _markers(folder, settings, tokenizer, config),
         family_of_folder(folder, (config.name, folder.name)),
-        paged,
     )
 
 

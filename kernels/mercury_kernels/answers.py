@@ -13,11 +13,35 @@ import triton.language as tl
 from torch import Tensor
 
 from mercury_kernels import reference
-from mercury_kernels.accept import _products, _tiles
-from mercury_kernels.launch import guarded, options
+from mercury_kernels.launch import dot, guarded, options, power
 from mercury_kernels.operands import Matrix
 
 FIELDS = 6
+
+
+@triton.jit
+def _products(
+    x: tl.tensor,
+    weight: tl.tensor,
+    m: tl.tensor,
+    v: tl.tensor,
+    W: tl.tensor,
+    C: tl.tensor,
+    V: tl.tensor,
+    BM: tl.constexpr,
+    BV: tl.constexpr,
+    BC: tl.constexpr,
+) -> tl.tensor:
+    """Products float32 [BM,BV] of the rows m and the tokens v."""
+    rows = x + m.to(tl.int64) * C
+    weights = weight + tl.minimum(v, V - 1).to(tl.int64) * C
+    products = tl.zeros((BM, BV), tl.float32)
+    for start in range(0, C, BC):
+        c = start + tl.arange(0, BC)
+        value = tl.load(rows[:, None] + c[None, :], (m < W)[:, None] & (c < C)[None, :], 0.0)
+        w = tl.load(weights[:, None] + c[None, :], (v < V)[:, None] & (c < C)[None, :], 0.0)
+        products = dot(value, tl.trans(w), products)
+    return products
 
 
 @triton.jit(do_not_specialize=["W", "V"])
@@ -38,7 +62,7 @@ def _tell(
 ) -> None:
     m = tl.program_id(0) * BM + tl.arange(0, BM)
     v = tl.program_id(1) * BV + tl.arange(0, BV)
-    logits = _products(x, x, weight, m, v, W, C, V, 0.0, False, BM, BV, BC) * scale
+    logits = _products(x, weight, m, v, W, C, V, BM, BV, BC) * scale
     inside = (m < W)[:, None] & (v < V)[None, :]
     logits = tl.where((v < V)[None, :], logits, float("-inf"))
     listed = tl.load(lists + m, m < W, -1)[:, None]
@@ -117,3 +141,9 @@ def answers(hidden: Tensor, matrix: Matrix, bits: Tensor, lists: Tensor, scale: 
     )  # fmt: skip
     _join[(rows,)](partial, token, figures, rows, count, 256, **options(device, 4, 1))
     return token, figures
+
+
+def _tiles(rows: int, bytes_: int) -> tuple[int, int, int]:
+    """Rows and words of a tile of logits, and channels at a time, few enough for half of the registers."""
+    high = power(rows, most=64)
+    return high, 128 if high < 64 else 64, 64 if bytes_ == 2 else 32

@@ -1,7 +1,8 @@
 """Captures work of fixed shape as CUDA graphs; on other devices the work simply runs."""
 
 import logging
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from typing import Generic, TypeVar
 
 import torch
 
@@ -9,13 +10,15 @@ from mercury_kernels.counters import counting_in, new_counters
 
 log = logging.getLogger("mercury_kernels")
 
+K = TypeVar("K", bound=Hashable)
+
 CapturedWork = Callable[[], None]
 
 WARMUPS = 2
 """Runs before the capture, in which kernels compile and libraries allocate their work space."""
 
 
-class Captures:
+class Captures(Generic[K]):
     """Captured work by key.
 
     All graphs share one memory pool and one set of counters, so they must run one at a time. Work may read and write
@@ -24,18 +27,21 @@ class Captures:
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        self._graphs: dict[Hashable, torch.cuda.CUDAGraph | CapturedWork] = {}
+        self._graphs: dict[K, torch.cuda.CUDAGraph | CapturedWork] = {}
         self._counters = new_counters(device)
         self._pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
 
-    def prepare(self, key: Hashable, work: CapturedWork) -> None:
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._graphs)
+
+    def prepare(self, key: K, work: CapturedWork) -> None:
         """Make the work ready to `run`. This runs it a few times, so fill its inputs afterwards."""
         if key in self._graphs:
             return
         with counting_in(self._counters):
             self._graphs[key] = self._capture(work) if self.device.type == "cuda" else work
 
-    def run(self, key: Hashable) -> None:
+    def run(self, key: K) -> None:
         """Enqueue prepared work on the current stream."""
         made = self._graphs[key]
         if isinstance(made, torch.cuda.CUDAGraph):

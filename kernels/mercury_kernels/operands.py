@@ -43,31 +43,3 @@ class Table:
     ends: Tensor
     own: Tensor
     limits: Tensor
-
-
-@dataclass(frozen=True, slots=True)
-class Drafts:
-    """Rows of drafts of B requests, and what `accept` decides about each; K lists of tokens are given beside them.
-
-    token int32 [B,R], probability float32 [B,R]: decided, the best token after a row and its probability
-    accepted int32 [B]: decided, the number of drafts from row `first` on that are the best tokens
-    draft int32 [B,R]: the token in the next row, or -1 after the last one
-    first int32 [B]: the first row that counts
-    ban, stop int32 [B,R]: lists of the tokens that may not follow, and of those that mean the end marker
-    share float32 [B,R]: the share of a row's pairs in its distribution; the rest is the model's
-    pair_first, pair_last int32 [B,R]: where a row's pairs stand
-    pair_token int32, pair_share float32 [P]: pairs of a token and its probability, no token twice in a row
-    """
-
-    token: Tensor
-    probability: Tensor
-    accepted: Tensor
-    draft: Tensor
-    first: Tensor
-    ban: Tensor
-    stop: Tensor
-    share: Tensor
-    pair_first: Tensor
-    pair_last: Tensor
-    pair_token: Tensor
-    pair_share: Tensor

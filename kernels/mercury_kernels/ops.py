@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mercury_kernels import reference
-from mercury_kernels.operands import Drafts, Matrix, RowPositions, Table
+from mercury_kernels.operands import Matrix, RowPositions, Table
 from mercury_kernels.reference import (
     Segment,
     causal_attention,
@@ -27,12 +27,10 @@ from mercury_kernels.reference import (
 )
 
 __all__ = [
-    "Drafts",
     "Matrix",
     "RowPositions",
     "Segment",
     "Table",
-    "accept",
     "answers",
     "availability",
     "causal_attention",
@@ -105,24 +103,6 @@ def _many(x: Tensor, matrix: Matrix, residual: Tensor | None, gated: bool) -> Te
     return y if residual is None else y + residual
 
 
-def accept(
-    hidden: Tensor,
-    matrix: Matrix,
-    lists: Tensor,
-    drafts: Drafts,
-    end_id: int,
-    norm: Tensor | None = None,
-    eps: float = 0.0,
-) -> None:
-    """Decide what follows every row of hidden [B*R,C] over matrix [V,C], and how many drafts are right; in place.
-
-    A row's distribution is that of its logits and its pairs, by their shares. Its listed tokens may not follow; the
-    probability of its stop tokens is that of the end marker. lists bool [K,V].
-    """
-    kernels = _triton("accept") if hidden.is_cuda else reference
-    kernels.accept(hidden, matrix, lists, drafts, end_id, norm, eps)
-
-
 def answers(hidden: Tensor, matrix: Matrix, bits: Tensor, lists: Tensor, scale: float = 1.0) -> tuple[Tensor, Tensor]:
     """The likeliest allowed token int32 [W] of hidden [W,C] over matrix [V,C], and its figures float32 [W,4].
 
@@ -153,7 +133,7 @@ def availability() -> str:
 
 def why_not(device: torch.device) -> str | None:
     """Why the kernels cannot run on a CUDA device, before one of them is tried; None if they can."""
-    if why := _import_error("accept"):
+    if why := _import_error("linear"):
         return f"Triton cannot be imported ({why}): pip install triton"
     oldest = importlib.import_module("mercury_kernels.launch").OLDEST_CAPABILITY
     found = torch.cuda.get_device_capability(device)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from mercury_kernels.operands import Drafts, Matrix, RowPositions, Table
+from mercury_kernels.operands import Matrix, RowPositions, Table
 
 LEAST_SURPRISE_LEFT_OUT = 88.0
 """Nats from which on a token has no part in an entropy: its probability is 0 in float32."""
@@ -166,51 +166,6 @@ def _visible(table: Table, rows: int, size: int) -> Tensor:
     seen = (place < table.counts[:, column]) & (column < table.ends[:, None])
     own = (column - table.own[:, None]) * size + place
     return seen[:, None] & ((own < 0)[:, None] | (own[:, None] < table.limits.view(-1, rows, 1)))
-
-
-def _logits(hidden: Tensor, matrix: Matrix, norm: Tensor | None, eps: float) -> Tensor:
-    hidden = hidden if norm is None else rms_norm(hidden, norm, eps)
-    return hidden.float() @ matrix.weight.to(hidden.dtype).float().T
-
-
-def accept(
-    hidden: Tensor,
-    matrix: Matrix,
-    lists: Tensor,
-    drafts: Drafts,
-    end_id: int,
-    norm: Tensor | None = None,
-    eps: float = 0.0,
-) -> None:
-    """Decide what follows every row of hidden [B*R,C] over matrix [V,C], and how many drafts are right; in place.
-
-    A row's distribution is that of its logits and its pairs, by their shares. Its listed tokens may not follow; the
-    probability of its stop tokens is that of the end marker. lists bool [K,V].
-    """
-    probability = _logits(hidden, matrix, norm, eps).softmax(-1) * (1 - drafts.share.view(-1, 1))
-    _add_pairs(probability, drafts)
-    ban, stop = (lists[numbers.view(-1).long()] for numbers in (drafts.ban, drafts.stop))
-    ending = probability.masked_fill(~stop, 0.0).sum(-1)
-    probability = probability.masked_fill(ban, 0.0)
-    best, token = probability.max(-1)
-    ends = ending > best
-    drafts.token.copy_(torch.where(ends, end_id, token).view_as(drafts.token))
-    drafts.probability.copy_(
-        (torch.where(ends, ending, best) / (probability.sum(-1) + ending)).view_as(drafts.probability)
-    )
-    rows = torch.arange(drafts.token.shape[1], device=hidden.device)
-    wrong = (rows >= drafts.first[:, None]) & (drafts.token != drafts.draft)
-    drafts.accepted.copy_(torch.where(wrong, rows, len(rows)).amin(-1) - drafts.first)
-
-
-def _add_pairs(probability: Tensor, drafts: Drafts) -> None:
-    """Add to probability [M,V] what the pairs of its rows have of it; the host reads nothing, so it can be captured."""
-    pair = torch.arange(len(drafts.pair_token), device=probability.device)
-    first, last = drafts.pair_first.view(-1, 1), drafts.pair_last.view(-1, 1)
-    share = torch.where((first <= pair) & (pair < last), drafts.share.view(-1, 1), 0.0)  # [M,P], one row a pair
-    row, amount = share.argmax(0), share.amax(0) * drafts.pair_share
-    at = row * probability.shape[1] + drafts.pair_token
-    probability.view(-1).index_add_(0, at, amount.to(probability.dtype))
 
 
 def answers(hidden: Tensor, matrix: Matrix, bits: Tensor, lists: Tensor, scale: float = 1.0) -> tuple[Tensor, Tensor]:

@@ -7,10 +7,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mercury_engine import backend
 from mercury_engine.api import MAX_SLOTS, FillRequest
 from mercury_engine.decoding.context_reader import MANY_TOKENS_READ
 from mercury_engine.errors import RequestError
-from mercury_engine.models import backend
 from mercury_engine.prompt.layout import rest_and_below
 from mercury_lab.engine import Engine
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import torch
 import triton
-from mercury_kernels import accept, attention, launch, linear, qkv
-from mercury_kernels.operands import Drafts, Matrix, RowPositions, Table
+from mercury_kernels import answers, attention, launch, linear, qkv
+from mercury_kernels.operands import Matrix, RowPositions, Table
 from triton.backends.compiler import GPUTarget
 from triton.runtime.jit import JITFunction
 
@@ -55,7 +55,7 @@ MODELS = {  # channels, inner channels, query heads, key heads, head width, voca
 ROWS = (16, 33, 65, 97)
 """Rows of passes."""
 
-KERNELS = (accept, attention, linear, qkv)
+KERNELS = (answers, attention, linear, qkv)
 
 
 class Target:
@@ -128,13 +128,11 @@ def layer(rows: int, shape: tuple[int, ...], kind: torch.dtype = torch.bfloat16)
     linear.linear(h, weights(channels, inner, kind), residual=x)
 
 
-def verification(requests: int, channels: int, vocabulary: int) -> None:
-    """The head that decides about drafts."""
-    x, lists = torch.empty(16 * requests, channels, dtype=torch.bfloat16), torch.empty(64, vocabulary, dtype=torch.bool)
-    numbers, reals = torch.zeros(requests, 16, dtype=torch.int32), torch.zeros(requests, 16)
-    one, flat = numbers[:, 0].contiguous(), (numbers.view(-1), reals.view(-1))
-    drafts = Drafts(numbers, reals, one, numbers, one, numbers, numbers, reals, numbers, numbers, *flat)
-    accept.accept(x, weights(vocabulary, channels), lists, drafts, vocabulary, x[0], 1e-5)
+def head(rows: int, channels: int, vocabulary: int) -> None:
+    """The head that answers about rows."""
+    x, lists = torch.empty(rows, channels, dtype=torch.bfloat16), torch.zeros(rows, dtype=torch.int32)
+    bits = torch.zeros(2, -(-vocabulary // 32), dtype=torch.int32)
+    answers.answers(x, weights(vocabulary, channels), bits, lists)
 
 
 def epilogue(rows: int) -> None:
@@ -165,8 +163,8 @@ def main(card: Card, models: list[str]) -> None:
         for rows in ROWS if models else ROWS[:1]:
             layer(rows, shape)
             epilogue(rows)
-        for requests in (1, 4) if models else (1,):
-            verification(requests, shape[0], shape[-1])
+        for rows in (16, 32, 64) if models else (16,):
+            head(rows, shape[0], shape[-1])
     for model in ("135M", "7B") if models else ("135M",):
         now["model"] = model
         layer(64, MODELS[model])

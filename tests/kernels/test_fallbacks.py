@@ -9,6 +9,7 @@ import pytest
 import torch
 from mercury_kernels import capture, launch, linear, ops, reference
 from mercury_kernels.capture import WARMUPS, Captures
+from mercury_kernels.counters import counters
 from mercury_kernels.operands import Matrix
 
 from tests.support.close import close, randn
@@ -135,6 +136,17 @@ def test_out_of_memory_during_a_capture_is_not_hidden(uncapturable):
     uncapturable.append(torch.OutOfMemoryError("full"))
     with pytest.raises(torch.OutOfMemoryError):
         Captures(torch.device("cuda")).prepare("a", lambda: None)
+
+
+def test_graphs_of_two_engines_count_apart_so_that_both_may_run_at_once():
+    device, seen = torch.device("cpu"), {}
+    first, second = Captures(device), Captures(device)
+    for name, made in (("first", first), ("second", second)):
+        made.prepare("work", lambda name=name: seen.setdefault(name, set()).add(counters(device).data_ptr()))
+    for made in (first, second, first):
+        made.run("work")
+    assert len(seen["first"]) == len(seen["second"]) == 1
+    assert len(seen["first"] | seen["second"] | {counters(device).data_ptr()}) == 3
 
 
 def test_without_triton_the_twins_answer_and_the_log_says_so_once(monkeypatch, caplog):

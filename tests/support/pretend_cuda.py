@@ -19,8 +19,9 @@ from typing import Any
 
 import pytest
 import torch
-from mercury_engine.models import backend, gpu, graphed_reader, paged_reader
-from mercury_engine.models.paged_reader import PagedReader
+from mercury_engine import backend
+from mercury_engine.device import step
+from mercury_engine.models import gpu
 from mercury_kernels import capture, ops, reference
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
@@ -208,15 +209,24 @@ class _Dispatch(TorchDispatchMode):
         return _run(func, args, kwargs or {})
 
 
+FUSED = {"rms_norm", "scaled_dot_product_attention"}
+"""Operations that are one kernel of CUDA's, and several elsewhere."""
+
+
 class _Named(TorchFunctionMode):
-    """Gives the device that is called "cuda" its number, as CUDA does."""
+    """Gives the device that is called "cuda" its number, as CUDA does, and runs what is one kernel there as one."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         def numbered(value: object) -> object:
             is_cuda = isinstance(value, str | torch.device) and str(value) in ("cuda", "cuda:0")
             return DEVICE if is_cuda else value
 
-        return func(*map(numbered, args), **{name: numbered(value) for name, value in (kwargs or {}).items()})
+        kwargs = kwargs or {}
+        given = [each for each in tree_leaves((args, kwargs)) if isinstance(each, Tensor)]
+        if func.__name__ in FUSED and all(map(on_device, given)):
+            _launch(func.__name__)
+            return _outer(func(*tree_map(_inner, args), **tree_map(_inner, kwargs)))
+        return func(*map(numbered, args), **{name: numbered(value) for name, value in kwargs.items()})
 
 
 class _Stream:
@@ -290,7 +300,7 @@ def _opened(value: object) -> Any:
     return _inner(value)
 
 
-KERNELS = {"project_qkv": 1, "rotate_and_store": 1, "linear": 1, "paged_attention": 1, "accept": 2, "answers": 2}
+KERNELS = {"project_qkv": 1, "rotate_and_store": 1, "linear": 1, "paged_attention": 1, "answers": 2}
 """Launches of each kernel of ours."""
 
 
@@ -321,8 +331,6 @@ def pretend_cuda(monkeypatch: pytest.MonkeyPatch, free: int = 22 << 30, kernels:
     `kernels`: whether Triton compiles ours; otherwise their twins run.
     """
     _load_guard()
-    for name in ("prepare", "place", "read_rows"):  # inference mode's tensors cannot be wrapped
-        monkeypatch.setattr(PagedReader, name, torch.no_grad()(getattr(PagedReader, name).__wrapped__))
     fakes = {
         "is_available": lambda: True, "_lazy_init": lambda: None, "current_device": lambda: 0,
         "get_device_capability": lambda *_: (8, 9), "get_device_name": lambda *_: "Pretend RTX",
@@ -339,9 +347,8 @@ def pretend_cuda(monkeypatch: pytest.MonkeyPatch, free: int = 22 << 30, kernels:
     monkeypatch.setattr(ops, "_triton", lambda _: ours if kernels else reference)
     monkeypatch.setattr(ops, "why_not", lambda _: None)
     monkeypatch.setattr(capture, "WARMUPS", 1)
-    monkeypatch.setattr(graphed_reader, "SHAPES", ((4, 512), (16, 512), (128, 1)))  # fewer, to save time
-    monkeypatch.setattr(paged_reader, "PAGE_BUCKETS", (8, 16))
-    monkeypatch.setattr(paged_reader, "BATCHES", (1,))
+    monkeypatch.setattr(step, "ROWS", (16, 64))  # fewer, to save time
+    monkeypatch.setattr(step, "KEYS", (512,))
     captured = capture.Captures._capture
 
     def keep_work(self: capture.Captures, work: Callable[[], None]) -> object:

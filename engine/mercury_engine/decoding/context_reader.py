@@ -1,7 +1,6 @@
 """Prepares a request's context: tokenizes it, trims it to the budget and prefills it."""
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from mercury_engine.api import FillRequest
 from mercury_engine.kv_cache.cache import AdaptedTokens, BlockCache, CachedContext, TokenIds
@@ -62,18 +61,6 @@ def lines_around(tokenizer: Tokenizer, request: FillRequest) -> tuple[TokenIds, 
     return tuple(head), tokenizer.block("".join(line))[:REST_TOKENS]
 
 
-class ContextCache(Protocol):
-    """Reads contexts and keeps what it read, as `BlockCache` does."""
-
-    def affordable(self, far: list[TokenIds], near: TokenIds, limit: int) -> list[TokenIds]:
-        """See `BlockCache.affordable`."""
-
-    def context(
-        self, far: list[TokenIds], near: TokenIds, suffix: list[TokenIds], adapted: AdaptedTokens | None = None
-    ) -> ForwardSteps[CachedContext]:
-        """See `BlockCache.context`."""
-
-
 class ContextReader:
     """Reads contexts through the cache."""
 
@@ -87,14 +74,11 @@ class ContextReader:
         """The text directly in front of the gap, cut: the near prefix, or in a gap format the cursor's line."""
         return self.tokenizer.cut(request.near if self.markers is None else split_line(request.near)[1])
 
-    def read(
-        self, request: FillRequest, near: list[int], cache: ContextCache | None = None
-    ) -> ForwardSteps[GapContext]:
-        """What is around a gap after the tokens of `near`; prefills only what is new, in another cache if one is given.
+    def read(self, request: FillRequest, near: list[int]) -> ForwardSteps[GapContext]:
+        """What is around a gap after the tokens of `near`; prefills only what is new.
 
         `near` is what `cut` said to read; in a gap format it belongs to the cursor's line.
         """
-        cache = cache or self.cache
         line, below = rest_and_below(request.suffix)
         adapted: AdaptedTokens | None = None
         far = far_blocks(self.tokenizer, request)
@@ -109,11 +93,11 @@ class ContextReader:
             if request.adapter in self.cache.network.adapters:
                 lines = len(self.markers.parted(head, rest)[0])
                 adapted = AdaptedTokens(request.adapter, ids[lines:-1])
-        seen = far if request.unread_limit is None else cache.affordable(far, ids[:-1], request.unread_limit)
+        seen = far if request.unread_limit is None else self.cache.affordable(far, ids[:-1], request.unread_limit)
         if len(seen) < len(far):
             suffix = [*suffix[: len(line)], *(block for block in suffix[len(line) :] if block in seen)]
         prefix = ids[:-1] if adapted is None else ids[: -1 - len(adapted.ids)]
-        cached = yield from cache.context(seen, prefix, suffix, adapted)
+        cached = yield from self.cache.context(seen, prefix, suffix, adapted)
         cached.tokens_unread = sum(map(len, far)) - sum(map(len, seen))
         if cached.tokens_read > MANY_TOKENS_READ and self.cache.network.device == "cpu":
             return_freed_memory()

@@ -36,11 +36,6 @@ class Decoder(Protocol):
         """The family whose edit format the model rewrites in, "mercury" for an adapter; None if it cannot rewrite."""
         return None
 
-    @property
-    def backend(self) -> str:
-        """What of the decoder runs on a GPU, for people to read; empty for nothing."""
-        return ""
-
     def write(self, request: FillRequest, control: Control) -> ForwardSteps[tuple[list[Hypothesis], GapContext | None]]:
         """The hypotheses of a fill, and the context; None where time was up before it was read."""
 

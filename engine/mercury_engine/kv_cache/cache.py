@@ -135,16 +135,6 @@ class BlockCache:
         stacks: dict[tuple[TokenIds, ...], list[TokenIds]] = {}
         for (blocks, prefix, adapter), found in zip(self._stacks, self._stacks.values(), strict=True):
             stacks.setdefault(blocks, []).extend(() if prefix or adapter else [stack.ids for stack in found])
-        return self.affordable_behind(stacks, far, near, limit)
-
-    def affordable_behind(
-        self,
-        stacks: Mapping[tuple[TokenIds, ...], Sequence[Sequence[int]]],
-        far: list[TokenIds],
-        near: TokenIds,
-        limit: int,
-    ) -> list[TokenIds]:
-        """`affordable` with these near stacks, by the far blocks in front of them."""
         cached = [block for block in far if block in self._blocks]
         ahead_of_stacks = [list(blocks) for blocks in stacks if set(blocks) <= set(far)]
         unread = [(self._unread(stacks, blocks, near), blocks) for blocks in (far, cached, *ahead_of_stacks)]

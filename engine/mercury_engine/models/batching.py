@@ -11,16 +11,15 @@ from typing import Any, NamedTuple, TypeVar
 
 from mercury_engine.models.arrays import Array, namespace, parted, rows_at
 from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, Network
-from mercury_engine.models.paged_rows import PagedRows
 from mercury_engine.models.row_answers import NOTHING, RowAnswers
 
 T = TypeVar("T")
 
-Forward = ForwardRequest | CanvasForward | PagedRows
-"""A forward pass: of a network, or of a GPU's implementation that keeps more on the device."""
+Forward = ForwardRequest | CanvasForward
+"""A forward pass of a network."""
 
 ForwardSteps = Generator[Forward | None, Any, T]
-"""What a forward returns is in `ForwardResult`, `CanvasForward` and `PagedRows`."""
+"""What a forward returns is in `ForwardResult` and `CanvasForward`."""
 
 
 class DeadlineReached(Exception):
@@ -99,5 +98,4 @@ def _joined(parts: Sequence[Array]) -> Array:
 _RUNS: dict[type, Callable[[Network, Any], list[Any]]] = {
     ForwardRequest: _read,
     CanvasForward: _denoise,
-    PagedRows: lambda _, rows: rows[0].reader.read_rows(rows),
 }

@@ -182,6 +182,8 @@ class TorchDecoder(nn.Module):
 
     def embed(self, ids: Tensor) -> Tensor:
         """ids [...] including mask and end to [...,C]."""
+        if not self.config.adapter_rank:
+            return _times(F.embedding(ids, self.embedding), self.config.embedding_multiplier)
         size = len(self.embedding)
         known = _times(F.embedding(ids.clamp(max=size - 1), self.embedding), self.config.embedding_multiplier)
         marker = F.embedding((ids - size).clamp(min=0), self.markers).to(known.dtype)

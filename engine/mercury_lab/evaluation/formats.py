@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from mercury_engine.api import Fill, FillRequest
 from mercury_engine.decoding.autoregressive.verifier import Verifier
-from mercury_engine.decoding.context_reader import ContextCache, ContextReader, GapContext
+from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.errors import RequestError
 from mercury_engine.kv_cache.cache import BlockCache
 from mercury_engine.models.batching import ForwardSteps
@@ -54,9 +54,7 @@ def engine_way(engine: Engine) -> Way:
 class CausalReader(ContextReader):
     """Reads a gap format in one causal run; an edit anywhere reads everything after it again."""
 
-    def read(
-        self, request: FillRequest, near: list[int], cache: ContextCache | None = None
-    ) -> ForwardSteps[GapContext]:
+    def read(self, request: FillRequest, near: list[int]) -> ForwardSteps[GapContext]:
         assert self.markers is not None
         head, rest = split_line("".join((*request.far, request.near)))[0], "".join(request.suffix)
         ids = self.markers.stack(self.tokenizer.block(head), self.tokenizer.block(rest), tuple(near))
@@ -66,7 +64,7 @@ class CausalReader(ContextReader):
 def uncached(engine: Engine) -> Engine:
     """An engine with the same model that reads its gap format in one causal run."""
     cache = BlockCache(engine.reader, engine.cache.start_id)
-    return Engine(replace(engine.parts, paged=None), CausalReader(cache, engine.tokenizer, engine.parts.markers))
+    return Engine(engine.parts, CausalReader(cache, engine.tokenizer, engine.parts.markers))
 
 
 def without_markers(engine: Engine) -> Engine:

@@ -9,7 +9,7 @@ import time
 from functools import cache
 
 import torch
-from mercury_engine.models import torch_network
+from mercury_engine.device import torch_network
 
 PROBE_ROWS, PROBE_WIDTH = 64, 576
 """The product that is timed: rows of a short prefill by a square matrix of the bundled model."""

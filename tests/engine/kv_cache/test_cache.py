@@ -1,5 +1,6 @@
 """Caches change how much is read, never the answer."""
 
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -8,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lsprotocol import types
 from mercury_engine.api import FillRequest
+from mercury_engine.device.torch_network import TorchNetwork
 from mercury_engine.kv_cache.cache import BlockCache, CachedContext
 from mercury_engine.models import batching
-from mercury_engine.models.torch_network import TorchNetwork
 from mercury_lab.engine import Engine, finished
 
 from mercury_lsp.context.context import ContextBuilder
@@ -69,7 +70,9 @@ def editor(text: str, cursor: int | None = None) -> Editor:
 def context(engine: Engine, request: FillRequest, cache: BlockCache | None = None) -> CachedContext:
     """Read what the engine would read for the request, through its own cache or another."""
     cut = engine.decoder.contexts.cut(request)
-    return finished(engine.decoder.contexts.read(request, cut.read, cache), engine.reader).cached
+    reader = copy(engine.decoder.contexts)
+    reader.cache = cache or reader.cache
+    return finished(reader.read(request, cut.read), engine.reader).cached
 
 
 def read(cache: BlockCache, far, near, suffix) -> CachedContext:
@@ -336,7 +339,7 @@ def test_a_pause_that_was_too_short_counts(engine):
     engine.cache.clear()
     place = editor(LONG)
     first = engine.fill(place.request(unread_limit=256, max_slots=4))
-    reading = engine.decoder.contexts.read(place.request(), engine.tokenizer.cut(place.request().near).read, 0)
+    reading = engine.decoder.contexts.read(place.request(), engine.tokenizer.cut(place.request().near).read)
     forward = next(reading)
     for _ in range(3):  # three blocks, then the next key comes
         forward = reading.send(batching.run(engine.reader, [forward])[0])

@@ -5,17 +5,18 @@ import json
 import numpy as np
 import pytest
 import torch
+from mercury_engine import backend
 from mercury_engine.api import FillRequest
+from mercury_engine.backend import Networks
+from mercury_engine.device.torch_network import TorchNetwork
 from mercury_engine.errors import ModelCorrupt, RequestError
 from mercury_engine.model_folders import BUNDLED_MODEL
-from mercury_engine.models import backend, decoder_weights, weights
+from mercury_engine.models import decoder_weights, weights
 from mercury_engine.models.arrays import Array, on_host
-from mercury_engine.models.backend import Networks
 from mercury_engine.models.cpu import CpuNetwork, layers_for
 from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, Network
 from mercury_engine.models.network import packed as packed_canvases
 from mercury_engine.models.quantized_weights import eight_bit
-from mercury_engine.models.torch_network import TorchNetwork
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_lab.engine import Engine
 from mercury_lab.training.adapters.kernel_reader import kernel_reader

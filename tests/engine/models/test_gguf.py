@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 from mercury_engine.api import FillRequest
+from mercury_engine.device.torch_network import TorchNetwork
 from mercury_engine.errors import ModelCorrupt, ModelError, ModelNotFound
 from mercury_engine.loading import find_model
 from mercury_engine.models import decoder_weights, weights
 from mercury_engine.models.cpu import CpuNetwork, layers_for
 from mercury_engine.models.gguf.file import opened
 from mercury_engine.models.network import ForwardRequest, Network
-from mercury_engine.models.torch_network import TorchNetwork
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_lab.engine import Engine
 from safetensors.torch import save_file

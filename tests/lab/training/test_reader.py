@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 import torch
 from mercury_engine.api import FillRequest
+from mercury_engine.device.torch_network import TorchNetwork
 from mercury_engine.errors import ModelCorrupt
 from mercury_engine.kv_cache.cache import BlockCache
 from mercury_engine.models import decoder_weights, weights
 from mercury_engine.models.decoder import AdaptedLinear
-from mercury_engine.models.torch_network import TorchNetwork
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_lab.engine import finished
 from mercury_lab.training.conversion.export import export

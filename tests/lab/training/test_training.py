@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 from mercury_engine.api import FillRequest
+from mercury_engine.device.torch_network import TorchNetwork
 from mercury_engine.errors import ModelCorrupt, ModelNotFound, RequestError
-from mercury_engine.models.torch_network import TorchNetwork
 from mercury_lab.training.conversion.export import export
 from mercury_lab.training.data.sources import HeldOut
 from mercury_lab.training.optimisation import train

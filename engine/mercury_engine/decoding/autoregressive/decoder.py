@@ -1,8 +1,6 @@
 """The decoder of causal models: drafts, verified and accepted several tokens a pass; rewriting; text."""
 
-from collections.abc import Sequence
 from contextlib import suppress
-from typing import Protocol
 
 from mercury_engine.api import (
     Control,
@@ -21,6 +19,7 @@ from mercury_engine.decoding.autoregressive.regions import RegionReader
 from mercury_engine.decoding.autoregressive.rewriting import Rewriter
 from mercury_engine.decoding.autoregressive.speculation import Speculation
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
+from mercury_engine.decoding.decoder import Decoder
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.options import AutoregressiveOptions
@@ -30,22 +29,7 @@ from mercury_engine.models.network import Network
 from mercury_engine.prompt.edit_families import Family
 
 
-class SpeculationOnGpu(Protocol):
-    """Speculative decoding that keeps more on the device, with the same outcome; see `cuda.paged_speculation`."""
-
-    def takes(self, request: FillRequest, control: Control, hypotheses: Sequence[Hypothesis]) -> bool:
-        """Whether it can run this fill."""
-
-    def write(
-        self, request: FillRequest, control: Control, hypotheses: Sequence[Hypothesis], near: list[int]
-    ) -> ForwardSteps[GapContext | None]:
-        """See `Speculation.write`."""
-
-    def forget(self) -> None:
-        """Free the device memory of contexts that no fill uses."""
-
-
-class AutoregressiveDecoder:
+class AutoregressiveDecoder(Decoder):
     """Implements `Decoder` for causal models."""
 
     def __init__(
@@ -55,14 +39,11 @@ class AutoregressiveDecoder:
         rules: GapRules,
         options: AutoregressiveOptions,
         edit_family: Family | None = None,
-        on_gpu: SpeculationOnGpu | None = None,
     ) -> None:
-        """`on_gpu`: None off a GPU, and where a GPU's kernels do not run the model."""
         self.network, self.contexts, self.rules = network, contexts, rules
         lookups = Lookups(contexts.tokenizer)
         self.speculation = Speculation(network, contexts, lookups, rules, options)
         self.ranking = LineRanking(network, contexts, rules, self.speculation)
-        self.on_gpu = on_gpu
         self.rewriter = Rewriter(network, rules.vocabulary.texts)
         self.generator = Generator(network, contexts, rules, options)
         self.regions = RegionReader(contexts, lookups, rules.stopping, edit_family)
@@ -71,15 +52,10 @@ class AutoregressiveDecoder:
     def edit_format(self) -> str | None:
         return self.regions.edit_format
 
-    @property
-    def backend(self) -> str:
-        return "" if self.on_gpu is None else "pages"
-
     def write(self, request: FillRequest, control: Control) -> ForwardSteps[tuple[list[Hypothesis], GapContext | None]]:
         cut = self.contexts.cut(request)
         hypotheses = self.rules.begin(request, cut, writes_on(request))
-        on_gpu = self.on_gpu if self.on_gpu is not None and self.on_gpu.takes(request, control, hypotheses) else None
-        return hypotheses, (yield from (on_gpu or self.speculation).write(request, control, hypotheses, cut.read))
+        return hypotheses, (yield from self.speculation.write(request, control, hypotheses, cut.read))
 
     def fill(self, request: FillRequest, control: Control) -> ForwardSteps[Fill]:
         hypotheses, context = yield from self.write(request, control)
@@ -101,7 +77,3 @@ class AutoregressiveDecoder:
 
     def prepare(self, request: GenerateRequest) -> None:
         self.generator.prepare(request)
-
-    def forget(self) -> None:
-        if self.on_gpu is not None:
-            self.on_gpu.forget()

@@ -20,8 +20,6 @@ from mercury_engine.models.network import Network
 if TYPE_CHECKING:
     import torch
 
-    from mercury_engine.models.paged_reader import PagedReader
-
 Backend = Literal["auto", "native", "torch"]
 
 Device = Literal["auto", "cpu", "cuda"]
@@ -37,8 +35,6 @@ class Networks(NamedTuple):
 
     reader: Network
     denoiser: Network | None
-    paged: "PagedReader | None" = None
-    """The reader with contexts in pages, which on a GPU runs fills; None where it cannot."""
 
 
 def networks(
@@ -68,7 +64,7 @@ def networks(
         return found
     if not has_torch():
         raise RequestError(f"torch is not installed; {install_command('gpu')}, or leave out backend and dtype")
-    from mercury_engine.models import torch_network
+    from mercury_engine.device import torch_network
 
     return Networks(*torch_network.load(folder, device, dtype, count))
 
@@ -77,15 +73,13 @@ def _on_gpu(folder: Path, dtype: "torch.dtype | None", threads: int) -> Networks
     """The folder's networks on a GPU. Raises DeviceError where its memory does not suffice."""
     import torch
 
-    from mercury_engine.models import torch_network
+    from mercury_engine.device import torch_network
 
     dtype = dtype or torch_network.element_type(torch.device("cuda"))
     memory = limits.GpuMemory(torch.cuda.mem_get_info()[0], dtype.itemsize)
     limits.require_fit(weights.read_config(folder), weights.stored_files(folder), memory)
     try:
-        reader, denoiser = torch_network.load(folder, "cuda", dtype, threads)
-        is_causal = reader.config.kind == "causal"
-        return Networks(reader, denoiser, torch_network.paged(reader) if is_causal else None)
+        return Networks(*torch_network.load(folder, "cuda", dtype, threads))
     except torch.OutOfMemoryError as error:
         short = str(error).splitlines()[0]
     collect_and_return_memory()

@@ -10,15 +10,14 @@ from typing import Literal
 
 import numpy as np
 import torch
-from mercury_kernels import ops
 from torch import Tensor
 
-from mercury_engine.models import decoder_weights, device_answers
+from mercury_engine.device import answers
+from mercury_engine.device.step import DeviceStep
+from mercury_engine.models import decoder_weights
 from mercury_engine.models.arrays import IdArray
 from mercury_engine.models.decoder import Adapted, TorchDecoder
-from mercury_engine.models.graphed_reader import GraphedReader
 from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, KeyValueSegment, Packing
-from mercury_engine.models.paged_reader import PagedReader
 from mercury_engine.models.row_answers import RowAnswers, RowQuestion, answered, parted_by_rows
 
 OLDEST_BFLOAT16_CAPABILITY = (8, 0)
@@ -32,11 +31,11 @@ class TorchNetwork:
 
     backend = "torch"
 
-    def __init__(self, decoder: TorchDecoder, graphed: GraphedReader | None = None) -> None:
-        """`graphed` reads the passes that it can."""
+    def __init__(self, decoder: TorchDecoder, step: DeviceStep | None = None) -> None:
+        """`step` runs the passes that fit it."""
         self.decoder, self.config, self.device = decoder, decoder.config, str(decoder.device)
         self.adapters: Collection[str] = decoder.named_adapters
-        self._graphed = graphed
+        self._step = step
 
     def rest(self) -> None:
         if self.decoder.device.type == "cuda":
@@ -55,10 +54,8 @@ class TorchNetwork:
 
     def _read(self, forward: ForwardRequest) -> tuple[Tensor, KeyValueBlock]:
         adapted: Adapted = forward.adapter if forward.adapter in self.adapters else False
-        if self._graphed is not None and forward.block == 1:
-            found = self._graphed.read(forward, adapted)
-            if found is not None:
-                return found
+        if self._step is not None and (found := self._step.read(forward, adapted)) is not None:
+            return found
         packing = self._moved(forward.packing)
         ids = self._tensor(forward.ids_T)[None]
         hidden, block = self.decoder.read(ids, forward.past, forward.start, packing, adapted, forward.block)
@@ -70,6 +67,8 @@ class TorchNetwork:
         return [self._denoise(each) for each in forwards]
 
     def _denoise(self, forward: CanvasForward) -> Tensor:
+        if self._step is not None and (found := self._step.denoise(forward)) is not None:
+            return found
         ends = self._tensor(np.array([forward.end]))
         ids, packing = self._tensor(forward.ids_R)[None], self._moved(forward.packing)
         return self.decoder.write(ids, forward.before, forward.after, ends, packing)[0]
@@ -83,14 +82,14 @@ class TorchNetwork:
         if not hidden_WC.is_cuda:
             return _answered(self.decoder.logits(hidden_WC), questions)
         scale = 1 / self.config.logits_scaling
-        return device_answers.answered_by_head(hidden_WC, self.decoder.head_matrix, scale, questions)
+        return answers.answered_by_head(hidden_WC, self.decoder.head_matrix, scale, questions)
 
     @torch.no_grad()
     def slot_answers(self, hidden_WC: Tensor, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
         logits_WV = self.decoder.writer_logits(hidden_WC)
         if not hidden_WC.is_cuda:
             return _answered(logits_WV, questions)
-        return device_answers.answered_by_logits(logits_WV, questions)
+        return answers.answered_by_logits(logits_WV, questions)
 
     def kept(self, block: KeyValueBlock) -> KeyValueBlock:
         return KeyValueBlock(block.keys.clone(), block.values.clone())
@@ -104,7 +103,7 @@ class TorchNetwork:
         return self.decoder.side_by_side(blocks, start)
 
     def _tensor(self, array: IdArray) -> Tensor:
-        return device_answers.sent(array, self.decoder.device)
+        return answers.sent(array, self.decoder.device)
 
     def _moved(self, packing: Packing | None) -> Packing | None:
         if packing is None:
@@ -115,23 +114,6 @@ class TorchNetwork:
 def _answered(logits_WV: Tensor, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
     parts = parted_by_rows(logits_WV.float().cpu().numpy(), questions)
     return [answered(logits, asks) for logits, asks in zip(parts, questions, strict=True)]
-
-
-def paged(reader: TorchNetwork) -> PagedReader | None:
-    """The reader with contexts in pages, its passes captured; None off a GPU, for other families and without room."""
-    if reader.decoder.device.type != "cuda":
-        return None
-    why = ops.why_not(reader.decoder.device) if reader.config.is_plain else "they lack its norms or multipliers"
-    if why is not None:
-        _log.warning("the kernels do not run this model (%s): fills take plain passes (slower, same text)", why)
-        return None
-    try:
-        made = PagedReader(reader.decoder)
-        made.prepare()
-    except torch.OutOfMemoryError as error:
-        _log.warning("no room for pages on %s, fills take plain passes (slower, same text): %s", reader.device, error)
-        return None
-    return made
 
 
 def element_type(device: torch.device) -> torch.dtype:
@@ -153,9 +135,19 @@ def load(
     if device == "cpu":
         torch.set_num_threads(threads)
     decoder = decoder_weights.load(folder, dtype or element_type(torch_device), torch_device)
-    graphed = GraphedReader(decoder) if device == "cuda" else None
-    if graphed is not None:
-        with torch.no_grad():
-            graphed.prepare()
-    reader = TorchNetwork(decoder, graphed)
+    reader = TorchNetwork(decoder, _captured(decoder) if device == "cuda" else None)
     return reader, reader if decoder.config.adapter_rank else None
+
+
+def _captured(decoder: TorchDecoder) -> DeviceStep | None:
+    """The step with its graphs; None where there is no room for them."""
+    try:
+        step = DeviceStep(decoder)
+        step.prepare()
+    except torch.OutOfMemoryError as error:
+        short = str(error).splitlines()[0]
+        _log.warning(
+            "no room for graphs on %s, passes are launched one by one (slower, same text): %s", decoder.device, short
+        )
+        return None
+    return step

@@ -20,10 +20,15 @@ Told = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 """Tokens int32 [W], figures [W,4], candidates int32 [W,K], their logits [W,K], logits asked for [W,A]."""
 
 
+def staged(array: NDArray[np.generic], device: torch.device) -> Tensor:
+    """The array in memory of the host, from which a GPU copies while the host goes on."""
+    tensor = torch.from_numpy(np.ascontiguousarray(array))
+    return tensor.pin_memory() if device.type == "cuda" else tensor
+
+
 def sent(array: NDArray[np.generic], device: torch.device) -> Tensor:
     """The array on a device; the host does not wait for a GPU to have it."""
-    tensor = torch.from_numpy(np.ascontiguousarray(array))
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
+    return staged(array, device).to(device, non_blocking=True)
 
 
 def answered_by_head(

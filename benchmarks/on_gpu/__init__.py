@@ -1,1 +1,0 @@
-"""Parts of benchmarks/gpu.py: shapes, clocks, kernels, fills, baselines."""

@@ -1,0 +1,175 @@
+"""Passes of fixed shape, captured as CUDA graphs: launched one by one, a pass takes longer to launch than to run.
+
+What rows see lies in one buffer of keys and values: segments of context side by side, and behind them the rows' own.
+Segments that stay in their place are not copied again; what a pass added is overwritten by the next. One step serves
+causal reading, blocks and canvases (`layers.Rows` says who sees what). On a CPU it runs without graphs, for tests.
+
+Dimensions as in `network.py`.
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from mercury_kernels.capture import Captures
+from torch import Tensor
+
+from mercury_engine.device import layers
+from mercury_engine.device.answers import staged
+from mercury_engine.device.layers import Rows
+from mercury_engine.models.arrays import IdArray
+from mercury_engine.models.decoder import Adapted, TorchDecoder
+from mercury_engine.models.network import (
+    CanvasForward,
+    ForwardRequest,
+    KeyValueBlock,
+    KeyValueSegment,
+    Packing,
+    packed,
+)
+
+ROWS = (16, 32, 64)
+"""Rows of a step; a GPU takes about as long for 16 as for one."""
+
+KEYS = (512, 1024, 4096)
+"""Keys that a step sees, its own among them."""
+
+UNSEEN = 1 << 30
+"""Order of keys that no row sees."""
+
+_log = logging.getLogger(__name__)
+
+
+class Shape(NamedTuple):
+    """What a graph is captured for."""
+
+    rows: int
+    keys: int
+    adapted: Adapted
+
+
+class Held(NamedTuple):
+    """A segment in the buffer, its keys turned by so many positions."""
+
+    segment: KeyValueSegment
+    turn: int = 0
+
+    @property
+    def tokens(self) -> int:
+        return int(self.segment.keys.shape[3])
+
+
+class DeviceStep:
+    """Runs the passes that fit, one at a time."""
+
+    def __init__(self, decoder: TorchDecoder) -> None:
+        config, self._decoder = decoder.config, decoder
+        shape = config.num_hidden_layers, config.num_key_value_heads, KEYS[-1], config.head_dim
+        self._keys, self._values = (decoder.embedding.new_zeros(shape) for _ in range(2))
+        self._held: list[Held] = []
+        self._captures = Captures[Shape](decoder.device)
+        self._inputs = torch.zeros(6, ROWS[-1], dtype=torch.long, device=decoder.device)
+        """The fields of `Rows`."""
+        self._outputs: dict[Shape, tuple[Tensor, Tensor, Tensor]] = {}
+
+    @torch.no_grad()
+    def prepare(self) -> None:
+        """Capture a graph of every shape, so that no request waits for it; of a named adapter at its first pass."""
+        free = _free_bytes(self._decoder.device)
+        for adapted in (False, True)[: 1 + (self._decoder.config.adapter_rank > 0)]:
+            for rows in ROWS:
+                for keys in KEYS:
+                    self._capture(Shape(rows, keys, adapted))
+        taken = free - _free_bytes(self._decoder.device)
+        _log.info("%d steps captured on %s, %d MB", len(self.shapes), self._decoder.device, taken >> 20)
+
+    @property
+    def shapes(self) -> list[Shape]:
+        """Those that are captured."""
+        return [*self._captures]
+
+    @torch.no_grad()
+    def replay(self, shape: Shape) -> None:
+        """Run a step over whatever the buffers hold, to time it."""
+        self._captures.run(shape)
+
+    def read(self, forward: ForwardRequest, adapted: Adapted) -> tuple[Tensor, KeyValueBlock] | None:
+        """See `Network.read_together`; None for what fits no shape."""
+        return self._run(
+            _rows(forward.ids_T, forward.packing, forward.start, forward.block), map(Held, forward.past), adapted
+        )
+
+    def denoise(self, forward: CanvasForward) -> Tensor | None:
+        """See `Network.denoise_together`; None for what fits no shape, and for canvases of different lengths."""
+        lengths = {forward.rows} if forward.packing is None else {*forward.packing.rows[0].tolist()}
+        if len(lengths) > 1:
+            return None
+        away = forward.end + lengths.pop()  # where the suffix frame begins, seen from the prefix frame
+        sides = (*map(Held, forward.before), *(Held(each, away) for each in forward.after))
+        found = self._run(_rows(forward.ids_R, forward.packing, forward.end, None), sides, True)
+        return None if found is None else found[0]
+
+    def _run(self, given: IdArray, sides: Iterable[Held], adapted: Adapted) -> tuple[Tensor, KeyValueBlock] | None:
+        """Hidden states and the block of rows [5,R]; None for more rows or keys than there are shapes for."""
+        held, rows = [*sides], given.shape[1]
+        seen = sum(each.tokens for each in held)
+        fitting = (Shape(r, t, adapted) for r in ROWS for t in KEYS if r >= rows and t >= seen + r)
+        shape = next(fitting, None)
+        if shape is None:
+            return None
+        self._capture(shape)
+        self._hold(held)
+        padded = np.zeros((6, ROWS[-1]), np.int64)
+        padded[:5, :rows], padded[5] = given, seen
+        padded[2, rows:], padded[3:5, rows:] = UNSEEN, given[3:, :1]  # padding sees what the first row does
+        self._inputs.copy_(staged(padded, self._inputs.device), non_blocking=True)
+        self._captures.run(shape)
+        hidden, *block = self._outputs[shape]
+        keys, values = (each[:, :rows].transpose(1, 2).unsqueeze(1).contiguous() for each in block)
+        return hidden[:rows].clone(), KeyValueBlock(keys, values)
+
+    def _capture(self, shape: Shape) -> None:
+        self._captures.prepare(shape, partial(self._work, shape))
+
+    def _work(self, shape: Shape) -> None:
+        """The captured work: from the inputs and the buffer to the outputs, all at fixed addresses."""
+        rows = Rows(*self._inputs[:5, : shape.rows], self._inputs[5, 0])
+        keys, values = self._keys[:, :, : shape.keys], self._values[:, :, : shape.keys]
+        self._outputs[shape] = layers.forward(self._decoder, rows, keys, values, shape.adapted)
+
+    def _hold(self, sides: Sequence[Held]) -> None:
+        """Put the segments side by side at the start of the buffer."""
+        same, start = True, 0
+        for number, each in enumerate(sides):
+            earlier = self._held[number] if number < len(self._held) else None
+            same = same and earlier is not None and earlier.segment is each.segment and earlier.turn == each.turn
+            if not same:
+                part = slice(start, start + each.tokens)
+                self._keys[:, :, part].copy_(self._turned(each)[:, 0])
+                self._values[:, :, part].copy_(each.segment.values[:, 0])
+            start += each.tokens
+        self._held = [*sides]
+
+    def _turned(self, side: Held) -> Tensor:
+        """The segment's keys, turned."""
+        keys: Tensor = side.segment.keys
+        if not side.turn:
+            return keys
+        position = torch.full((1,), side.turn, device=keys.device)
+        return self._decoder.placed(KeyValueBlock(keys, side.segment.values), position).keys  # type: ignore[no-any-return]
+
+
+def _rows(ids_R: IdArray, packing: Packing | None, start: int, block: int | None) -> IdArray:
+    """Token, position, order, first and limit of every row [5,R]; see `layers.Rows` and `ForwardRequest`."""
+    packing = packing or packed([ids_R.tolist()])[1]
+    run, place = packing.canvas[0], packing.place[0]
+    reach = len(ids_R) + 1
+    order = run * reach + 1 + (0 if block is None else place // block)
+    return np.stack((ids_R, start + place, order, run * reach + 1, order))
+
+
+def _free_bytes(device: torch.device) -> int:
+    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else 0

@@ -1,0 +1,149 @@
+"""Passes of fixed shape compute what passes of any shape compute, and copy only what is new of the context."""
+
+import logging
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from mercury_engine.device.step import KEYS, ROWS, DeviceStep
+from mercury_engine.device.torch_network import TorchNetwork
+from mercury_engine.models.network import CanvasForward, ForwardRequest, packed
+
+from mercury_lsp.context.context import ContextBuilder
+from mercury_lsp.documents.document import Document
+from tests.support import tiny
+
+FAMILIES = {
+    "Llama": {},
+    "Qwen2": {"attention_bias": True, "tie_word_embeddings": False},
+    "Qwen3": {"qk_norm": True, "head_dim": 16},
+    "Granite": {
+        "embedding_multiplier": 3.0,
+        "attention_multiplier": 0.2,
+        "residual_multiplier": 0.4,
+        "logits_scaling": 2.0,
+    },
+    "Llama 3": {"rope_factors": (1.0, 2.0, 3.0, 4.0)},
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_gradients():
+    with torch.no_grad():
+        yield
+
+
+@pytest.fixture
+def plain():
+    return TorchNetwork(tiny.network(rank=0))
+
+
+@pytest.fixture
+def step(plain):
+    return DeviceStep(plain.decoder)
+
+
+def both(decoder):
+    """A network without a step and one with it."""
+    return TorchNetwork(decoder), TorchNetwork(decoder, DeviceStep(decoder))
+
+
+def segment(network, count, start, seed=1):
+    ids = np.random.default_rng(seed).integers(1, 400, count)
+    _, block = network.read_together([ForwardRequest(ids)])[0]
+    return network.rotated(block, start)
+
+
+def alike(step, network, forward):
+    found = step.read(forward, False)
+    assert found is not None
+    (hidden, block), [(expected, kept)] = found, network.read_together([forward])
+    torch.testing.assert_close(hidden, expected, atol=3e-5, rtol=3e-5)
+    torch.testing.assert_close(block.keys, kept.keys, atol=3e-5, rtol=3e-5)
+    torch.testing.assert_close(block.values, kept.values, atol=3e-5, rtol=3e-5)
+
+
+@pytest.mark.parametrize("rows", [1, 15, 16, 17, 64])
+@pytest.mark.parametrize("lengths", [(), (5,), (400, 40), (512, 511, 1)])
+def test_a_pass_of_fixed_shape_reads_what_the_plain_one_reads(plain, step, rows, lengths):
+    past = [segment(plain, count, 0, seed) for seed, count in enumerate(lengths)]
+    step.read(ForwardRequest(np.arange(16), [segment(plain, 2000, 0)], 0), False)  # what another pass left behind
+    alike(step, plain, ForwardRequest(np.arange(1, 1 + rows), past, sum(lengths[1:])))
+
+
+@pytest.mark.parametrize("block", [1, 4, 32, None])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_is_read_causally_in_blocks_and_as_a_whole(family, block):
+    plain, made = both(tiny.network(rank=0, **FAMILIES[family]))
+    alike(made._step, plain, ForwardRequest(np.arange(3, 40), [segment(plain, 32, 0)], 32, block=block))
+
+
+@pytest.mark.parametrize("runs", [((5, 6, 7), (8,), (9, 10)), ((5,) * 9, (6,) * 9)])
+def test_runs_side_by_side_do_not_see_each_other(plain, step, runs):
+    ids, packing = packed(runs)
+    alike(step, plain, ForwardRequest(ids, [segment(plain, 20, 0)], 20, packing))
+
+
+@pytest.mark.parametrize("canvases", [((7, 500, 500, 501),), ((7, 8, 500), (7, 9, 500))])
+def test_canvases_are_denoised_between_two_sides_with_the_adapter(canvases):
+    plain, made = both(tiny.network(rank=4))
+    before, after = [segment(plain, 30, -30), segment(plain, 6, 0)], [segment(plain, 25, 0, 3)]
+    ids, packing = packed(canvases)
+    forward = CanvasForward(plain, ids, before, after, 6, packing if len(canvases) > 1 else None)
+    found = made._step.denoise(forward)
+    [expected] = plain.denoise_together([forward])
+    torch.testing.assert_close(found, expected, atol=3e-5, rtol=3e-5)
+    longer = replace(forward, ids_R=np.append(ids, 500), packing=None)  # the suffix is one position farther away
+    torch.testing.assert_close(made._step.denoise(longer), plain.denoise_together([longer])[0], atol=3e-5, rtol=3e-5)
+
+
+def test_only_segments_that_are_new_or_moved_are_copied(plain, step):
+    far, near, typed = segment(plain, 30, -30), segment(plain, 7, 0), segment(plain, 1, 7)
+
+    def copied(*segments):
+        step._keys.zero_()
+        forward = ForwardRequest(np.array([5]), segments, sum(each.keys.shape[3] for each in segments[1:]))
+        step.read(forward, False)
+        seen = sum(each.keys.shape[3] for each in segments)
+        return int(step._keys[:, :, :seen].abs().sum((0, 1, 3)).count_nonzero())
+
+    assert copied(far, near) == 37
+    assert copied(far, near) == 0
+    assert copied(far, near, typed) == 1
+    assert copied(far) == 0
+    assert copied(far, near) == 7  # the pass before has written over it
+    assert copied(segment(plain, 31, -31), near) == 38
+
+
+def test_passes_that_fit_no_shape_are_left_to_the_plain_network(plain, step):
+    assert step.read(ForwardRequest(np.arange(ROWS[-1] + 1)), False) is None
+    nearly = [segment(plain, KEYS[-1] - 16, 0)]
+    assert step.read(ForwardRequest(np.arange(16), nearly), False) is not None
+    assert step.read(ForwardRequest(np.arange(17), nearly), False) is None
+    ids, packing = packed([(7, 8, 500), (7, 500)])
+    assert step.denoise(CanvasForward(plain, ids, nearly, [], 6, packing)) is None
+
+
+def test_after_loading_no_request_waits_for_a_capture_and_the_log_says_how_many_there_are(plain, step, caplog):
+    with caplog.at_level(logging.INFO):
+        step.prepare()
+    assert len(step._captures._graphs) == len(ROWS) * len(KEYS) == 9
+    assert "9 steps captured on cpu" in caplog.text
+    step.read(ForwardRequest(np.arange(1, 40), [segment(plain, 600, 0)], 600), False)
+    assert len(step._captures._graphs) == 9
+
+
+@pytest.mark.parametrize("markers", [(), tiny.QWEN_MARKERS], ids=["blocks", "gap format"])
+def test_an_engine_fills_the_same_with_steps(tmp_path, monkeypatch, markers):
+    folder = tiny.folder(tmp_path / "model", rank=0, markers=markers)
+    plain, stepped = tiny.load(folder), tiny.load(folder)
+    stepped.reader._step = DeviceStep(stepped.reader.decoder)
+    read, used = DeviceStep.read, []
+    monkeypatch.setattr(DeviceStep, "read", lambda *given: used.append(read(*given)) or used[-1])
+    text, builder = tiny.SAMPLE * 3, ContextBuilder()
+    for cursor in (*range(900, 910), *range(2500, 2506)):
+        snapshot = Document("file:///a.py", "python", 1, text).snapshot()
+        request = replace(builder.build(snapshot, cursor, "a.py").request(), max_slots=8)
+        assert stepped.fill(request).text == plain.fill(request).text
+    assert sum(each is not None for each in used) > len(used) / 2
