@@ -244,7 +244,8 @@ class Completer:
             await self._fill_ahead(replace(context.request(), max_steps=0), context.uri)
             return
         if reads_on and (better := await self._worth_showing(context, snapshot)) is not None:
-            anchor.suggestion = anchor.suggestion if anchor.suggestion.text.startswith(better.text) else better
+            is_shorter = len(better.text) < len(anchor.suggestion.text)
+            anchor.suggestion = anchor.suggestion if is_shorter else better
         shown = anchor.suggestion
         after = replace(context.after(shown.text), multiline=False)
         after = after.at_line_end() if shown.is_finished else after

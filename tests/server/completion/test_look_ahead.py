@@ -1,6 +1,7 @@
 """While the engine is idle, the suggestion after the one on display is prepared."""
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -322,3 +323,38 @@ async def test_a_user_who_waits_for_the_context_has_all_of_it(stranger):
 async def test_who_asks_by_key_waits_for_the_context(stranger):
     await stranger.ask(4, automatic=False)
     assert stranger.engine.asked[0].unread_limit is None
+
+
+class Fickle(FakeEngine):
+    """Knows the line; writes some of its words, or other ones, and other ones again once all of the context is read."""
+
+    line = "".join(f"value_{number} = measure(other_{number}, {number}); " for number in range(12))
+
+    def fill(self, request):
+        at, is_all_read = len(request.near), request.unread_limit is None
+        rng = random.Random(at + 1_000 * is_all_read)
+        text = " ".join(self.line[at:].split(" ")[: rng.randint(1, 3)]) if rng.random() < 0.4 else "wrong " * rng.randint(2, 9)
+        return Fill(text, rng.uniform(0.5, 1.0), steps=1, elapsed=0.01, tokens_unread=0 if is_all_read else 900)
+
+
+async def test_in_300_keys_no_text_on_display_is_replaced_by_a_shorter_one(monkeypatch):
+    monkeypatch.setattr(completer, "LOOK_AHEAD_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(completer, "READ_ON_AFTER_SECONDS", 0.0)
+    replaced = kept = pauses = 0
+    async with desk_of(Fickle(), "") as desk:
+        left = ""
+        for at, key in enumerate(Fickle.line[:300]):
+            [shown, *_] = await desk.ask(at) or [""]
+            kept += bool(left) and shown == left
+            replaced += bool(left) and shown != left
+            assert len(shown) >= len(left)
+            if desk.completer._ahead is not None:
+                pauses += 1
+                await looked_ahead(desk)
+                [again, *_] = await desk.ask(at) or [""]
+                assert len(again) >= len(shown)
+                replaced += again != shown
+                shown = again
+            desk.replace(at, at, key)
+            left = shown[1:] if shown[:1] == key else ""
+    assert kept > 50 and replaced > 5 and pauses > 50
