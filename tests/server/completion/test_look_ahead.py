@@ -333,7 +333,8 @@ class Fickle(FakeEngine):
     def fill(self, request):
         at, is_all_read = len(request.near), request.unread_limit is None
         rng = random.Random(at + 1_000 * is_all_read)
-        text = " ".join(self.line[at:].split(" ")[: rng.randint(1, 3)]) if rng.random() < 0.4 else "wrong " * rng.randint(2, 9)
+        right = " ".join(self.line[at:].split(" ")[: rng.randint(1, 3)])
+        text = right if rng.random() < 0.4 else "wrong " * rng.randint(2, 9)
         return Fill(text, rng.uniform(0.5, 1.0), steps=1, elapsed=0.01, tokens_unread=0 if is_all_read else 900)
 
 
