@@ -94,6 +94,7 @@ class Completer:
         """Have regions rewritten if a model can; others find neither place nor will to edit."""
         self.next_edits.regions.rewrite = self._rewrite_region if self.edit_engine.can_rewrite else None
         self.next_edits.regions.writes_edits = lambda: self.edit_engine.writes_edits
+        self.next_edits.regions.gate = partial(self.price.gate, Utility(), self.settings.eagerness)
 
     async def _rewrite_region(
         self, region: Place, history: Sequence[EditHunk], enough: float, cancel: Event

@@ -4,6 +4,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from time import monotonic
 
+from mercury_engine.text.lines import equal_ends
 from mercury_engine.utility import Utility
 
 from mercury_lsp.settings import Eagerness
@@ -24,6 +25,17 @@ REMEMBERED = 200
 
 REFUSALS, REFUSED_WITHIN_SECONDS, CALM_SECONDS = 3, 30.0, 60.0
 """So many texts typed against within that time double the price for a minute."""
+
+
+GOING_KEYS = 4
+"""Keys that take the cursor to an edit, beside those that make it; assumed."""
+
+
+def least_probability_of_edit(old: str, new: str, gate: Utility) -> float:
+    """The probability from which on an edit is worth showing unasked: it saves the characters that differ."""
+    first, last = equal_ends(old, new)
+    removed, added = (len(text[first : len(text) - last].strip()) for text in (old, new))
+    return min(1.0, gate.least_probability(GOING_KEYS + removed + added))
 
 
 class Price:

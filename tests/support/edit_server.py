@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from math import log
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,21 @@ KEY = "a-key-of-the-users"
 def completes(*texts: str, finish_reason: str = "stop") -> Route:
     """One text after another as llama-server sends it, the last one again and again."""
     return _in_turn([_choice({"text": text, "logprobs": None}, finish_reason) for text in texts])
+
+
+def llama_probabilities(tokens: Sequence[tuple[str, float]]) -> Any:
+    """The probabilities of tokens as llama-server tells them."""
+    return {"content": [{"token": text, "bytes": list(text.encode()), "logprob": log(p)} for text, p in tokens]}
+
+
+def vllm_probabilities(tokens: Sequence[tuple[str, float]]) -> Any:
+    """The same as vLLM tells them."""
+    return {"tokens": [text for text, _ in tokens], "token_logprobs": [log(p) for _, p in tokens]}
+
+
+def completes_with(logprobs: Any, text: str) -> Route:
+    """A text, and what a server tells of its tokens."""
+    return _in_turn([_choice({"text": text, "logprobs": logprobs}, "stop")])
 
 
 def replies(*texts: str) -> Route:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
+from itertools import islice
 
 from mercury_engine.text.lines import equal_ends, lines_of
 
@@ -34,6 +35,9 @@ MAX_TOKEN_PAIRS = 60_000
 
 REMEMBERED_CHANGES = 32
 """Changes whose exchanges are remembered: the latest ones are asked for with every line of a model's edit."""
+
+MAX_LINES = 8
+"""Lines of a change with which an edit is compared one by one."""
 
 MIN_REMOVED_LINES = 3
 """Lines that an edit may always remove, beyond what it adds; of more rewritten lines the half."""
@@ -106,21 +110,55 @@ def strays(old: str, new: str, hunks: Sequence[Hunk], probability: float = 0.0, 
 
     Whatever words and marks it exchanges, one of the latest changes exchanged, too, and it removes no more lines than
     they did. If it is `SURE`, it may insert words that they brought: `_count = count` after a field and a parameter. It
-    may also correct such a word that stands nowhere else in the document's `text` to one that does.
+    may also correct such a word that stands nowhere else in the document's `text` to one that does. It may make a
+    line what one like it became, with its own words (`print('b:', b)` to `print(f'b: {b}')`), but not with those of the
+    user's line.
     """
     latest = hunks[-EXAMPLES:]
     removed = (hunk.before.count("\n") - hunk.after.count("\n") for hunk in latest)
     if old.count("\n") - new.count("\n") > max([0, *removed]):
         return "it removes lines, and you did not"
     theirs = {exchange for hunk in latest for exchange in _exchanges(hunk.before, hunk.after)}
+    lines = [pair for hunk in latest for pair in _line_pairs(hunk.before, hunk.after)]
+    if any(_is_same_change((old, new), each) for each in lines):
+        return None
     words = frozenset(word.lower() for word in TOKEN.findall(old))
     brought = {word for _, come in theirs for word in come if _WORD.fullmatch(word)} if probability >= SURE else set()
     for ours in _exchanges(old, new):
         inserted = () if ours[0] else tuple(filter(_WORD.fullmatch, ours[1]))
         is_brought = (bool(inserted) and brought.issuperset(inserted)) or _is_typo(ours, brought, text)
-        if not is_brought and not any(_is_like(ours, other, words) for other in theirs):
+        alike = [other for other in theirs if _is_like(ours, other, words)]
+        if not is_brought and not alike:
             return "it does something else than your changes"
+        if any(_copies(ours, other, words, each) for other in alike for each in lines):
+            return "it copies words of the line that you changed"
     return None
+
+
+def _is_same_change(ours: tuple[str, str], theirs: tuple[str, str]) -> bool:
+    """Whether a line became what the user's became, with its own words in place of theirs, all of which stay."""
+    (was, now), (old, new) = ([TOKEN.findall(text) for text in pair] for pair in (theirs, ours))
+    own = dict(zip(was, old, strict=False))
+    if len(was) != len(old) or [own[word] for word in was] != old:
+        return False
+    is_of_words = all(
+        word == other or (_WORD.fullmatch(word) and _WORD.fullmatch(other)) for word, other in own.items()
+    )
+    stay = {other for word, other in own.items() if word != other} <= {*new}
+    return is_of_words and stay and [own.get(word, word) for word in now] == new
+
+
+def _copies(ours: Exchange, other: Exchange, words: frozenset[str], line: tuple[str, str]) -> bool:
+    """Whether an exchange like the one of the user's line brings words of that line that its own does not have."""
+    theirs = {word.lower() for word in _WORD.findall(line[0])} - words
+    return other in _exchanges(*line) and any(word.lower() in theirs for word in ours[1] if word not in ours[0])
+
+
+@lru_cache(REMEMBERED_CHANGES)
+def _line_pairs(old: str, new: str) -> tuple[tuple[str, str], ...]:
+    """The single lines of a change that became others, the first `MAX_LINES` of them."""
+    pairs = (pair for pair in _changed_lines(lines_of(old), lines_of(new)) if all(each.strip() for each in pair))
+    return tuple(islice((pair for pair in pairs if all(each.count("\n") <= 1 for each in pair)), MAX_LINES))
 
 
 def _is_typo(ours: Exchange, brought: Collection[str], text: str) -> bool:

@@ -9,6 +9,7 @@ from threading import Event
 from time import perf_counter
 
 from mercury_engine.api import REGION_LINES_ABOVE, REGION_LINES_BELOW, EditHunk
+from mercury_engine.utility import Utility
 
 from mercury_lsp.completion.next_edits.diagnostics import Evidence
 from mercury_lsp.completion.next_edits.edit_sites import EditSite, text_around
@@ -118,6 +119,8 @@ class RegionEdits:
         """Nothing is offered without it."""
         self.writes_edits: Callable[[], bool] = lambda: False
         """Whether the model was trained on edits: what it writes need not follow the user's."""
+        self.gate: Callable[[str], Utility] = lambda language: Utility()
+        """When an edit in a language is worth showing unasked, if its model was trained on edits."""
         self._ledger, self._written = ledger, WrittenEdits(ledger)
         self._in_vain: tuple[ChunkedText, int, Hunk] | None = None
         """The text, line and last change of the related region that was rewritten in vain last."""
@@ -141,7 +144,10 @@ class RegionEdits:
     def rest(self, snapshot: Snapshot, cursor: int | None, around: Surroundings) -> Suggestion | None:
         """The next edit of an answer whose last one was taken; asks no model."""
         edits = self._written.rest(snapshot)
-        return self._written.first(snapshot, edits, cursor, around.hunks, Silence(snapshot.uri), 0.0) if edits else None
+        if not edits:
+            return None
+        gate, silence = self._gate(snapshot, cursor), Silence(snapshot.uri)
+        return self._written.first(snapshot, edits, cursor, around.hunks, silence, 0.0, gate)
 
     async def first(
         self,
@@ -172,7 +178,9 @@ class RegionEdits:
                 edits = [
                     each for each in hunks or () if not around.is_taken_back(region.snapshot.uri, each.start, each.end)
                 ]
-                if found := self._written.first(region.snapshot, edits, region.cursor, around.hunks, silence, seconds):
+                gate = self._gate(region.snapshot, region.cursor)
+                found = self._written.first(region.snapshot, edits, region.cursor, around.hunks, silence, seconds, gate)
+                if found is not None:
                     return region, found
                 continue
             rejected = -1
@@ -195,6 +203,10 @@ class RegionEdits:
                 self._ledger.offer(found.id, region.snapshot.uri, [EditSite(hunk.start, old, hunk.text)])
                 return region, found
         return None
+
+    def _gate(self, snapshot: Snapshot, cursor: int | None) -> Utility | None:
+        """When an edit is worth showing; None for a user who asks by key."""
+        return None if cursor is None else self.gate(snapshot.language_id)
 
     def _objection(
         self, snapshot: Snapshot, hunk: RewrittenLines, old: str, around: Surroundings, strays: str | None

@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from mercury_engine.utility import Utility
+
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.filters import BREAKS, objection_to_writer
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.ledger import Ledger
 from mercury_lsp.completion.next_edits.rewriting import RewrittenLines
+from mercury_lsp.completion.price import least_probability_of_edit
 from mercury_lsp.completion.silence import Silence
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Snapshot
@@ -44,17 +47,18 @@ class WrittenEdits:
         hunks: Sequence[Hunk],
         silence: Silence,
         seconds: float,
+        gate: Utility | None = None,
     ) -> Suggestion | None:
         """The first edit at or below the cursor's line, or else above, that may be shown; all of them as one where one
-        alone breaks the syntax. Why others are not shown is added to `silence`.
+        alone breaks the syntax. Why others are not shown is added to `silence`. Without a `gate` unlikely ones are.
         """
         begin = 0 if cursor is None else snapshot.source.line_bounds(cursor)[0]
         ordered = [each for each in edits if max(each.start + 1, each.end) > begin]
         ordered += reversed([each for each in edits if each not in ordered])
-        reasons = [self._objection(snapshot, each, hunks) for each in ordered]
+        reasons = [self._objection(snapshot, each, hunks, gate) for each in ordered]
         if BREAKS in reasons and len(edits) > 1:
             whole = _joined(snapshot, edits)
-            if (why_not := self._objection(snapshot, whole, hunks)) is None:
+            if (why_not := self._objection(snapshot, whole, hunks, gate)) is None:
                 return self._offered(snapshot, whole, (), seconds)
             silence.add(f"the model's edits are not shown together, {why_not}", snapshot.uri)
         for each, why_not in zip(ordered, reasons, strict=True):
@@ -65,7 +69,13 @@ class WrittenEdits:
             silence.add(f"line {line}: an edit of the model's is not shown, {why_not}", snapshot.uri)
         return None
 
-    def _objection(self, snapshot: Snapshot, edit: RewrittenLines, hunks: Sequence[Hunk]) -> str | None:
+    def _objection(
+        self, snapshot: Snapshot, edit: RewrittenLines, hunks: Sequence[Hunk], gate: Utility | None
+    ) -> str | None:
+        old = snapshot.slice(edit.start, edit.end)
+        least = 0.0 if gate is None else least_probability_of_edit(old, edit.text, gate)
+        if edit.probability < least:
+            return f"its probability is {edit.probability:.2f}, and it would be worth showing from {least:.2f} on"
         if self._ledger.is_declined(snapshot.uri, _site(snapshot, edit)):
             return "it was offered before"
         return objection_to_writer(snapshot, edit.start, edit.end, edit.text, hunks, edit.at_risk)

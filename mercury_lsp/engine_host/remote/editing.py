@@ -19,6 +19,7 @@ from mercury_engine.utility import Utility
 
 from mercury_lsp.engine_host.remote.answers import cleaned, label
 from mercury_lsp.engine_host.remote.connection import Connection, NoSuchRoute, RemoteError, parsed
+from mercury_lsp.engine_host.remote.told import Told
 from mercury_lsp.settings import is_loopback
 
 KEY_VARIABLE = "MERCURY_EDIT_API_KEY"
@@ -26,8 +27,8 @@ KEY_VARIABLE = "MERCURY_EDIT_API_KEY"
 
 ROUTES = ("/v1/edit/completions", "/v1/chat/completions", "/v1/completions")
 
-PROBABILITY = 0.8
-"""Of an edit whose server tells no probability: it was trained to say when nothing should change."""
+UNTOLD = 1.0
+"""The probability of an edit whose server tells none: it is shown, for the model was trained to say "no change"."""
 
 PAUSE_SECONDS = 0.25
 """Without a key, before another machine is asked: some servers are paid by request."""
@@ -68,6 +69,7 @@ class RemoteEdits:
         self.requests = 0
         """Number of requests that were sent."""
         self._missed = 0
+        self._asks_probabilities = self._route != ROUTES[0]
         self._connection: Connection | None = None
 
     @property
@@ -106,10 +108,11 @@ class RemoteEdits:
                 raise RemoteError(f"{self.url} missed {MAX_MISSED} deadlines") from None
             return Rewrite(request.text, 0, self._clock() - began)
         self._missed = 0
-        text = None if written is None else new_text(self.family, window, written)
-        if text is None:
+        text = None if written is None else new_text(self.family, window, written[0])
+        if written is None or text is None:
             return Rewrite(request.text, 0, self._clock() - began)
-        return Rewrite(text, 1, self._clock() - began, True, hunks=_hunks(lines_of(request.text), lines_of(text)))
+        hunks = _hunks(lines_of(request.text), lines_of(text), written[1])
+        return Rewrite(text, 1, self._clock() - began, True, hunks=hunks)
 
     def rest(self) -> None: ...
 
@@ -133,9 +136,14 @@ class RemoteEdits:
         self.requests += 1
         return True
 
-    async def _written(self, window: Window, control: Control, deadline_ms: float | None) -> str | None:
-        """What the model wrote; None if it hit the limit of tokens. Raises TimeoutError, and as `answer`."""
-        asking = asyncio.ensure_future(self._reply(self._body(window)))
+    async def _written(
+        self, window: Window, control: Control, deadline_ms: float | None
+    ) -> tuple[str, Told | None] | None:
+        """What the model wrote, and how likely, if that is told; None if it hit the limit of tokens.
+
+        Raises TimeoutError, and as `answer`.
+        """
+        asking = asyncio.ensure_future(self._reply(window))
         seconds = ANSWER_SECONDS if deadline_ms is None else min(ANSWER_SECONDS, deadline_ms / 1000)
         try:
             async with asyncio.timeout(seconds):
@@ -147,7 +155,17 @@ class RemoteEdits:
         finally:
             asking.cancel()
 
-    async def _reply(self, body: Any) -> Any:
+    async def _reply(self, window: Window) -> Any:
+        """The reply; a server that refuses to tell probabilities is asked without, from then on."""
+        if self._asks_probabilities:
+            try:
+                return await self._sent(self._body(window) | {"logprobs": True if self.family.is_chat else 1})
+            except RequestError:
+                self._asks_probabilities = False
+                self.requests += 1
+        return await self._sent(self._body(window))
+
+    async def _sent(self, body: Any) -> Any:
         if self._connection is None or self._connection.loop is not asyncio.get_running_loop():
             self._connection = Connection(self._base, KEY_VARIABLE)
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
@@ -202,20 +220,23 @@ def _route_of(family: Family) -> str:
     return ROUTES[0] if family.name == "mercury-edit" else ROUTES[1] if family.is_chat else ROUTES[2]
 
 
-def _text_of(reply: Any) -> str | None:
-    """The text of a reply; None if it was cut off. Raises RemoteError."""
+def _text_of(reply: Any) -> tuple[str, Told | None] | None:
+    """The text of a reply, and what it tells of its tokens; None if it was cut off. Raises RemoteError."""
     match reply:
         case {"choices": [{"finish_reason": "length"}, *_]}:
             return None
         case {"choices": [{"text": str(text)}, *_]} | {"choices": [{"message": {"content": str(text)}}, *_]}:
-            return cleaned(text.replace("\r\n", "\n"))
+            plain = cleaned(text.replace("\r\n", "\n"))
+            return plain, Told.of(reply, text) if plain == text else None
     raise RemoteError("its reply holds no text")
 
 
-def _hunks(old: Sequence[str], new: Sequence[str]) -> tuple[RegionHunk, ...]:
-    changed = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    return tuple(
-        RegionHunk(first, end, "".join(new[start:stop]), PROBABILITY)
-        for kind, first, end, start, stop in changed
-        if kind != "equal"
-    )
+def _hunks(old: Sequence[str], new: Sequence[str], told: Told | None) -> tuple[RegionHunk, ...]:
+    places = {} if told is None else told.of_lines(new)
+    found = []
+    for kind, first, end, start, stop in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind != "equal":
+            text = "".join(new[start:stop])
+            sure = UNTOLD if told is None else told.of_change("".join(old[first:end]), text, places.get(start))
+            found.append(RegionHunk(first, end, text, sure))
+    return tuple(found)

@@ -3,7 +3,7 @@
 import pytest
 from mercury_engine.utility import Utility
 
-from mercury_lsp.completion.price import CALM_SECONDS, PRIOR_SUGGESTIONS, REMEMBERED, Price
+from mercury_lsp.completion.price import CALM_SECONDS, PRIOR_SUGGESTIONS, REMEMBERED, Price, least_probability_of_edit
 
 LOW, MEDIUM, HIGH = (Price().gate(Utility(), level, "python") for level in ("low", "medium", "high"))
 
@@ -69,3 +69,13 @@ def test_the_user_is_told_what_the_level_comes_from():
     price = told("go", [True] * 70 + [False] * 30)
     assert price.explanation("auto", "go") == "you took 70 of the last 100 in go: about eagerness high"
     assert price.explanation("low", "go") == "the setting eagerness is low"
+
+
+def test_an_edit_is_worth_showing_from_a_higher_probability_on_the_less_it_saves():
+    old = "    return read(path)\n"
+    short, long = old.replace("path", "paths"), old.replace("path", 'path, "utf-8", errors="strict"')
+    assert least_probability_of_edit(old, long, MEDIUM) == MEDIUM.min_probability
+    assert MEDIUM.min_probability < least_probability_of_edit(old, short, MEDIUM) < 1
+    assert least_probability_of_edit(old, short, HIGH) < least_probability_of_edit(old, short, MEDIUM)
+    assert least_probability_of_edit(old, short, LOW) <= 1
+    assert least_probability_of_edit(old, "", MEDIUM) == MEDIUM.min_probability  # a removed line saves keys, too

@@ -166,6 +166,14 @@ def test_silence_has_a_reason(change, reason):
     assert reason in desk.silence
 
 
+@pytest.mark.parametrize(("probability", "unasked"), [(0.9, 1), (0.2, 0), (1.0, 1)])
+def test_the_edit_of_a_model_made_for_edits_is_shown_if_it_pays_and_always_by_key(probability, unasked):
+    desk = RewriteDesk(("    text = load(name)\n", "    text = name.read()\n", probability))
+    desk.next_edits.regions.writes_edits = lambda: True
+    assert len(desk.found()) == unasked
+    assert [each.confidence for each in desk.found(invoked=True)] == [probability]
+
+
 # Likely places
 
 
@@ -361,6 +369,37 @@ def test_a_models_text_may_name_what_stands_in_its_own_line(word: str, is_like: 
     files, buffers = 'map("Files", { noremap = true })\n', 'map("Buffers", { noremap = true })\n'
     hunks = [Hunk("file:///a.lua", "a.lua", "lua", 0, files, mapped("Files", "files"))]
     assert (strays(buffers, mapped("Buffers", word), hunks) is None) is is_like
+
+
+TODO, GET = "x = todo()  # /a\n", 'x = client.get("/a", timeout=5)  # /a\n'
+
+
+@pytest.mark.parametrize(
+    ("change", "old", "new", "why"),
+    [
+        (("print('a:', a)\n", "print(f'a: {a}')\n"), "print('b:', b)\n", "print(f'b: {b}')\n", None),
+        (("print('a:', a)\n", "print(f'a: {a}')\n"), "print('b:', b)\n", "print(f'b: {a}')\n", "copies words"),
+        (("print('a:', a)\n", "print(f'a: {a}')\n"), "log('b:', b)\n", "log(f'b: {b}')\n", None),
+        (("print('a:', a)\n", "print(f'a: {a}')\n"), "print('b:', b, c)\n", "print(f'b: {b}')\n", "something else"),
+        ((TODO, GET), "y = todo()  # /b\n", 'y = client.get("/b", timeout=5)  # /b\n', None),
+        ((TODO, GET), "y = todo()  # /b\n", 'y = client.get("/a", timeout=5)  # /b\n', "copies words"),
+        (("get('/a')\n", "get('/a', 5)\n"), "get('/b')\n", "get('/a', 5)\n", "something else"),
+        (("x = 1\n", "x = 2\n"), "y = 7\n", "y = 2\n", "something else"),
+    ],
+    ids=[
+        "own words",
+        "the user's word",
+        "another call",
+        "fewer words",
+        "own path",
+        "the user's path",
+        "argument",
+        "value",
+    ],
+)
+def test_a_line_becomes_what_one_like_it_became_with_its_own_words(change, old, new, why):
+    reason = strays(old, new, [Hunk(A, "a.py", "python", 0, *change)], 0.58)
+    assert reason is None if why is None else why in (reason or "")
 
 
 def test_words_that_the_user_brought_are_inserted_in_another_way_if_the_model_is_sure():

@@ -16,13 +16,16 @@ from tests.support.edit_server import (
     KEY,
     Desk,
     completes,
+    completes_with,
+    llama_probabilities,
     opened,
     replies,
     said,
     serving,
     silent_until,
+    vllm_probabilities,
 )
-from tests.support.fake_remote import FakeRemote, elsewhere
+from tests.support.fake_remote import FakeRemote, Reply, Sent, elsewhere
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="other systems keep user data elsewhere"),
@@ -160,6 +163,35 @@ def test_an_edit_that_would_do_harm_is_not_shown(model: Path, answer: str, why: 
         assert not desk.take(0, 10)
         assert why in desk.explained()
         assert len(remote.posted(COMPLETIONS)) == 1
+
+
+def tokens_of(text: str, sure: float) -> list[tuple[str, float]]:
+    """Its lines as tokens, all certain but the changed one, and the token that ends an answer."""
+    lines = text.splitlines(keepends=True)
+    return [*((line, sure if "width *" in line else 1.0) for line in lines), (">>>>>>> UPDATED", 1.0)]
+
+
+@pytest.mark.parametrize("told", [llama_probabilities, vllm_probabilities], ids=["llama-server", "vLLM"])
+@pytest.mark.parametrize(("sure", "is_shown"), [(0.9, True), (0.2, False)])
+def test_an_unlikely_edit_is_not_shown_where_the_server_tells_probabilities(model, told, sure, is_shown):
+    with (
+        serving(completes_with(told(tokens_of(FIRST, sure)), FIRST)) as remote,
+        opened(model, f"{remote.url}#zeta-2") as editor,
+    ):
+        desk = Desk(editor, TYPED)
+        assert bool(desk.asked(0, 10)) is is_shown
+        assert remote.posted(COMPLETIONS)[0]["logprobs"] == 1
+        assert is_shown or "its probability is 0.20, and it would be worth showing from" in desk.explained()
+
+
+def test_a_server_that_refuses_to_tell_probabilities_is_asked_without_them_from_then_on(model: Path):
+    def route(sent: Sent) -> Reply | None:
+        return (400, b"{}") if "logprobs" in sent.body else completes(FIRST)(sent)
+
+    with serving(route) as remote, opened(model, f"{remote.url}#zeta-2") as editor:
+        desk = Desk(editor, TYPED)
+        assert desk.asked(0, 10) and desk.asked(0, 11)
+        assert ["logprobs" in body for body in remote.posted(COMPLETIONS)] == [True, False, False]
 
 
 def test_a_text_that_was_cut_off_is_not_shown(model: Path):

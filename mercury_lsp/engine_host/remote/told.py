@@ -1,0 +1,74 @@
+"""How likely a server's model found what it changed, by the probabilities of its tokens that a reply tells.
+
+llama-server lists them as `logprobs.content` or `completion_probabilities`, vLLM as `logprobs.token_logprobs`, chats as
+the first.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from contextlib import suppress
+from difflib import SequenceMatcher
+from itertools import accumulate
+from math import exp, isnan
+from typing import Any
+
+from mercury_engine.text.lines import equal_ends, lines_of
+
+
+class Told:
+    """A written text, and its tokens' log-probabilities."""
+
+    def __init__(self, text: str, tokens: Sequence[tuple[bytes, float]]) -> None:
+        self._text = text
+        self._starts = [0, *accumulate(len(token) for token, _ in tokens)]
+        """Where each token begins, in bytes, and where the last one ends; tokens that end the text may follow it."""
+        self._nats = [nats for _, nats in tokens]
+
+    @classmethod
+    def of(cls, reply: Any, text: str) -> "Told | None":
+        """What a reply tells of its text; None if that is nothing, or nothing of this text."""
+        with suppress(ValueError, TypeError, KeyError, OverflowError, AttributeError):
+            tokens = _tokens(reply)
+            if tokens and b"".join(token for token, _ in tokens).startswith(text.encode()):
+                return cls(text, tokens)
+        return None
+
+    def of_lines(self, new: Sequence[str]) -> dict[int, int]:
+        """For lines of an answer, by their numbers, where they stand in the text."""
+        written = lines_of(self._text)
+        starts = [0, *accumulate(map(len, written))]
+        plain = ([line.rstrip("\n") for line in lines] for lines in (written, new))
+        blocks = SequenceMatcher(None, *plain, autojunk=False).get_matching_blocks()
+        return {block.b + at: starts[block.a + at] for block in blocks for at in range(block.size + (not block.size))}
+
+    def of_change(self, old: str, new: str, start: int | None) -> float:
+        """The probability of what differs in `new`, which stands at `start`, or follows it if all is removed; 1.0 for
+        a text that is not found.
+        """
+        if start is None:
+            return 1.0
+        first, last = equal_ends(old, new)
+        begin, end = (len(self._text[: start + at].encode()) for at in (first, max(first, len(new) - last)))
+        tokens = slice(bisect_right(self._starts, begin) - 1, bisect_right(self._starts, max(begin, end - 1)))
+        return exp(sum(self._nats[tokens]))
+
+
+def _tokens(reply: Any) -> list[tuple[bytes, float]]:
+    """A reply's tokens. Raises what a wrong type raises, and ValueError."""
+    match reply:
+        case {"choices": [{"logprobs": {"content": [*entries]}}, *_]} | {"completion_probabilities": [*entries]}:
+            return [(_bytes(each), _nats(each["logprob"])) for each in entries]
+        case {"choices": [{"logprobs": {"tokens": [*texts], "token_logprobs": [*nats]}}, *_]}:
+            pairs = zip(texts, nats, strict=True)
+            return [(str(text).encode("utf-8", "replace"), _nats(each)) for text, each in pairs]
+    return []
+
+
+def _bytes(entry: Any) -> bytes:
+    return bytes(entry["bytes"]) if isinstance(entry.get("bytes"), list) else str(entry["token"]).encode()
+
+
+def _nats(value: Any) -> float:
+    if isnan(nats := float(value)):
+        raise ValueError("a log-probability is no number")
+    return min(0.0, nats)
