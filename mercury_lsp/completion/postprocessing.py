@@ -8,7 +8,7 @@ from mercury_engine.text.overrun import overrun
 
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.documents.document import Snapshot
-from mercury_lsp.documents.secret_text.opaque import start_of_random
+from mercury_lsp.documents.secret_text.values import start_of_random
 
 _BREAK = re.compile(r"\r\n|\r|\n")
 _ONLY_CLOSING = re.compile(r"[)\]};,\s]*[)\]}][)\]};,\s]*")

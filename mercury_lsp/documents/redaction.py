@@ -21,7 +21,7 @@ from mercury_lsp.documents.secret_text.blocks import (
     secret_lines,
 )
 from mercury_lsp.documents.secret_text.lines import is_secret_line
-from mercury_lsp.documents.secret_text.lines import load as load_rules
+from mercury_lsp.documents.secret_text.lines import issuer_pattern as load_rules
 
 __all__ = ["is_secret_line", "load_rules"]
 

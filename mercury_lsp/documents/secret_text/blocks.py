@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
 
+from mercury_lsp.documents.secret_text.data import shapes
 from mercury_lsp.documents.secret_text.keys import (
-    KEY_END,
-    KEY_START,
+    KEYS,
     MIN_KEY_ROWS,
     is_image_row,
     is_key,
@@ -16,9 +16,16 @@ from mercury_lsp.documents.secret_text.keys import (
     key_row,
     key_tail,
 )
-from mercury_lsp.documents.secret_text.keywords import CODE_LANGUAGES, NAMED_AT_END, has_named_alone
-from mercury_lsp.documents.secret_text.lines import has_word, is_secret_line, suspicious_offsets
+from mercury_lsp.documents.secret_text.lines import (
+    CODE_LANGUAGES,
+    has_named_alone,
+    has_word,
+    is_secret_line,
+    suspicious_offsets,
+)
 from mercury_lsp.documents.secret_text.values import is_password
+
+BLOCKS = shapes("blocks")
 
 CACHED_TEXTS = 1024
 """Texts, of some 500 characters each, whose secret lines are remembered: those near the cursor are needed at every key,
@@ -27,85 +34,28 @@ what a key made of them only until the next one."""
 REACH_LINES = 4
 """Lines around a text that decide about its own: the end of a key, or the name of a value that stands apart."""
 
-MAX_JOINED_LINES = 6
-"""Lines that are read as one, for a value on the next line or put together from strings."""
-
-MAX_INDENT_CHARS = 80
-"""Blanks before a value on the next line."""
-
 MAX_REACH_CHARS = 1_600
 """Characters around a text that decide about it."""
 
-LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
-
-_OPERATOR = r"(?:\+|\.{1,2}|&|<<|~|\|\|)?"
-_JOIN = re.compile(
-    rf"(?P<quote>[\"'`])(?<=[^\s\"'`(\[{{,=:].)s?[ \t]{{0,8}}{_OPERATOR}[ \t]{{0,8}}\\?"
-    rf"(?:(?P<break>\r\n|\r|\n)[ \t]{{0,80}}(?://|#|\*|--)?[ \t]{{0,8}}{_OPERATOR})?"
-    r"[ \t]{0,8}[bfruL]{0,2}(?P=quote)"
-)
-"""The end of one string and the start of the next one, which belong together."""
-
-_OPENERS = frozenset("=:(|>,?+&-[{\"'\\")
-"""Last characters of a line that leaves its value to the next one."""
-
-_CONTINUERS = frozenset("+.&<|~\"'`")
-"""First characters of a line that goes on with the string of the line above."""
-
-_BLOCK_WORDS = ("if ", "elif ", "else", "for ", "while ", "case ", "when ", "def ", "class ", "} else")
-"""Words that begin a line whose end opens a block, not a value."""
-
-_CONTINUED = re.compile(r"(?<=[\w+/=-])\\(?P<break>(?:\r\n|\r|\n))[ \t]*(?=[\w+/=-])")
-"""A break inside a string, with a backslash before it."""
-
-_LISTED = re.compile(r"(?P<quote>[\"'])[ \t]*,[ \t]*(?:(?P<break>\r\n|\r|\n)[ \t]*)?(?P=quote)")
-"""The border of two strings in a list; only `concat` makes them one."""
-
-_NEXT_LINE = re.compile(
-    NAMED_AT_END + r"(?P<break>[ \t]*\\?(?:\r\n|\r|\n)[ \t]*(?:(?://|#|--|\*)[ \t]*)?)", re.IGNORECASE
-)
-"""The end of a line that names a secret and leaves its value to the next one."""
-
-
-_VALUE_LINE = re.compile(
-    r"[ \t]*(?:-[ \t]+)?\\?(?:[\"']?(?:default|value|val|content|data|string|example)\w{0,8}\\?[\"']?[ \t]*(?:=>|[:=])"
-    r"|<(?:string|value)>|[\w.]{0,20}send(?:line)?[ (])",
-    re.IGNORECASE,
-)
-"""The start of a line with a value whose name stands on a line of its own, as in lists of environment variables."""
-
-_BLOCK_HEADER = re.compile(r"[:=][ \t]*[|>][+-]?\d?[ \t]*\Z")
-"""The end of a line of YAML whose value is the indented lines below."""
-
-_LIST_HEADER = re.compile(r"(?:s|list|key)[\"']?[ \t]*(?::|:?=)[ \t]*[\[{(]?[ \t]*\Z", re.IGNORECASE)
-"""The end of a line that begins a list of secrets."""
-
-_ITEM = re.compile(r"[ \t]+(?:-[ \t]+)?(?P<value>[\"'][^\"':=]{4,}[\"']?|(?<=- )(?:\w+=)?[^\s\"':=]{4,}),?\s*\Z")
-"""An item of a list, on a line of its own."""
-
-_ROW = re.compile(r"[|\w .-]*[,;|\t][\w .,;|\t-]*\Z")
-"""A line with the names of a table's columns."""
-
-_USER_LINE = re.compile(r"\s+(?:-\s+)?[\w-]+:\S{4,}\s*\Z")
-"""A user and a password, as in a list of cloud-init."""
-
-_CODE = re.compile(r"[(){}\[\]<>;]|\s=\s")
-"""What no line of a key has: after it a mark of a key's start was only mentioned."""
+MAX_JOINED_LINES, MAX_INDENT_CHARS = 6, 80
+"""Lines that are read as one, for a value on the next line or put together from strings, and blanks before that."""
 
 MAX_BLOCK_LINES = 40
 """Most lines of a block, a list or a table that are examined."""
 
-
 MAX_NAME_WORDS = 2
 """Most words of a column's name: what has more describes conditions, as `must pass`."""
 
-_HIDDEN_BLOCK = re.compile(r"\bkind:\s*[\"']?Secret[\"']?\s*\Z|\btype[\"']?\s*[=:]\s*[\"']?SecureString", re.IGNORECASE)
-"""A line that makes the values beside it secret, whatever they are called."""
+LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
-_ENTRY = re.compile(
-    r"\s*[\"']?(?!(?:name|namespace|type|kind|apiversion|metadata)\b)[\w.-]+[\"']?\s*[:=]\s*[\"']?(?P<value>[^\s\"']{6,})",
-    re.IGNORECASE,
-)
+_OPENERS, _CONTINUERS = frozenset("=:(|>,?+&-[{\"'\\"), frozenset("+.&<|~\"'`")
+"""Last characters of a line that leaves its value to the next one, and first ones of one that goes on with a string."""
+
+_BLOCK_WORDS = ("if ", "elif ", "else", "for ", "while ", "case ", "when ", "def ", "class ", "} else")
+"""Words that begin a line whose end opens a block, not a value."""
+
+_Cut = tuple[int, int, str]
+"""A part of a text, from and to, and what is read in its place."""
 
 
 def leads_on(above: str) -> bool:
@@ -118,9 +68,8 @@ def leads_on(above: str) -> bool:
 
 def _names_what_follows(line: str) -> bool:
     """Whether a line has the name of a secret whose value stands on another one."""
-    if not has_word(line):
-        return False
-    return has_named_alone(line) or any(each.search(line) for each in (_LIST_HEADER, _ROW))
+    named = has_named_alone(line) or BLOCKS.list_header.search(line) or BLOCKS.row.search(line)
+    return has_word(line) and bool(named)
 
 
 def is_led_to(text: str, below: str) -> bool:
@@ -153,81 +102,77 @@ def secret_lines(text: str, language_id: str) -> frozenset[int]:
 def _values_apart(lines: Sequence[str], suspects: Iterable[int], language_id: str) -> set[int]:
     """The lines with the values of names that stand on other lines: below it or right above it, or in a block below."""
     found: set[int] = set()
+
+    def add(pairs: Iterable[tuple[int, str]]) -> None:
+        found.update(number for number, line in pairs if is_secret_line(line, language_id))
+
     for number in suspects:
-        name = lines[number].rstrip()
+        name, below = lines[number].rstrip(), _below(lines, number)
         if has_named_alone(name):
-            near = [*range(number + 1, min(number + 1 + REACH_LINES, len(lines))), *range(max(0, number - 1), number)]
-            pairs = ((other, f"{name} {lines[other].strip()}") for other in near if _VALUE_LINE.match(lines[other]))
-            found |= {other for other, pair in pairs if is_secret_line(pair, language_id)}
-            found |= _argument_below(lines, number, language_id)
+            near = [*below[:REACH_LINES], *range(max(0, number - 1), number)]
+            add((at, f"{name} {lines[at].strip()}") for at in near if BLOCKS.value_line.match(lines[at]))
+            option, item = BLOCKS.option.search(name), BLOCKS.item.match(lines[below[0]]) if below else None
+            if option and item:
+                add([(below[0], f"{option[0]} {item['value']}")])
         if name.lstrip().startswith("chpasswd"):
-            found |= {below for below in range(number, len(lines)) if _USER_LINE.match(lines[below])}
-        if _HIDDEN_BLOCK.search(name):
+            found |= {at for at in below if BLOCKS.user_line.match(lines[at])}
+        if BLOCKS.hidden_block.search(name):
             found |= set(_entries_beside(lines, number))
-        if _BLOCK_HEADER.search(name):
-            found |= set(_block_below(lines, number, language_id))
-        if _LIST_HEADER.search(name):
-            found |= set(_items_below(lines, number, language_id))
-        if language_id not in CODE_LANGUAGES and _ROW.match(name):
-            found |= set(_columns_below(lines, number, language_id))
+        if BLOCKS.block_header.search(name):
+            rows, header = _block_below(lines, number), name.rstrip("|>+-0123456789 \t")
+            if any(is_secret_line(f"{header} {lines[row].strip()}", language_id) for row in rows[:2]):
+                found |= set(rows)
+        if BLOCKS.list_header.search(name):
+            items = _while_matched(BLOCKS.item, lines, below)
+            add((at, f"{name.rstrip('[{( ')} {item['value']}") for at, item in items)
+        if language_id not in CODE_LANGUAGES and BLOCKS.row.match(name):
+            add(_cells_below(lines, number))
     return found
+
+
+def _below(lines: Sequence[str], number: int) -> range:
+    return range(number + 1, min(number + 1 + MAX_BLOCK_LINES, len(lines)))
+
+
+def _while_matched(
+    shape: re.Pattern[str], lines: Sequence[str], below: Iterable[int]
+) -> Iterator[tuple[int, re.Match[str]]]:
+    for at in below:
+        if (found := shape.match(lines[at])) is None:
+            return
+        yield at, found
 
 
 def _entries_beside(lines: Sequence[str], number: int) -> Iterator[int]:
     """The lines with values in the block around one that says that they are secret."""
-    for steps in (range(number + 1, min(number + MAX_BLOCK_LINES, len(lines))), range(number - 1, -1, -1)):
+    for steps in (_below(lines, number), range(number - 1, -1, -1)):
         for near in steps:
             if lines[near].startswith(("---", "}", "resource")):
                 break
-            entry = _ENTRY.match(lines[near])
+            entry = BLOCKS.entry.match(lines[near])
             if entry is not None and is_password(entry["value"]):
                 yield near
 
 
-def _argument_below(lines: Sequence[str], number: int, language_id: str) -> set[int]:
-    """The line below an option that stands on a line of its own, if it is the option's secret."""
-    option = re.search(r"--[\w-]+(?=[\"']?,?\s*\Z)", lines[number])
-    item = _ITEM.match(lines[number + 1]) if option is not None and number + 1 < len(lines) else None
-    is_secret = option and item and is_secret_line(f"{option[0]} {item['value']}", language_id)
-    return {number + 1} if is_secret else set()
-
-
-def _items_below(lines: Sequence[str], number: int, language_id: str) -> Iterator[int]:
-    """The items of a list that a secret's name begins, if they are secrets."""
-    header = lines[number].rstrip().rstrip("[{( \t")
-    for below in range(number + 1, min(number + 1 + MAX_BLOCK_LINES, len(lines))):
-        if (item := _ITEM.match(lines[below])) is None:
-            return
-        if is_secret_line(f"{header} {item['value']}", language_id):
-            yield below
-
-
-def _columns_below(lines: Sequence[str], number: int, language_id: str) -> Iterator[int]:
-    """The rows of a table that has a column of secrets."""
+def _cells_below(lines: Sequence[str], number: int) -> Iterator[tuple[int, str]]:
+    """The cells of a table, each with the name of its column."""
     mark = next(mark for mark in ",;|\t" if mark in lines[number])
-    names = [name if len(name.split()) <= MAX_NAME_WORDS else "" for name in lines[number].split(mark)]
-    for below in range(number + 1, min(number + 1 + MAX_BLOCK_LINES, len(lines))):
-        if lines[below].isspace():
-            continue
+    names = [name.strip() if len(name.split()) <= MAX_NAME_WORDS else "" for name in lines[number].split(mark)]
+    for below in _below(lines, number):
         cells = lines[below].split(mark)
-        if len(cells) != len(names):
+        if not lines[below].isspace() and len(cells) != len(names):
             return
-        pairs = (f"{name.strip()} = {cell.strip()}" for name, cell in zip(names, cells, strict=True))
-        if any(is_secret_line(pair, language_id) for pair in pairs):
-            yield below
+        yield from ((below, f"{name} = {cell.strip()}") for name, cell in zip(names, cells, strict=False))
 
 
-def _block_below(lines: Sequence[str], number: int, language_id: str) -> Iterator[int]:
-    """The lines of a block of YAML if it begins with a secret."""
-    indent = len(lines[number]) - len(lines[number].lstrip())
-    rows = []
-    for below in range(number + 1, min(number + 1 + MAX_BLOCK_LINES, len(lines))):
+def _block_below(lines: Sequence[str], number: int) -> list[int]:
+    """The lines below one that are indented deeper."""
+    indent, rows = len(lines[number]) - len(lines[number].lstrip()), list[int]()
+    for below in _below(lines, number):
         if lines[below].strip() and len(lines[below]) - len(lines[below].lstrip()) <= indent:
             break
         rows.append(below)
-    header = lines[number].rstrip().rstrip("|>+-0123456789 \t")
-    if any(is_secret_line(f"{header} {lines[row].strip()}", language_id) for row in rows[:2]):
-        yield from rows
+    return rows
 
 
 def rows_of_data(text: str) -> frozenset[int]:
@@ -240,14 +185,18 @@ def _key_lines(lines: Sequence[str]) -> Iterator[int]:
     is_inside, after_body = False, False
     rows: list[int] = []
     for number, line in enumerate(lines):
-        if KEY_START.search(line):
-            is_inside = not KEY_END.search(line)
-        elif KEY_END.search(line):
+        if KEYS.key_start.search(line):
+            is_inside = not KEYS.key_end.search(line)
+        elif KEYS.key_end.search(line):
             is_inside = False
-            yield from _tails_before(lines, number)
-        elif _CODE.search(line):
+            for near in range(number - 1, max(-1, number - REACH_LINES), -1):
+                if not key_tail(lines[near]):
+                    break
+                yield near
+        elif BLOCKS.code.search(line):
             is_inside = False
-        rows = _rows_to(lines, rows, number)
+        is_next = bool(rows) and len(lines[rows[-1]].strip()) == len(line.strip())
+        rows = [*(rows if is_next else ()), number][-MIN_KEY_ROWS:] if key_row(line) else []
         is_body = (key_body(line) or is_key(lines[row] for row in rows)) and not is_image_row(lines, number)
         if is_body:
             yield from rows
@@ -256,40 +205,24 @@ def _key_lines(lines: Sequence[str]) -> Iterator[int]:
         after_body = is_body
 
 
-def _rows_to(lines: Sequence[str], rows: Sequence[int], number: int) -> list[int]:
-    """The rows of one length that end with a line; `rows` are those that end with the line above it."""
-    if not key_row(lines[number]):
-        return []
-    is_next = bool(rows) and len(lines[rows[-1]].strip()) == len(lines[number].strip())
-    return [*rows, number][-MIN_KEY_ROWS:] if is_next else [number]
-
-
-def _tails_before(lines: Sequence[str], end: int) -> Iterator[int]:
-    """The last line of a key and its checksum, before the mark that ends it."""
-    for number in range(end - 1, max(-1, end - REACH_LINES), -1):
-        if not key_tail(lines[number]):
-            return
-        yield number
-
-
 def _joined(text: str, suspects: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
     """Lines that are read as one: numbers of the first and the last, and their text without what parts it.
 
     `suspects` are the starts and ends of lines that may name a secret.
     """
-    cuts = [*_cuts(text, _JOIN, "")]
+    cuts: list[_Cut] = [(found.start(), found.end(), "") for found in BLOCKS.join.finditer(text)]
     if "\\\n" in text or "\\\r" in text:
-        cuts += _cuts(text, _CONTINUED, "")
+        cuts += [(found.start(), found.end(), "") for found in BLOCKS.continued.finditer(text)]
+    if "concat" in text or ".join" in text:
+        cuts += [(found.start(), found.end(), "") for found in BLOCKS.listed.finditer(text)]
     for start, end in suspects:
         line = text[start:end].strip()
         if line[-1:] in _OPENERS and not line.startswith(_BLOCK_WORDS):
-            cuts += _cuts(text, _NEXT_LINE, " ", start, end + MAX_INDENT_CHARS)
-    if "concat" in text or ".join" in text:
-        cuts += _cuts(text, _LISTED, "")
-    cuts.sort()
-    group: list[tuple[int, int, str]] = []
-    for cut in cuts:
-        if group and not _is_one_line(text, group[-1][1], cut[0]):
+            found = BLOCKS.next_line.finditer(text, start, end + MAX_INDENT_CHARS)
+            cuts += [(each.start("break"), each.end(), " ") for each in found]
+    group: list[_Cut] = []
+    for cut in sorted(cuts):
+        if group and _breaks(text[group[-1][1] : cut[0]]):
             yield _read_as_one(text, group)
             group = []
         if not group or cut[0] >= group[-1][1]:
@@ -298,18 +231,7 @@ def _joined(text: str, suspects: Iterable[tuple[int, int]]) -> Iterator[tuple[in
         yield _read_as_one(text, group)
 
 
-def _cuts(
-    text: str, pattern: re.Pattern[str], instead: str, start: int = 0, end: int | None = None
-) -> Iterator[tuple[int, int, str]]:
-    for found in pattern.finditer(text, start, len(text) if end is None else end):
-        yield found.start("break") if instead else found.start(), found.end(), instead
-
-
-def _is_one_line(text: str, start: int, end: int) -> bool:
-    return "\n" not in text[start:end] and "\r" not in text[start:end]
-
-
-def _read_as_one(text: str, cuts: Sequence[tuple[int, int, str]]) -> tuple[int, int, str]:
+def _read_as_one(text: str, cuts: Sequence[_Cut]) -> tuple[int, int, str]:
     start = max(text.rfind("\n", 0, cuts[0][0]), text.rfind("\r", 0, cuts[0][0])) + 1
     ends = [at for at in (text.find("\n", cuts[-1][1]), text.find("\r", cuts[-1][1])) if at >= 0]
     end = min(ends, default=len(text))

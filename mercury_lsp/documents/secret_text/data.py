@@ -1,7 +1,13 @@
-"""Words and figures of the rules, from the files beside this one."""
+"""The words and shapes of the rules, from `rules.toml`, and other data beside this file."""
 
+import re
+import tomllib
 from functools import cache
 from importlib import resources
+from types import SimpleNamespace
+from typing import Any
+
+_PART = re.compile(r"@\{(\w+)\}")
 
 
 def read(name: str) -> str:
@@ -9,7 +15,19 @@ def read(name: str) -> str:
 
 
 @cache
-def listed(name: str) -> tuple[str, ...]:
-    """The words of a list in `words.txt`."""
-    lists = (line.split(":", 1) for line in read("words.txt").splitlines() if not line.startswith("#"))
-    return tuple(dict(lists)[name].split("|"))
+def _rules() -> dict[str, Any]:
+    return tomllib.loads(read("rules.toml"))
+
+
+def words(name: str) -> tuple[str, ...]:
+    return tuple(_rules()["words"][name].split("|"))
+
+
+def shapes(table: str) -> SimpleNamespace:
+    """The shapes of a table of `rules.toml`, each a compiled expression by its name."""
+    return SimpleNamespace(**{name: re.compile(_filled(text)) for name, text in _rules()[table].items()})
+
+
+def _filled(text: str) -> str:
+    rules = _rules()
+    return _PART.sub(lambda found: _filled(rules["parts"].get(found[1]) or rules["words"][found[1]]), text)

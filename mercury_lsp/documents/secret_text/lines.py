@@ -1,23 +1,24 @@
-"""Whether one line shows a secret."""
+"""Whether one line shows a secret: by its value alone, or by the words and shapes around it."""
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 
-from mercury_lsp.documents.secret_text.addresses import has_header_secret, has_source_secret, has_url_secret
-from mercury_lsp.documents.secret_text.commands import COMMANDS, has_command_secret
-from mercury_lsp.documents.secret_text.issuers import NAMED_ISSUER, issuer_pattern
-from mercury_lsp.documents.secret_text.keys import KEY_MARK, has_key_in_line, key_body
-from mercury_lsp.documents.secret_text.keywords import CODE_LANGUAGES, WORDS, has_secret_value
-from mercury_lsp.documents.secret_text.opaque import (
-    ACCESS,
-    MNEMONIC,
-    QUOTED_MNEMONIC,
-    has_mnemonic,
+from mercury_lsp.documents.secret_text.data import read, shapes, words
+from mercury_lsp.documents.secret_text.keys import KEYS, has_key_in_line, key_body
+from mercury_lsp.documents.secret_text.values import (
     has_opaque_run,
-    has_typed_password,
+    has_sign,
+    is_dense,
+    is_mnemonic,
+    is_password,
+    is_typed_password,
+    is_wordy,
+    looks_random,
 )
-from mercury_lsp.documents.secret_text.values import is_wordy, looks_random
+
+LINES, COMMANDS, ADDRESSES = shapes("lines"), shapes("commands"), shapes("addresses")
+CLEAR = tuple(vars(shapes("clear")).values())
 
 MIN_SECRET_LINE_CHARS = 7
 """Shortest line, in characters, that may contain a secret."""
@@ -25,60 +26,55 @@ MIN_SECRET_LINE_CHARS = 7
 CACHED_LINES = 2048
 """Lines of which it is remembered whether they are secret: the suspicious ones of a text that a key changes."""
 
-_RUN = re.compile(r"[A-Za-z0-9_+/=%~][A-Za-z0-9_+/=.:%~|$-]{14,}")
-"""Shortest token or value of an issuer."""
-
 MIN_TOKEN_WITHOUT_DIGIT_CHARS = 20
 """Shortest token that may have no digit by chance: of 20 letters and digits 3 % have none, of 36 0.2 %."""
 
-_SOURCE = re.compile(r":[^\s:@]{3,100}@\w")
-_HOST = re.compile(r"^\[?[\w-]+\.[\w.-]+\]?(?::\d+)?[ \t]+[\w.@+-]+:\S{4}", re.MULTILINE)
-"""Parts of a line with a user, a password and a host."""
+MIN_URL_TOKEN_CHARS = 16
+"""Shortest user name of a URL that is taken for a token."""
 
-_DIGIT = re.compile(r"\d")
-_WORDS = re.compile("|".join(WORDS))
-_COMMANDS = re.compile("|".join(COMMANDS))
+MIN_COMPARED_CHARS = 6
+"""Shortest word without digits that is a password if a password is compared with it."""
+
+MIN_FREE_TEXT_CHARS = 8
+"""Shortest string that may hold the name of a secret and its value."""
+
+CODE_LANGUAGES = frozenset(words("code_languages"))
+"""Languages in which a word without quotes is a name. In all others, also unknown ones, it is a value."""
+
+MARKUP_LANGUAGES = frozenset(("html", "htmldjango", "tex", "latex", "plaintex"))
+"""Those of them whose text is prose."""
+
+_Found = re.Match[str]
 
 
-def load() -> None:
-    """Compile the rules ahead of use; takes 0.1 s the first time."""
-    issuer_pattern()
+@cache
+def issuer_pattern() -> re.Pattern[str]:
+    """All tokens of `issuers.txt`; it can match only where no letter or digit precedes. Compiling takes 0.1 s."""
+    listed = [line.split(" ", 1)[1] for line in read("issuers.txt").splitlines() if line and not line.startswith("#")]
+    return re.compile(r"(?<![A-Za-z0-9])(?:" + "|".join(listed) + ")")
 
 
 def suspicious_offsets(text: str, language_id: str) -> Iterator[int]:
     """Where in a text a secret may be: a few of a hundred lines of code, at a fifth of the cost of examining each."""
-    yield from (found.start() for found in _RUN.finditer(text) if _may_be_token(found[0]))
-    low = text.lower()
-    yield from word_offsets(low)
-    for word in COMMANDS:  # most chunks have none, and looking for each is faster than the expression
-        if word in low:
-            yield from (found.start() for found in _COMMANDS.finditer(low))
-            break
-    if "----" in text or "PuTTY" in text or "Private-" in text:
-        yield from (found.start() for found in KEY_MARK.finditer(text))
-    if "@" in text:
-        yield from (found.start() for found in _SOURCE.finditer(text))
-    if "://" in text:
-        yield from (found.start() for found in re.finditer("://", text))
-    yield from (found.start() for found in _HOST.finditer(text))
-    is_code = language_id in CODE_LANGUAGES
-    yield from (found.start() for found in (QUOTED_MNEMONIC if is_code else MNEMONIC).finditer(text))
-    if not is_code:
-        yield from (found.start() for found in ACCESS.finditer(low))
+    low, is_code = text.lower(), language_id in CODE_LANGUAGES
+    yield from (found.start() for found in LINES.run.finditer(text) if _may_be_token(found[0]))
+    wanted = [(LINES.any_word, low), (LINES.host_part, text)]
+    wanted += [(LINES.any_command, low)] if any(word in low for word in words("commands")) else []
+    wanted += [(KEYS.key_mark, text)] if "----" in text or "PuTTY" in text or "Private-" in text else []
+    wanted += [(LINES.source_part, text)] if "@" in text else []
+    wanted += [(LINES.url, text)] if "://" in text else []
+    wanted += [(LINES.quoted_mnemonic, text)] if is_code else [(LINES.mnemonic, text), (LINES.access, low)]
+    for shape, searched in wanted:
+        yield from (found.start() for found in shape.finditer(searched))
 
 
 def has_word(line: str) -> bool:
     """Whether a line has a word like `password`."""
-    return _WORDS.search(line.lower()) is not None
-
-
-def word_offsets(low: str) -> Iterator[int]:
-    """Where words like `password` are in a text in lower case."""
-    return (found.start() for found in _WORDS.finditer(low))
+    return LINES.any_word.search(line.lower()) is not None
 
 
 def _may_be_token(run: str) -> bool:
-    if _DIGIT.search(run) is not None:
+    if any(map(str.isdigit, run)):
         return True
     return len(run) >= MIN_TOKEN_WITHOUT_DIGIT_CHARS and not run.islower() and not run.isupper() and not is_wordy(run)
 
@@ -88,26 +84,223 @@ def is_secret_line(line: str, language_id: str) -> bool:
     """Whether a line looks like a secret."""
     if len(line) < MIN_SECRET_LINE_CHARS or line.isspace():
         return False
-    low = line.lower()
-    if KEY_MARK.search(line) or (any(_may_be_token(run) for run in _RUN.findall(line)) and _has_token(line)):
+    low, is_code = line.lower(), language_id in CODE_LANGUAGES
+    if KEYS.key_mark.search(line) or (any(map(_may_be_token, LINES.run.findall(line))) and _has_token(line)):
         return True
-    if "://" in line and has_url_secret(line):
+    if ("://" in line and _has_url_secret(line)) or (":" in line and _has_any(line, ADDRESSES.source, ADDRESSES.host)):
         return True
-    if ":" in line and has_source_secret(line):
+    if LINES.any_word.search(low) and (_has_named_value(line, is_code, language_id) or _has_header_secret(line)):
         return True
-    if _WORDS.search(low) and (has_secret_value(line, language_id) or has_header_secret(line)):
+    if LINES.any_command.search(low) and _has_command_secret(line):
         return True
-    if _COMMANDS.search(low) and has_command_secret(line):
+    if (found := LINES.mnemonic.search(line)) and is_mnemonic(line, found, is_code):
         return True
-    is_code = language_id in CODE_LANGUAGES
-    return has_mnemonic(line, is_code) or (not is_code and has_typed_password(line))
+    return not is_code and LINES.access.search(low) is not None and any(map(is_typed_password, _bare_words(line)))
+
+
+def _has_any(line: str, *each: re.Pattern[str]) -> bool:
+    """Whether the last group of one of the shapes is a password."""
+    return any(is_password(found[found.lastgroup or 0]) for shape in each for found in shape.finditer(line))
+
+
+def _bare_words(line: str) -> list[str]:
+    return [found.strip("`'\"*_.,;:!?()<>|") for found in re.findall(r"\S{8,60}", line)]
 
 
 def _has_token(line: str) -> bool:
     if any("EXAMPLE" not in found[0] for found in issuer_pattern().finditer(line)):
         return True
-    if _DIGIT.search(line) is None:
+    if not any(map(str.isdigit, line)):
         return False
     if key_body(line) or has_key_in_line(line) or has_opaque_run(line):
         return True
-    return any(looks_random(found[1]) for found in NAMED_ISSUER.finditer(line))
+    return any(looks_random(found[1]) for found in LINES.named_issuer.finditer(line))
+
+
+def _has_url_secret(line: str) -> bool:
+    """Whether a URL has a password, or a token as its user or its last segment."""
+    for found in ADDRESSES.user.finditer(line):
+        password, user = found["password"], found["user"]
+        if password is not None and is_password(password):
+            return True
+        if len(user) >= MIN_URL_TOKEN_CHARS and "%40" not in user and looks_random(user):
+            return True
+    return any(is_dense(found["value"]) for found in ADDRESSES.path.finditer(line))
+
+
+def _has_header_secret(line: str) -> bool:
+    """Whether a header for authorisation has its value; those of other names are found as values of keywords."""
+    runs = ADDRESSES.run.findall(line) if "uthorization" in line else ()
+    return any(looks_random(run) and not is_wordy(run) for run in runs)
+
+
+def _has_command_secret(line: str) -> bool:
+    """Whether a command, a call that logs in, a line of .netrc or a statement of SQL has a password."""
+    if _has_any(line, *CLEAR) or any(map(_inserts_password, COMMANDS.inserted.finditer(line))):
+        return True
+    if COMMANDS.program.search(line) is None:
+        return False
+    if _has_any(line, COMMANDS.pair, COMMANDS.long, COMMANDS.sshpass):
+        return True
+    return any(is_password(value) and _is_odd(value) for value in COMMANDS.short.findall(line))
+
+
+def _inserts_password(found: _Found) -> bool:
+    """Whether the value of a column of passwords, in the first row, or one like a password may be one."""
+    column = next(at for at, name in enumerate(found["columns"].split(",")) if "pass" in name.lower())
+    value = [*found["values"].split(","), ""][: column + 1][-1].strip(" '`\")")
+    return is_password(value) or any(map(_is_odd, COMMANDS.literal.findall(found["values"])))
+
+
+def _is_odd(value: str) -> bool:
+    """Whether a value has letters and digits, as a password and no port, file or word."""
+    return any(map(str.isdigit, value)) and any(map(str.isalpha, value)) and ":" not in value.removeprefix("pass:")
+
+
+def _named(shape: re.Pattern[str], text: str) -> Iterator[_Found]:
+    """The matches of a shape that begins with the name of a secret; it is tried at parts of such names only."""
+    low = text.lower()
+    for word in LINES.word.finditer(low if len(low) == len(text) else text):
+        if found := shape.match(text, word.start()):
+            yield found
+
+
+def has_named_alone(line: str) -> bool:
+    """Whether a line ends in the name of a secret and gives no value."""
+    line = line.rstrip()
+    is_map = LINES.maps.match(line) is not None
+    ends = [found for found in _named(LINES.named_alone, line) if not LINES.about.search(found["rest"])]
+    return any(is_map or LINES.names.search(line[: found.start()]) for found in ends)
+
+
+def _has_named_value(line: str, is_code: bool, language_id: str) -> bool:
+    """Whether a line names a secret and gives its value."""
+    line = line.replace("'static", "")
+    if "[[" in line:
+        line = LINES.long_string.sub(r'["\1"]', line)
+    if LINES.pin.search(line) or _has_quoted(line, is_code) or _has_bare(line, language_id):
+        return True
+    for found in _named(LINES.setting, line):
+        if found["value"] and is_code:
+            continue
+        value = found["value"] or _until(line, found.end(), found["quote"])
+        if not LINES.about.search(found["rest"]) and is_password(value):
+            return True
+    if "</" in line and any(is_password(found["value"]) for found in _named(LINES.element, line)):
+        return True
+    return _has_any(line, LINES.substituted)
+
+
+def _has_quoted(line: str, is_code: bool) -> bool:
+    for found in _named(LINES.quoted, line):
+        if LINES.looked_up.search(found["gap"]) or LINES.subscript.search(found["gap"]):
+            continue
+        value = _until(line, found.end(), found["quote"])
+        after = line[found.end() + len(value) + 1 :]
+        if not after and line.count(found["quote"][0], 0, found.end() - 1) % 2:
+            continue  # the quote ends the text with the name
+        if re.match(r"\s{0,4}(?::(?!:)|=>)", after) and found["gap"].rstrip("bruf").endswith(("{", "(", "[", ",")):
+            continue  # it is a key itself
+        if _is_secret_value(line, found, value, is_code):
+            return True
+    return False
+
+
+def _is_secret_value(line: str, found: _Found, value: str, is_code: bool) -> bool:
+    """Whether a quoted value is a secret, by the name before it and by what gives it to that name."""
+    if looks_random(value) or is_dense(value):
+        return True
+    name, rest, before, gap = _strong_name(found, is_code), found["rest"], line[: found.start()], found["gap"]
+    if not is_code and found["weak"] and found["weak"].lower() == "auth" and re.match(r"[\w.-]+:\w", value):
+        return is_password(value.partition(":")[2])
+    if name is None or not is_password(value) or LINES.about.search(rest) or value.lower() == name + rest.lower():
+        return False
+    is_verb = name == "pass" and not re.search(r"\w\Z", before)
+    if name == "pass" and rest.strip("_0123456789"):
+        return False
+    if found["compared"] is not None:
+        if found["compared"].strip() != ",":
+            return has_sign(value) or (len(value) >= MIN_COMPARED_CHARS and "=" in found["compared"])
+        if found["close"] not in ("'", '"', "`"):
+            return LINES.compares.search(before) is not None
+        return has_sign(value) or _is_passed(before, line[found.end() + len(value) + 1 :])
+    if "." in rest and found["called"] is not None:
+        return LINES.sets.search(rest) is not None or (".equal" in rest and has_sign(value))
+    if found["typed"] is not None:
+        return True
+    if found["called"] is not None:
+        return not is_verb and not LINES.asks.search(before)
+    if found["blank"] is not None:
+        return not is_verb and not gap.strip(" \t(\"'")
+    if LINES.calls.search(gap) and not LINES.wrappers.search(gap) and not has_sign(value):
+        return False
+    return not (is_verb and found["fallback"] is not None) and ("." not in rest or "(" not in gap)
+
+
+def _strong_name(found: _Found, is_code: bool) -> str | None:
+    """The name, in lower case, if almost any value of it is a secret; `token` alone is one in settings only."""
+    name = found["strong"] or ("" if is_code or found["rest"] else found["weak"])
+    return name.lower() if found["strong"] or name.lower() == "token" else None
+
+
+def _is_passed(before: str, after: str) -> bool:
+    """Whether a quoted name and the value after it are arguments of a call, an option and its value, or a pair."""
+    is_pair = LINES.pair_begun.search(before) and after.lstrip()[:1] in ("]", ")", "}")
+    return bool(is_pair) or LINES.passes.search(before) is not None
+
+
+def _until(line: str, start: int, quote: str) -> str:
+    """The text up to the quote that closes it, or to the end of the line."""
+    if line[start - 2 : start - 1] == "\\":  # the string is inside of another one
+        end = line.find("\\", start)
+        return line[start:end] if end >= 0 else line[start:]
+    end = start
+    while end < len(line) and line[end] not in (quote[0], "\n", "\r"):
+        end += 2 if line[end] == "\\" else 1
+    return line[start:end]
+
+
+def _has_bare(line: str, language_id: str) -> bool:
+    """Values without quotes: anywhere in texts that are no code, else in comments and in strings."""
+    if language_id not in CODE_LANGUAGES:
+        return any(_is_bare_secret(found, is_code=False) for found in _named(LINES.bare, line))
+    for found in _named(LINES.bare, line) if LINES.alone.match(line) or LINES.documented.match(line) else ():
+        if found["strong"] and _is_bare_secret(found, is_code=False):
+            return True
+    texts = (line,) if language_id in MARKUP_LANGUAGES else _free_texts(line)
+    return any(_is_bare_secret(found, is_code=True) for text in texts for found in _named(LINES.bare, text))
+
+
+def _is_bare_secret(found: _Found, is_code: bool) -> bool:
+    """Whether a name's line goes on with a value; the prose in code and sentences have words that are none."""
+    prose = re.search(r"\||is|was", found["sep"] or "")
+    is_free = is_code or (prose is not None and (prose[0] == "|" or LINES.adjective.search(found["text"]) is not None))
+    text, sep = LINES.trailing.sub("", found["text"]).strip(), found["sep"]
+    text = re.sub(r"^\{([^{}:\s]+)\}$", r"\1", text)
+    token = LINES.token.match(text)
+    if token is None or text[token.end() :][:1] in ("(", "[") or text[-1] == ":":
+        return False
+    value, is_whole = token[0].rstrip(".,:;!?*/"), token.end() == len(text)
+    if value[:1] == "&" and is_whole:
+        return False  # an anchor
+    if looks_random(value):
+        return True
+    if _strong_name(found, is_code or sep is None) is None or LINES.about.search(found["rest"]):
+        return False
+    if sep is None:
+        if is_free or not is_whole or not is_password(value):
+            return False
+        is_given = len(found["gap"]) > 1 or LINES.command.match(found.string[: found.start()]) is not None
+        return has_sign(value) or is_given
+    is_whole = is_whole or LINES.next_setting.match(text, token.end()) is not None
+    if is_password(value) and (has_sign(value) or sep == "=" or (is_whole and not is_free)):
+        return True
+    return not is_free and is_password(text)
+
+
+def _free_texts(line: str) -> Iterator[str]:
+    """The parts of a line of code that may be prose or settings: its comment and its strings."""
+    if found := LINES.comment.search(line):
+        yield found["text"]
+    for quote in "\"'`":
+        yield from (part for part in line.split(quote)[1::2] if len(part) > MIN_FREE_TEXT_CHARS)

@@ -1,20 +1,19 @@
-"""Whether a value looks like a password or a key, rather than a name, a placeholder or a sentence."""
+"""Judges a value by itself: a password or a key, rather than a name, a placeholder, a sentence or a hash."""
 
 import math
 import re
 from collections import Counter
+from functools import cache
 from itertools import pairwise
 
-from mercury_lsp.documents.secret_text.data import listed
+from mercury_lsp.documents.secret_text.data import read, shapes, words
 
-MIN_PASSWORD_CHARS = 4
-"""Shortest value that is taken for a password."""
+VALUES, RUNS = shapes("values"), shapes("runs")
 
-MIN_RANDOM_CHARS = 8
-"""Shortest value that can look random."""
+MIN_PASSWORD_CHARS, MAX_PASSWORD_CHARS = 4, 400
 
-MIN_RANDOM_BITS = 2.5
-"""Entropy per character of a value that looks random; words of ten different letters have 3.3, `aaaaaaaa` none."""
+MIN_RANDOM_CHARS, MIN_RANDOM_BITS = 8, 2.5
+"""Shortest value that can look random, and its entropy per character; words of ten different letters have 3.3 bits."""
 
 MAX_WORDY_SHARE = 0.6
 """Share of characters in words from which on a value is no key; a random text of letters has 0.2."""
@@ -25,56 +24,46 @@ MAX_WORDED_SHARE = 0.8
 MIN_IDENTIFIER_SHARE = 0.87
 """Share of characters in words from which on a value with digits is an identifier, as `OAuth2Session`."""
 
-_WORD = re.compile(r"[A-Z][a-z]{2,}|[a-z]{3,}")
-_PLACEHOLDER = re.compile(
-    r"\$\{|\{\{|#\{|[._/-]\{\w*\}|\$\(|<[\w\s./-]+>|\*{2}|\.{3}|…|%[sd(]|^(?:\$|%\w+%$|\{[^}]*\}$|(.)\1+$|[xX\W_]+$|@\w+@$"
-    r"|(?:my|your|the|some)[_-]?(?:pass(?:word)?|secret|token)$|EXAMPLE|^[0-9A-F]{40}$|^\w+(?::\w+)?(?:\|\w+(?::\w+)?)+$|8a477f597d28d172789f06886806bc55)"
-)
-"""What stands for a value that comes from elsewhere."""
+MIN_SENTENCE_WORDS, MIN_MNEMONIC_WORDS, MAX_PASSPHRASE_WORDS = 4, 12, 24
 
-_WORDS = frozenset(listed("no passwords"))
-"""Words that describe a value in place of one."""
+MNEMONIC_WORDS = frozenset((12, 15, 18, 21, 24))
 
-_SENTENCE_WORDS = frozenset(listed("sentences"))
-"""Words of messages and descriptions, which passphrases lack."""
-
-MIN_SENTENCE_WORDS = 4
-"""Fewest words in one, with such a one as `secret` among them, that are no reference but a sentence."""
-
-MIN_MNEMONIC_WORDS, MAX_PASSPHRASE_WORDS = 12, 24
-
-_KEYWORD = re.compile(r"pass(?:word|wd|phrase|code)?|pwd|secret|token|credential|api_?key|auth", re.IGNORECASE)
-_DIGIT_INSIDE = re.compile(r"[a-z]{4}(?<!auth)\d[a-z]")
-"""A digit between words that no name has there, as in `hunter2secret`; `oauth2token` is a name."""
-_NAME = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|->|::|-|/|:)[A-Za-z_$][\w$]*)*\(?\)?")
-"""An identifier, or several with dots, hyphens or slashes."""
-_PATH = re.compile(r"(?:[.~]{0,2}/|[A-Za-z]:\\|https?:|file:|#|\.[a-z]|\[|\(|@|--?\w|.*/\Z)")
-_VERSION = re.compile(r"[vV^~<>=]*\d+(?:[.\-_:](?:\d\w*|[a-z]+\d{0,4}))*\Z|\d{4}-\d\d-\d\d")
 OBJECT_ID_CHARS = 24, 40
 """Hexadecimal characters of identifiers of MongoDB and of Git, which are no secrets."""
 
-MIN_LONG_HEX_CHARS = 48
-"""Hexadecimal characters from which on those of a key are nearly evenly spread, and those of a table are not."""
+HASH_CHARS = frozenset((24, 32, 40, 56, 64, 96, 128))
+"""Lengths, in hexadecimal digits, of hashes and of identifiers of MongoDB, which are public."""
 
-_ALPHABET = re.compile("abcdefg|ABCDEFG|0123456789")
-_ENCODED = re.compile(r"[A-Za-z0-9+/=_-]{20,}\Z")
-_HEX = re.compile(r"[0-9a-fA-F]{16,}\Z")
+MIN_LONG_HEX_CHARS, MAX_FREE_HEX_CHARS = 48, 128
+"""Hexadecimal digits from which on those of a key are nearly evenly spread, and the most that a key has."""
+
+MIN_OPAQUE_CHARS, MIN_PIECE_CHARS, MIN_BEGUN_CHARS = 20, 8, 6
+"""Shortest run that is a key wherever it stands; shortest random part of one, between signs, and where it is completed.
+"""
+
+MIN_OPAQUE_SHARE = 0.6
+"""Share of a run in random pieces from which on it is a key."""
+
+MIN_SCORE, CHANGE_BITS, MIN_MIXED_BITS = 5.7, 4.0, 4.6
+"""Surprise per pair of letters, plus `CHANGE_BITS` per change of the kind of character, of random text, which has 7 and
+more; words and identifiers have at most 5. Least surprise of letters with one digit or none."""
+
+MIN_CHANGES = 0.2
+"""Changes between digits, small and capital letters per character: random letters and digits have 0.4, names 0.1."""
+
+MIN_TEXT_DIGITS = 16
+"""Fewest hexadecimal digits that may spell a text: fewer do so by chance."""
+
+MAX_RUN_CHARS = 200
+"""Characters before the cursor that are judged with a text behind it."""
+
+_DESCRIPTIONS, _SENTENCE_WORDS = frozenset(words("no_passwords")), frozenset(words("sentences"))
+_FUNCTION_WORDS, _QUOTED = frozenset(words("prose")), frozenset((quote, quote) for quote in "\"'`")
 
 
 def entropy(text: str) -> float:
     """Bits per character, by the counts of its characters."""
-    size = len(text)
-    return -sum(count / size * math.log2(count / size) for count in Counter(text).values())
-
-
-def is_password(value: str) -> bool:
-    """Whether a value after a word like `password` may be one: no placeholder, name of a field, path or sentence."""
-    bare = value.strip()
-    if not MIN_PASSWORD_CHARS <= len(bare) <= 400 or _PLACEHOLDER.search(bare) or bare.lower() in _WORDS:
-        return False
-    if re.search(r"\s", bare):
-        return _is_passphrase(bare)
-    return _is_password_name(bare) if _NAME.fullmatch(bare) else not _PATH.match(bare)
+    return -sum(count / len(text) * math.log2(count / len(text)) for count in Counter(text).values())
 
 
 def has_sign(value: str) -> bool:
@@ -82,37 +71,55 @@ def has_sign(value: str) -> bool:
     return any(each.isdigit() or each in "!@#%^&*+$" for each in value)
 
 
+def is_wordy(value: str) -> bool:
+    """Whether most of a value is in words, as in a name of several."""
+    return _word_share(value) >= MAX_WORDY_SHARE
+
+
+def is_password(value: str) -> bool:
+    """Whether a value after a word like `password` may be one: no placeholder, name of a field, path or sentence."""
+    bare = value.strip()
+    if not MIN_PASSWORD_CHARS <= len(bare) <= MAX_PASSWORD_CHARS or VALUES.placeholder.search(bare):
+        return False
+    if bare.lower() in _DESCRIPTIONS:
+        return False
+    if re.search(r"\s", bare):
+        return _is_passphrase(bare)
+    return _is_password_name(bare) if VALUES.name.fullmatch(bare) else not VALUES.path.match(bare)
+
+
 def _is_password_name(name: str) -> bool:
     """Whether what could be a name is rather a password: not a reference, a constant, or words about a password."""
     digits = sum(map(str.isdigit, name))
     if re.search(r"[.:/>()]", name):
-        return digits > 0 and not _KEYWORD.search(name)
-    if _KEYWORD.search(name):
-        words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)
-        return len(words) == 1 or len(words) >= MIN_SENTENCE_WORDS or digits > 1 or bool(_DIGIT_INSIDE.search(name))
+        return digits > 0 and not VALUES.keyword.search(name)
+    if VALUES.keyword.search(name):
+        count = len(re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name))
+        return count == 1 or count >= MIN_SENTENCE_WORDS or digits > 1 or bool(VALUES.digit_inside.search(name))
     return "_" not in name or not name.isupper()
 
 
 def _is_passphrase(text: str) -> bool:
     """Whether a text with blanks is rather a passphrase than a sentence."""
-    words = re.findall(r"[a-z]+", text.lower())
-    if not 2 <= len(text.split()) <= MAX_PASSPHRASE_WORDS or re.search(r"[(){}\[\]<>=;|]|[.:?,]\Z", text):
+    found, count = re.findall(r"[a-z]+", text.lower()), len(text.split())
+    if not 2 <= count <= MAX_PASSPHRASE_WORDS or re.search(r"[(){}\[\]<>=;|]|[.:?,]\Z", text):
         return False
-    if len(text.split()) >= MIN_MNEMONIC_WORDS and re.fullmatch(r"[a-z ]+", text):
+    if count >= MIN_MNEMONIC_WORDS and re.fullmatch(r"[a-z ]+", text):
         return True
-    return not _KEYWORD.search(text) and _SENTENCE_WORDS.isdisjoint(words) and sum(map(len, words)) > len(text) // 2
+    is_sentence = VALUES.keyword.search(text) or not _SENTENCE_WORDS.isdisjoint(found)
+    return not is_sentence and sum(map(len, found)) > len(text) // 2
 
 
 def looks_random(value: str) -> bool:
     """Whether a value looks like a key: long, of letters and digits, and no version, date, name or path."""
-    if len(value) < MIN_RANDOM_CHARS or _PLACEHOLDER.search(value) or _VERSION.fullmatch(value):
+    if len(value) < MIN_RANDOM_CHARS or VALUES.placeholder.search(value) or VALUES.version.fullmatch(value):
         return False
     if " " in value or "[" in value or re.match(r"0x[\da-f]{1,16}\Z", value):
         return False
     digits = sum(map(str.isdigit, value))
     if not digits or digits == len(value) or not any(map(str.isalpha, value)):
         return False
-    if _ALPHABET.search(value) or _word_share(value) >= MIN_IDENTIFIER_SHARE:
+    if VALUES.alphabet.search(value) or _word_share(value) >= MIN_IDENTIFIER_SHARE:
         return False
     return entropy(value) > MIN_RANDOM_BITS and (digits >= 2 or len(value) >= 16) and not _is_worded(value)
 
@@ -131,37 +138,124 @@ def _is_word_with_number(part: str) -> bool:
     return letters.islower() or letters.isupper() or not letters or is_wordy(letters)
 
 
-def is_alphabet(value: str) -> bool:
-    """Whether a value has a run of the alphabet or of all digits."""
-    return _ALPHABET.search(value) is not None
-
-
 def is_dense(value: str) -> bool:
     """Whether a quoted value is a key by its characters alone: hexadecimal or base64, at least 20 of them."""
-    if _ALPHABET.search(value) or _PLACEHOLDER.search(value):
+    if VALUES.alphabet.search(value) or VALUES.placeholder.search(value):
         return False
-    if _HEX.match(value):
-        return (
-            len(value) >= 20
-            and len(value) not in OBJECT_ID_CHARS
-            and entropy(value) > (3.0 if len(value) < MIN_LONG_HEX_CHARS else 3.5)
-            and any(map(str.isalpha, value))
-        )
-    if re.match(r"/[a-z]+/", value) or not _ENCODED.match(value) or not any(map(str.isdigit, value)) or is_wordy(value):
+    if VALUES.hex.match(value):
+        least = 3.0 if len(value) < MIN_LONG_HEX_CHARS else 3.5
+        is_id = len(value) < MIN_OPAQUE_CHARS or len(value) in OBJECT_ID_CHARS
+        return not is_id and entropy(value) > least and any(map(str.isalpha, value))
+    if re.match(r"/[a-z]+/", value) or not VALUES.encoded.match(value) or is_wordy(value):
         return False
-    return entropy(value) > 4.5 or (entropy(value) > 3.9 and _changes(value) >= len(value) // 3)
-
-
-def is_wordy(value: str) -> bool:
-    """Whether most of a value is in words, as in a name of several."""
-    return _word_share(value) >= MAX_WORDY_SHARE
+    bits = entropy(value) if any(map(str.isdigit, value)) else 0.0
+    kinds = ["d" if each.isdigit() else "u" if each.isupper() else "l" for each in value if each.isalnum()]
+    return bits > 4.5 or (bits > 3.9 and sum(a != b for a, b in pairwise(kinds)) >= len(value) // 3)
 
 
 def _word_share(value: str) -> float:
-    return sum(map(len, _WORD.findall(value))) / max(1, len(value))
+    return sum(map(len, VALUES.word.findall(value))) / max(1, len(value))
 
 
-def _changes(value: str) -> int:
-    """How often the kind of character changes: often in a random text, seldom in words."""
-    kinds = ["d" if each.isdigit() else "u" if each.isupper() else "l" for each in value if each.isalnum()]
-    return sum(a != b for a, b in pairwise(kinds))
+def has_opaque_run(line: str) -> bool:
+    """Whether a line shows a random text that is no hash and no identifier by what stands before it."""
+    return any(_is_key(line, *found.span()) for found in RUNS.run.finditer(line))
+
+
+def _is_key(line: str, start: int, end: int) -> bool:
+    setting = RUNS.setting.match(line, start, end)
+    start = setting.end() if setting else start
+    value, before = line[start:end].strip("./="), line[max(0, start - 60) : start]
+    if len(value) < MIN_OPAQUE_CHARS or line.startswith("//", start) or RUNS.uuid.search(value) or not is_opaque(value):
+        return False
+    if RUNS.digest.search(before) or RUNS.url.search(before):
+        return False
+    digits = value.removeprefix("0x")
+    if not RUNS.hex.match(digits):
+        return True
+    is_named = before.strip() != "" and RUNS.given.search(before) is not None
+    if len(digits) in HASH_CHARS and (len(digits) != 32 or digits is not value):
+        return is_named and (digits is value or len(digits) == 64) and not digits.isupper()
+    return digits is value and len(value) <= MAX_FREE_HEX_CHARS and not RUNS.names_file.match(line, end)
+
+
+def is_opaque(run: str, least: int = MIN_PIECE_CHARS) -> bool:
+    """Whether most of a run is random characters: hexadecimal, or letters and digits."""
+    if VALUES.alphabet.search(run):
+        return False
+    pieces = RUNS.piece.findall(run)
+    size = sum(map(len, pieces))
+    if size >= MIN_OPAQUE_CHARS and _is_base64("".join(pieces), len(pieces)):
+        return True
+    random = sum(len(piece) for piece in pieces if len(piece) >= least and _is_random(piece))
+    return size > 0 and random >= MIN_OPAQUE_SHARE * size
+
+
+def _is_base64(text: str, pieces: int) -> bool:
+    """Whether the pieces of a run are one text of base64."""
+    kinds = (str.islower, str.isupper, str.isdigit)
+    return 6 * pieces <= len(text) and all(sum(map(kind, text)) > 1 for kind in kinds) and _is_random(text)
+
+
+def _is_random(piece: str) -> bool:
+    """Whether a piece is random: hexadecimal digits that spell no text, or characters that no name has."""
+    digits, changes = sum(map(str.isdigit, piece)), _changes(piece) / len(piece)
+    if digits == len(piece):
+        return False
+    if digits < 2:
+        return len(piece) >= 12 and changes > 0.3 and surprise(piece) >= MIN_MIXED_BITS
+    if RUNS.hex.match(piece):
+        spells = len(piece) % 2 == 0 and len(piece) >= MIN_TEXT_DIGITS and bytes.fromhex(piece).isascii()
+        return entropy(piece) > 2.6 and digits < 0.9 * len(piece) and not spells
+    return changes >= MIN_CHANGES and surprise(piece) + CHANGE_BITS * changes >= MIN_SCORE and entropy(piece) > 2.8
+
+
+def _changes(piece: str) -> int:
+    return len(RUNS.change.findall(piece)) - len(RUNS.camel.findall(piece))
+
+
+def surprise(piece: str) -> float:
+    """Bits per pair of letters within words, by how often they follow each other in code and prose."""
+    bits, count = 2 * 5.5, 2
+    for word in RUNS.letters.findall(piece):
+        for first, second in pairwise(word.lower()):
+            bits += _bigrams()[ord(first) - 97][ord(second) - 97]
+            count += 1
+    return bits / count
+
+
+@cache
+def _bigrams() -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(map(int, row)) for row in read("bigrams.txt").split())
+
+
+def start_of_random(text: str, before: str) -> int | None:
+    """Where in a text that follows `before` random characters begin, at 0 if they go on with it; None without them."""
+    head = before[before.rfind("\n") + 1 :][-MAX_RUN_CHARS:]
+    for found in RUNS.run.finditer(head + text):
+        start = found.start() + found[0].rfind("=", 0, -1) + 1
+        run = found[0][start - found.start() :]
+        if found.end() > len(head) and (RUNS.uuid.search(run) or is_opaque(run, MIN_BEGUN_CHARS)):
+            return max(0, start - len(head))
+    return None
+
+
+def is_typed_password(value: str) -> bool:
+    """Whether a word is a password by itself: digits inside a word, a number between words, signs among all kinds."""
+    if sum(map(str.isdigit, value)) < 2 or not RUNS.typed.fullmatch(value) or VALUES.alphabet.search(value):
+        return False
+    if RUNS.uuid.search(value) or RUNS.not_typed.search(value):
+        return False
+    letters = [kind for kind in (str.islower, str.isupper) if any(map(kind, value))]
+    if len(letters) == 2 and (any(sign in value[1:] for sign in "!@#$%^&*") or RUNS.between.search(value)):
+        return True
+    is_mixed = len(letters) == 2 and _changes(value) > 0.3 * len(value)
+    return bool(letters) and (RUNS.leet.search(value) is not None or is_mixed)
+
+
+def is_mnemonic(line: str, found: re.Match[str], is_code: bool) -> bool:
+    """Whether words in a row are a phrase that wallets are recovered with; in code it is a string by itself."""
+    count = found[0].count(" ") + 1
+    ends = line[: found.start()].rstrip(" \t")[-1:], line[found.end() :].strip()[:1]
+    is_alone = ends in _QUOTED if is_code else ends[1] in "\"'`"
+    return count in MNEMONIC_WORDS and is_alone and _FUNCTION_WORDS.isdisjoint(found[0].split())

@@ -22,7 +22,7 @@ from mercury_lsp.documents.redaction import (  # noqa: E402
     without_secrets,
 )
 from mercury_lsp.documents.secret_text.blocks import secret_lines  # noqa: E402
-from mercury_lsp.documents.secret_text.issuers import issuer_pattern  # noqa: E402
+from mercury_lsp.documents.secret_text.lines import issuer_pattern  # noqa: E402
 
 EACH = list(planting.corpus())
 
