@@ -54,8 +54,8 @@ def load_model(
     config, tokenizer = weights.read_config(folder), _tokenizer(folder)
     if config.adapter_rank and config.kind == "masked" and not weights.has_adapter(folder, config):
         raise ModelNotFound(
-            f"no {weights.ADAPTER_FILES} in {folder}, with which this model denoises; the package leaves it out, "
-            "for it would get too large: take the file from the source repository, or choose another model"
+            f"no {weights.ADAPTER_FILES} in {folder}, with which this model denoises; "
+            "fetch the model again, or choose another model"
         )
     reader, denoiser = networks(folder, device, dtype, threads, backend)
     settings = weights.read_settings(folder)

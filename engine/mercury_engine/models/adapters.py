@@ -1,9 +1,9 @@
 """Adapters on disk: low-rank changes for the rows after a context that the untouched model has read.
 
-An adapter of a model is a file NAME.adapter.safetensors in its folder. For every fused matrix it has the factors
-`layers.N.MATRIX.down` [N,in] and `.up` [out,N], each as int8 codes, `.up` transposed, with a float16 scale for every
-rank; the metadata name its format and the shape of its base. arXiv 2106.09685; that the context is read without it is
-arXiv 2504.12397.
+An adapter of a model is a file NAME.adapter.safetensors in its folder; that with which a masked model denoises is
+adapter.safetensors. For every fused matrix it has the factors `layers.N.MATRIX.down` [N,in] and `.up` [out,N], as
+floats, or as int8 codes, `.up` transposed, with a float16 scale for every rank. A named adapter's metadata tell its
+format and the shape of its base. arXiv 2106.09685; that the context is read without it is arXiv 2504.12397.
 """
 
 import json
@@ -59,21 +59,22 @@ def _read(name: AdapterName, path: Path, config: ModelConfig) -> Adapter:
         raise ModelCorrupt(f"{path} is no adapter of this version; delete it, or fetch the model again")
     if known.get("base") != base_shape(config):
         raise ModelCorrupt(f"{path} belongs to a model of another shape ({known.get('base')}); delete it")
-    return Adapter(name, path, _unpacked(StoredTensors(path.parent, path.name), path))
+    return Adapter(name, path, unpacked(StoredTensors(path.parent, path.name), path))
 
 
-def _unpacked(stored: Mapping[str, StoredArray], path: Path) -> Mapping[str, StoredArray]:
-    """The factors as floats. Raises ModelCorrupt."""
+def unpacked(stored: Mapping[str, StoredArray], path: Path) -> Mapping[str, StoredArray]:
+    """The tensors, those in codes as floats. Raises ModelCorrupt."""
     found = dict[str, StoredArray]()
-    for key in stored:
-        if key.endswith(SCALE):
+    for name in stored:
+        if name.endswith(SCALE):
             continue
-        name, codes, scale = key, stored[key], stored.get(key + SCALE)
-        if codes.dtype != np.int8 or scale is None or codes.ndim != 2 or scale.shape != (len(codes), 1):
-            raise ModelCorrupt(
-                f"{name} in {path} is not packed as codes and scales; delete it, or fetch the model again"
-            )
-        factor = codes * checked(scale, scale.shape, key + SCALE, path).astype(np.float32)
+        codes, scale = stored[name], stored.get(name + SCALE)
+        if codes.dtype != np.int8:
+            found[name] = codes
+            continue
+        if scale is None or codes.ndim != 2 or scale.shape != (len(codes), 1):
+            raise ModelCorrupt(f"{name} in {path} has no scale for each row; delete it, or fetch the model again")
+        factor = codes * checked(scale, scale.shape, name + SCALE, path).astype(np.float32)
         found[name] = factor.T if name.endswith(".up") else factor
     return found
 

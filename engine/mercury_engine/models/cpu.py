@@ -53,7 +53,7 @@ class CpuNetwork:
 
     def _put_writer(self, folder: Path) -> None:
         """Load what the writer adds. Raises ModelNotFound and ModelCorrupt."""
-        adapter = StoredTensors(folder, weights.ADAPTER_FILES)
+        adapter = adapters.unpacked(StoredTensors(folder, weights.ADAPTER_FILES), folder)
         quantized_weights.put_products(self._stack, self.config, adapter, folder, WRITER_ROWS)
         markers = weights.adapter_tensor(adapter, "markers", (2, self.config.hidden_size), folder)
         self.embedding.markers = markers.astype(bfloat16).astype(np.float32)

@@ -34,7 +34,8 @@ def load(folder: Path, dtype: torch.dtype, device: torch.device) -> TorchDecoder
     network = _unfilled(config, dtype, device)
     fill_reader(network, folder)
     if weights.has_adapter(folder, config):
-        fill_adapter(network, StoredTensors(folder, weights.ADAPTER_FILES), folder)
+        stored = StoredTensors(folder, weights.ADAPTER_FILES)
+        fill_adapter(network, adapters.unpacked(stored, folder), folder)
     for adapter in adapters.read(folder, config):
         _put_named(network, adapter, dtype)
     return network

@@ -11,15 +11,22 @@ from mercury_engine.backend import Networks
 from mercury_engine.device.torch_network import TorchNetwork
 from mercury_engine.errors import ModelCorrupt, RequestError
 from mercury_engine.model_folders import BUNDLED_MODEL
-from mercury_engine.models import decoder_weights, weights
+from mercury_engine.models import adapters, decoder_weights, weights
 from mercury_engine.models.arrays import Array, on_host
 from mercury_engine.models.cpu import CpuNetwork, layers_for
 from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, Network
 from mercury_engine.models.network import packed as packed_canvases
 from mercury_engine.models.quantized_weights import eight_bit
+<<<<<<< HEAD
+=======
+from mercury_engine.models.safetensors_files import StoredTensors
+from mercury_engine.models.torch_network import TorchNetwork
+>>>>>>> 3439fda6 (Put the diffusion model's adapter into the wheel, in eight bits)
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_lab.engine import Engine
 from mercury_lab.training.adapters.kernel_reader import kernel_reader
+from mercury_lab.training.conversion.adapter_file import packed as packed_factors
+from safetensors import numpy as numpy_files
 from safetensors.torch import load_file, save_file
 
 from tests.support import asking, tiny
@@ -305,6 +312,18 @@ def test_damaged_files_are_reported_with_the_fix(tmp_path, damage, said):
     with pytest.raises(ModelCorrupt, match=said) as error:
         loaded(path)
     assert any(fix in str(error.value) for fix in ("again", "belong together"))
+
+
+def test_the_adapter_that_denoises_may_be_packed(tmp_path):
+    path = tiny.folder(tmp_path, **tiny.WIDE)
+    file = path / "adapter.safetensors"
+    stored = {name: tensor.float().numpy() for name, tensor in load_file(file).items()}
+    numpy_files.save_file(packed_factors(stored), file)
+    read = adapters.unpacked(StoredTensors(path, file.name), path)
+    assert read.keys() == stored.keys()
+    for name, tensor in stored.items():
+        assert np.abs(read[name] - tensor).max() <= np.abs(tensor).max() / 250, name
+    assert loaded(path).config.adapter_rank
 
 
 def test_a_damaged_adapter_is_reported(tmp_path):

@@ -345,7 +345,7 @@ def test_an_adapter_that_lacks_a_factor_or_its_scale_is_refused(base):
     path = base / adapters.file_name("gap")
     header = {"format": adapters.FORMAT, "base": adapters.base_shape(weights.read_config(base))}
     whole = load_file(path)
-    for missing, said in (("layers.1.out.up.scale", "codes and scales"), ("layers.1.out.up", "lacks layers.1.out")):
+    for missing, said in (("layers.1.out.up.scale", "no scale for"), ("layers.1.out.up", "lacks layers.1.out")):
         save_file({name: each for name, each in whole.items() if name != missing}, path, header)
         with pytest.raises(ModelCorrupt, match=said):
             native(base)

@@ -14,11 +14,19 @@ _LARGEST_CODE = 127
 
 def write_adapter(path: Path, config: ModelConfig, tensors: Mapping[str, StoredArray]) -> None:
     """Write an adapter's file for a model of this shape, from its factors by name."""
+    save_file(packed(tensors), path, {"format": FORMAT, "base": base_shape(config)})
+
+
+def packed(tensors: Mapping[str, StoredArray]) -> dict[str, StoredArray]:
+    """The tensors with factors as codes and scales, and others as float32."""
     stored = dict[str, StoredArray]()
-    for name, factor in tensors.items():
-        codes, scale = _packed(factor.T if name.endswith(".up") else factor)
-        stored |= {name: np.ascontiguousarray(codes), name + SCALE: scale}
-    save_file(stored, path, {"format": FORMAT, "base": base_shape(config)})
+    for name, tensor in tensors.items():
+        if name.endswith((".down", ".up")):
+            codes, scale = _packed(tensor.T if name.endswith(".up") else tensor)
+            stored |= {name: np.ascontiguousarray(codes), name + SCALE: scale}
+        else:
+            stored[name] = tensor.astype(np.float32)
+    return stored
 
 
 def _packed(factor: StoredArray) -> tuple[StoredArray, StoredArray]:

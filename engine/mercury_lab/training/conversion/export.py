@@ -15,9 +15,10 @@ from mercury_engine.errors import ModelCorrupt, ModelNotFound
 from mercury_engine.models import adapters, weights
 from mercury_engine.models.adapters import AdapterName
 from mercury_engine.models.arrays import bfloat16
+from safetensors.numpy import save_file as save_packed
 from safetensors.torch import save_file
 
-from mercury_lab.training.conversion.adapter_file import write_adapter
+from mercury_lab.training.conversion.adapter_file import packed, write_adapter
 
 ADAPTER_PARTS: dict[str, AdapterName] = {"gap adapter": "gap", "edit adapter": "edit"}
 """What the runs of `adapt` train, as their checkpoints name it."""
@@ -31,13 +32,10 @@ def export(base: Path, run: Path, out: Path, name: str) -> None:
     saved = torch.load(checkpoint, weights_only=True, map_location="cpu")
     out.mkdir(parents=True, exist_ok=True)
     trained = {k: v.to(torch.bfloat16) for k, v in saved.get("mean", saved["adapter"]).items()}
+    arrays = {name: tensor.view(torch.int16).numpy().view(bfloat16) for name, tensor in trained.items()}
     if (part := saved.get("part", "writer")) in ADAPTER_PARTS:
         target = out / adapters.file_name(ADAPTER_PARTS[part])
-        write_adapter(
-            target,
-            weights.read_config(base),
-            {k: v.view(torch.int16).numpy().view(bfloat16) for k, v in trained.items()},
-        )
+        write_adapter(target, weights.read_config(base), arrays)
         _print_result(saved, target)
         return
     for file in ("model.safetensors", "tokenizer.json", weights.READER_FILE):
@@ -55,7 +53,10 @@ def export(base: Path, run: Path, out: Path, name: str) -> None:
         target = out / "adapter.safetensors"
         config |= {"name": name, "kind": "masked", "adapter_rank": saved["plan"]["rank"]}
     (out / "config.json").write_text(json.dumps(config, indent=2) + "\n")
-    save_file(trained, target)
+    if part in ("reader", "denoiser"):
+        save_file(trained, target)
+    else:
+        save_packed(packed(arrays), target)
     _print_result(saved, target)
 
 
