@@ -28,7 +28,7 @@ ignored: .venv/.ready  ## compare ignored files with git in 1,000 random trees
 	MERCURY_IGNORE_TREES=1000 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 tests/server/context/test_ignored_files.py
 
 interpreted: .venv/.ready  ## the GPU's kernels without a GPU: fills in Triton's interpreter, compiled for six models and nine cards; GAPS=N
-	MERCURY_GAPS=$(or $(GAPS),300) $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 tests/engine/test_on_a_gpu.py \
+	MERCURY_GAPS=$(or $(GAPS),300) $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 tests/kernels/test_*_fills.py tests/engine/test_on_a_gpu.py \
 		tests/engine/decoding/test_drafts_change_nothing.py -m "not gpu"
 	MERCURY_COMPILED_MODELS="135M 0.5B 1.5B 1.7B 7B 8B" $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 3 tests/kernels/test_compiles.py
 

@@ -24,10 +24,6 @@ from mercury_kernels.launch import (
 )
 from mercury_kernels.operands import Matrix
 
-COMPUTE_BOUND_ROWS = 256
-"""Number of rows above which the multiplications take longer than reading the weights."""
-
-
 LARGE = 2048
 """Least side of a matrix whose tiles have at least twice as many outputs as rows: they read fewer rows than weights."""
 
@@ -173,7 +169,7 @@ def linear(
     partial = torch.empty(cells, dtype=torch.float32, device=x.device)
     squares = torch.empty(grid[0] * grid[1] * splits * rows if splits > 1 else 1, device=x.device)
     warps = 8 if rows * columns * (1 + gated) > 4096 else 4
-    most = 3 if rows == 128 or (norm is not None and columns == 128) else 4  # a fourth spills 8 bytes on 10.0
+    most = 3 if norm is not None and columns == 128 else 4  # a fourth spills 8 bytes on 10.0
     step = (rows + columns * (1 + gated) + (norm is not None)) * depth * x.element_size()
     _linear[grid](
         x, weight, out, _or(matrix.bias, x), _or(norm, x), _or(residual, x),
@@ -190,11 +186,9 @@ def tiles(
 ) -> tuple[int, int, int, int]:
     """Tile sizes BM, BN, BK and the number of shares.
 
-    Every multiprocessor streams a part of the weights; many rows get large tiles.
+    Every multiprocessor streams a part of the weights.
     """
     deep = 128 if bytes_ < 4 else 32
-    if rows > COMPUTE_BOUND_ROWS:
-        return 128, 64 if gated else 128, min(deep, 64), 1
     high = power(rows, most=64)
     processors = multiprocessors(device)
     wide = 64 if outputs >= 64 * processors else 32

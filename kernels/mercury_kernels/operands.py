@@ -1,7 +1,6 @@
 """Operands: the groups of tensors that the operations take and return.
 
-Dimensions: B requests, R canvas rows per request, M = B*R rows, H key heads, G query heads per key head, D head
-width, N pages, P tokens per page, W table columns.
+Dimensions: M rows, T keys, H key heads, D head width.
 """
 
 from dataclasses import dataclass
@@ -22,24 +21,24 @@ class Matrix:
 
 
 @dataclass(frozen=True, slots=True)
-class RowPositions:
-    """Positions int32 [M] of rows, and the angles of all positions: cos and sin, float32 [positions,D/2]."""
+class RowPlaces:
+    """Where rows stand: the cosines and sines of their positions, float32 [M,D/2], and their slots in the keys."""
 
-    positions: Tensor
     cos: Tensor
     sin: Tensor
+    slots: Tensor
+    """int32 [M]."""
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """The pages that each request sees, in order: those of its far blocks, then its own.
+class Visibility:
+    """Which keys rows see: those of order 0, and those whose order is from the row's `first` to its `limit`."""
 
-    pages int32 [B,W] are page numbers, counts int32 [B,W] the visible tokens in each; ends int32 [B] columns are used.
-    The own ones begin at column own[b], own int32 [B]; a row sees only their keys below its limit, limits int32 [M].
-    """
-
-    pages: Tensor
-    counts: Tensor
-    ends: Tensor
-    own: Tensor
-    limits: Tensor
+    order: Tensor
+    """int32 [T]."""
+    first: Tensor
+    """int32 [M]."""
+    limit: Tensor
+    """int32 [M]."""
+    used: Tensor
+    """Scalar int32: no row sees a key from this one on."""

@@ -11,16 +11,14 @@ from types import ModuleType
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from mercury_kernels import reference
-from mercury_kernels.operands import Matrix, RowPositions, Table
+from mercury_kernels.operands import Matrix, RowPlaces, Visibility
 from mercury_kernels.reference import (
     Segment,
     causal_attention,
     rms_norm,
     rotary_angles,
-    rotary_table,
     rotate,
     segmented_attention,
     swiglu,
@@ -28,26 +26,22 @@ from mercury_kernels.reference import (
 
 __all__ = [
     "Matrix",
-    "RowPositions",
+    "RowPlaces",
     "Segment",
-    "Table",
+    "Visibility",
     "answers",
+    "attention",
     "availability",
     "causal_attention",
     "linear",
-    "paged_attention",
     "project_qkv",
     "rms_norm",
     "rotary_angles",
-    "rotary_table",
     "rotate",
     "segmented_attention",
     "swiglu",
     "why_not",
 ]
-
-FUSED_ROWS = 128
-"""Number of rows up to which reading the weights limits a product, so that one fused pass over them is fastest."""
 
 
 def project_qkv(
@@ -55,26 +49,24 @@ def project_qkv(
     norm: Tensor,
     eps: float,
     matrix: Matrix,
-    places: RowPositions,
+    head_norms: Tensor | None,
+    places: RowPlaces,
     keys: Tensor,
     values: Tensor,
-    slots: Tensor,
-) -> Tensor:
-    """Rotated queries [M,H*G,D] of RMSNorm of x [M,C] times the matrix; one kernel for few rows, three for many.
+) -> tuple[Tensor, Tensor]:
+    """Queries [M,H*G,D], rotated, and keys [M,H,D], not rotated: RMSNorm of x [M,C] times the matrix.
 
-    The rows' keys and values are stored in pages [N,H,P,D]: slots int32 [M] are page * P + offset; rows that must leave
-    nothing share a scrap page.
+    The rows' rotated keys and their values are stored in keys and values [H,T,D]. `head_norms` [2,D]: norms of the
+    heads of queries and keys.
     """
     kernels = _triton("qkv") if x.is_cuda else reference
-    if x.is_cuda and len(x) > FUSED_ROWS:
-        return kernels.rotate_and_store(linear(x, matrix, norm, eps), places, keys, values, slots)
-    return kernels.project_qkv(x, norm, eps, matrix, places, keys, values, slots)
+    return kernels.project_qkv(x, norm, eps, matrix, head_norms, places, keys, values)
 
 
-def paged_attention(q: Tensor, keys: Tensor, values: Tensor, table: Table) -> Tensor:
-    """Attention [M,H*G*D] over all visible keys together; q [M,H*G,D], keys and values [N,H,P,D]."""
+def attention(q: Tensor, keys: Tensor, values: Tensor, seen: Visibility, scale: float) -> Tensor:
+    """Attention [M,H*G*D] of q [M,H*G,D] over the visible keys and values [H,T,D]."""
     kernels = _triton("attention") if q.is_cuda else reference
-    return kernels.paged_attention(q, keys, values, table)
+    return kernels.attention(q, keys, values, seen, scale)
 
 
 def linear(
@@ -87,20 +79,10 @@ def linear(
 ) -> Tensor:
     """x [M,in] times the matrix, with an optional norm before and optional SwiGLU and residual [M,out] after it.
 
-    Many rows go to the library's matrix product.
+    For few rows, up to about 64.
     """
-    if x.is_cuda and len(x) > FUSED_ROWS:
-        return _many(x if norm is None else rms_norm(x, norm, eps), matrix, residual, gated)
     kernels = _triton("linear") if x.is_cuda else reference
     return kernels.linear(x, matrix, norm, eps, residual, gated)
-
-
-def _many(x: Tensor, matrix: Matrix, residual: Tensor | None, gated: bool) -> Tensor:
-    if residual is not None and not gated and matrix.bias is None:
-        return torch.addmm(residual, x, matrix.weight.T)  # adds the residual inside the product's kernel
-    y = F.linear(x, matrix.weight, matrix.bias)
-    y = swiglu(y) if gated else y
-    return y if residual is None else y + residual
 
 
 def answers(hidden: Tensor, matrix: Matrix, bits: Tensor, lists: Tensor, scale: float = 1.0) -> tuple[Tensor, Tensor]:

@@ -1,12 +1,12 @@
-"""Queries, keys and values of a layer: norm, projection, rotation and cache write.
+"""Queries, keys and values of a layer: norm, projection, norms of heads, rotation and the write into the keys.
 
-qkv = norm(x) W^T + b. Channels i and i + E of a head are rotated by the angle a of the row's position:
-(l cos a - r sin a, r cos a + l sin a). arXiv 2104.09864.
+qkv = norm(x) W^T + b; heads of queries and keys pass a norm of their own if the model has them. Channels i and i + E of
+a head are rotated by the angle a of the row's position: (l cos a - r sin a, r cos a + l sin a). arXiv 2104.09864.
 
-Few rows run as one kernel that streams the weights once; many rows go through a library matrix product, then
-`rotate_and_store`. A program owns channel pairs of one head, so it has both halves of every rotation in registers.
+One kernel streams the weights once. A program owns channel pairs of one head, so it has both halves of every rotation
+in registers; with norms of heads it owns a whole one.
 
-Dimensions: M rows, C channels, H key heads, HQ query heads, D head width, E = D/2, N pages, P tokens per page.
+Dimensions: M rows, C channels, H key heads, HQ query heads, D head width, E = D/2, T keys.
 """
 
 import torch
@@ -16,25 +16,7 @@ from torch import Tensor
 
 from mercury_kernels import reference
 from mercury_kernels.launch import dot, guarded, multiprocessors, options, power, stages
-from mercury_kernels.linear import LARGE, linear
-from mercury_kernels.operands import Matrix, RowPositions
-
-
-@triton.jit
-def _turn(
-    left: tl.tensor,
-    right: tl.tensor,
-    cos: tl.tensor,
-    sin: tl.tensor,
-    row: tl.tensor,
-    pair: tl.tensor,
-    inside: tl.tensor,
-    E: tl.tensor,
-) -> tl.tensor:
-    """Both halves, rotated by the angles in rows [BM] and pairs [BE] of the table."""
-    at = row[:, None] * E + pair[None, :]
-    c, s = tl.load(cos + at, inside, 0.0), tl.load(sin + at, inside, 0.0)
-    return left * c - right * s, right * c + left * s
+from mercury_kernels.operands import Matrix, RowPlaces
 
 
 @triton.jit
@@ -53,79 +35,15 @@ def _put(
     tl.store(to + E, right.to(base.dtype.element_ty), inside)
 
 
-@triton.jit
-def _finish(
-    left: tl.tensor,
-    right: tl.tensor,
-    head: tl.tensor,
-    m: tl.tensor,
-    pair: tl.tensor,
-    out: tl.tensor,
-    positions: tl.tensor,
-    cos: tl.tensor,
-    sin: tl.tensor,
-    keys: tl.tensor,
-    values: tl.tensor,
-    slots: tl.tensor,
-    M: tl.tensor,
-    E: tl.tensor,
-    P: tl.tensor,
-    HQ: tl.tensor,
-    H: tl.tensor,
-) -> None:
-    """Rotation and stores for one head's channel pairs, float32 [BM,BE] halves."""
-    valid = m < M
-    inside = valid[:, None] & (pair < E)[None, :]
-    if head < HQ + H:
-        left, right = _turn(left, right, cos, sin, tl.load(positions + m, valid, 0), pair, inside, E)
-    if head < HQ:
-        _put(out, (m * HQ + head).to(tl.int64) * 2 * E, pair, E, left, right, inside)
-    else:
-        slot = tl.load(slots + m, valid, 0).to(tl.int64)
-        kind = (head - HQ) % H
-        at = ((slot // P * H + kind) * P + slot % P) * 2 * E
-        if head < HQ + H:
-            _put(keys, at, pair, E, left, right, inside)
-        else:
-            _put(values, at, pair, E, left, right, inside)
-
-
-@triton.jit(do_not_specialize=["M"])
-def _rotate_and_store(
-    qkv: tl.tensor,
-    out: tl.tensor,
-    positions: tl.tensor,
-    cos: tl.tensor,
-    sin: tl.tensor,
-    keys: tl.tensor,
-    values: tl.tensor,
-    slots: tl.tensor,
-    M: tl.tensor,
-    E: tl.tensor,
-    P: tl.tensor,
-    HQ: tl.tensor,
-    H: tl.tensor,
-    BM: tl.constexpr,
-    BE: tl.constexpr,
-) -> None:
-    head = tl.program_id(0)
-    m = tl.program_id(1) * BM + tl.arange(0, BM)
-    pair = tl.arange(0, BE)
-    at = (m.to(tl.int64) * (HQ + 2 * H) + head)[:, None] * 2 * E + pair[None, :]
-    inside = (m < M)[:, None] & (pair < E)[None, :]
-    left = tl.load(qkv + at, inside, 0.0).to(tl.float32)
-    right = tl.load(qkv + at + E, inside, 0.0).to(tl.float32)
-    _finish(left, right, head, m, pair, out, positions, cos, sin, keys, values, slots, M, E, P, HQ, H)
-
-
 @triton.jit(do_not_specialize=["M"])
 def _project_qkv(
     x: tl.tensor,
     norm: tl.tensor,
     weight: tl.tensor,
     bias: tl.tensor,
+    head_norms: tl.tensor,
     out: tl.tensor,
-    positions: tl.tensor,
+    own: tl.tensor,
     cos: tl.tensor,
     sin: tl.tensor,
     keys: tl.tensor,
@@ -135,10 +53,11 @@ def _project_qkv(
     M: tl.tensor,
     C: tl.tensor,
     E: tl.tensor,
-    P: tl.tensor,
+    stride: tl.tensor,
     HQ: tl.tensor,
     H: tl.tensor,
     HAS_BIAS: tl.constexpr,
+    HAS_NORMS: tl.constexpr,
     BM: tl.constexpr,
     BE: tl.constexpr,
     BC: tl.constexpr,
@@ -166,26 +85,27 @@ def _project_qkv(
     rms = tl.rsqrt(squares / C + eps)[:, None]
     left, right = left * rms, right * rms
     column = head * 2 * E + pair
+    valid, inside = m < M, (m < M)[:, None] & (pair < E)[None, :]
     if HAS_BIAS:
         left += tl.load(bias + column, pair < E, 0.0).to(tl.float32)[None, :]
         right += tl.load(bias + column + E, pair < E, 0.0).to(tl.float32)[None, :]
-    _finish(left, right, head, m, pair, out, positions, cos, sin, keys, values, slots, M, E, P, HQ, H)
-
-
-@guarded(reference.rotate_and_store)
-def rotate_and_store(qkv: Tensor, places: RowPositions, keys: Tensor, values: Tensor, slots: Tensor) -> Tensor:
-    """Rotated queries [M,HQ,D] from qkv [M,(HQ+2H)*D]; stores the rows' keys and values in the cache."""
-    qkv = qkv.contiguous()
-    heads, size, width = keys.shape[1:]
-    queries = qkv.shape[1] // width - 2 * heads
-    out = qkv.new_empty(len(qkv), queries, width)
-    block = power(width // 2)
-    rows = min(power(len(qkv)), max(1, 2048 // block))
-    _rotate_and_store[(queries + 2 * heads, triton.cdiv(len(qkv), rows))](
-        qkv, out, places.positions, places.cos, places.sin, keys, values, slots, len(qkv), width // 2, size, queries,
-        heads, rows, block, **options(qkv.device, 8, 1),
-    )  # fmt: skip
-    return out
+    slot = tl.load(slots + m, valid, 0).to(tl.int64) * 2 * E
+    if head >= HQ + H:
+        _put(values, (head - HQ - H).to(tl.int64) * stride + slot, pair, E, left, right, inside)
+    else:
+        if HAS_NORMS:
+            rms = tl.rsqrt((tl.sum(left * left, 1) + tl.sum(right * right, 1)) / (2 * E) + eps)[:, None]
+            scale = head_norms + tl.where(head < HQ, 0, 2 * E) + pair
+            left = left * rms * tl.load(scale, pair < E, 0.0).to(tl.float32)[None, :]
+            right = right * rms * tl.load(scale + E, pair < E, 0.0).to(tl.float32)[None, :]
+        at = m[:, None] * E + pair[None, :]
+        turn, lift = tl.load(cos + at, inside, 0.0), tl.load(sin + at, inside, 0.0)
+        ahead, behind = left * turn - right * lift, right * turn + left * lift
+        if head < HQ:
+            _put(out, (m * HQ + head).to(tl.int64) * 2 * E, pair, E, ahead, behind, inside)
+        else:
+            _put(own, (m * H + head - HQ).to(tl.int64) * 2 * E, pair, E, left, right, inside)
+            _put(keys, (head - HQ).to(tl.int64) * stride + slot, pair, E, ahead, behind, inside)
 
 
 @guarded(reference.project_qkv)
@@ -194,39 +114,29 @@ def project_qkv(
     norm: Tensor,
     eps: float,
     matrix: Matrix,
-    places: RowPositions,
+    head_norms: Tensor | None,
+    places: RowPlaces,
     keys: Tensor,
     values: Tensor,
-    slots: Tensor,
-) -> Tensor:
-    """RMSNorm of x [M,C], projection and `rotate_and_store`; fast for up to about 64 rows.
-
-    One kernel; two where the tiles of one would read too many bytes of rows.
-    """
+) -> tuple[Tensor, Tensor]:
+    """See `ops.project_qkv`."""
     x = x.contiguous()
-    heads, size, width = keys.shape[1:]
-    queries = matrix.outputs // width - 2 * heads
-    if reads_many_rows(x.device, len(x), x.shape[1], matrix.outputs, width):
-        return rotate_and_store(linear(x, matrix, norm, eps), places, keys, values, slots)
-    out = x.new_empty(len(x), queries, width)
-    rows, block = power(len(x), most=64), _pairs(x.device, width // 2, queries + 2 * heads)
-    grid = (triton.cdiv(len(x), rows), (queries + 2 * heads) * triton.cdiv(width // 2, block))
-    step = (rows + 2 * block + 1) * _depth(x) * x.element_size()
+    heads, _, width = keys.shape
+    queries, pairs = matrix.outputs // width - 2 * heads, width // 2
+    out, own = x.new_empty(len(x), queries, width), x.new_empty(len(x), heads, width)
+    rows = power(len(x), most=64)
+    block = power(pairs) if head_norms is not None else _pairs(x.device, pairs, queries + 2 * heads)
+    grid = (triton.cdiv(len(x), rows), (queries + 2 * heads) * triton.cdiv(pairs, block))
+    depth = 128 if x.element_size() == 2 else 32
+    step = (rows + 2 * block + 1) * depth * x.element_size()
     warps = 8 if 2 * rows * block > 4096 else 4
     _project_qkv[grid](
-        x, norm, matrix.weight, x if matrix.bias is None else matrix.bias, out, places.positions, places.cos,
-        places.sin, keys, values, slots, eps, len(x), x.shape[1], width // 2, size, queries, heads,
-        matrix.bias is not None, rows, block, _depth(x), **options(x.device, warps, stages(x.device, 4, step)),
+        x, norm, matrix.weight, x if matrix.bias is None else matrix.bias, x if head_norms is None else head_norms,
+        out, own, places.cos, places.sin, keys, values, places.slots, eps, len(x), x.shape[1], pairs, keys.stride(0),
+        queries, heads, matrix.bias is not None, head_norms is not None, rows, block, depth,
+        **options(x.device, warps, stages(x.device, 4, step)),
     )  # fmt: skip
-    return out
-
-
-def reads_many_rows(device: torch.device, rows: int, inputs: int, outputs: int, width: int) -> bool:
-    """Whether tiles of a large matrix are so narrow that they read more than half as many rows as weights.
-
-    No sum is split over programs here, so tiles get narrow until every multiprocessor has one.
-    """
-    return min(inputs, outputs) >= LARGE and power(rows, most=64) > _pairs(device, width // 2, outputs // width)
+    return out, own
 
 
 def _pairs(device: torch.device, pairs: int, heads: int) -> int:
@@ -235,7 +145,3 @@ def _pairs(device: torch.device, pairs: int, heads: int) -> int:
     while block > 16 and heads * triton.cdiv(pairs, block) < multiprocessors(device):
         block //= 2
     return block
-
-
-def _depth(x: Tensor) -> int:
-    return 128 if x.element_size() == 2 else 32

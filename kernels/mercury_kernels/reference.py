@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from mercury_kernels.operands import Matrix, RowPositions, Table
+from mercury_kernels.operands import Matrix, RowPlaces, Visibility
 
 LEAST_SURPRISE_LEFT_OUT = 88.0
 """Nats from which on a token has no part in an entropy: its probability is 0 in float32."""
@@ -84,46 +84,33 @@ def swiglu(gate_up: Tensor) -> Tensor:
     return F.silu(gate) * up
 
 
-def rotary_table(positions: int, head_width: int, theta: float, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Cosines and sines float32 [positions,D/2] of the positions from 0 on."""
-    cos, sin = rotary_angles(torch.arange(positions, device=device), head_width, theta)
-    return cos[:, : head_width // 2].contiguous(), sin[:, : head_width // 2].contiguous()
-
-
-def rotate_and_store(qkv: Tensor, places: RowPositions, keys: Tensor, values: Tensor, slots: Tensor) -> Tensor:
-    """Rotated queries [M,H*G,D] from qkv [M,(H*G+2H)*D]; stores the rows' keys and values in pages [N,H,P,D].
-
-    slots int32 [M] are page * P + offset; rows that must leave nothing share a scrap page.
-    """
-    rows, heads, width = qkv.shape[0], keys.shape[1], keys.shape[3]
-    wide = qkv.view(rows, -1, width)
-    q, k, v = wide.split([wide.shape[1] - 2 * heads, heads, heads], 1)
-    page, place = (slots // keys.shape[2]).long(), (slots % keys.shape[2]).long()
-    keys[page, :, place] = _turned(k, places).to(keys.dtype)
-    values[page, :, place] = v.to(values.dtype)
-    return _turned(q, places)
-
-
-def _turned(x: Tensor, places: RowPositions) -> Tensor:
-    """x [M,h,D], rotated in float32."""
-    row = places.positions.long()
-    cos, sin = places.cos[row][:, None], places.sin[row][:, None]
-    left, right = x.float().chunk(2, -1)
-    return torch.cat((left * cos - right * sin, right * cos + left * sin), -1).to(x.dtype)
-
-
 def project_qkv(
     x: Tensor,
     norm: Tensor,
     eps: float,
     matrix: Matrix,
-    places: RowPositions,
+    head_norms: Tensor | None,
+    places: RowPlaces,
     keys: Tensor,
     values: Tensor,
-    slots: Tensor,
-) -> Tensor:
-    """RMSNorm of x [M,C], projection and `rotate_and_store`."""
-    return rotate_and_store(linear(x, matrix, norm, eps), places, keys, values, slots)
+) -> tuple[Tensor, Tensor]:
+    """See `ops.project_qkv`."""
+    heads, _, width = keys.shape
+    wide = linear(x, matrix, norm, eps).view(len(x), -1, width)
+    q, k, v = wide.split([wide.shape[1] - 2 * heads, heads, heads], 1)
+    if head_norms is not None:
+        q, k = (rms_norm(each, weight, eps) for each, weight in zip((q, k), head_norms, strict=True))
+    slots = places.slots.long()
+    keys.index_copy_(1, slots, _turned(k, places).transpose(0, 1).to(keys.dtype))
+    values.index_copy_(1, slots, v.transpose(0, 1).to(values.dtype))
+    return _turned(q, places), k
+
+
+def _turned(x: Tensor, places: RowPlaces) -> Tensor:
+    """x [M,h,D], rotated in float32."""
+    left, right = x.float().chunk(2, -1)
+    cos, sin = places.cos[:, None], places.sin[:, None]
+    return torch.cat((left * cos - right * sin, right * cos + left * sin), -1).to(x.dtype)
 
 
 def linear(
@@ -142,30 +129,19 @@ def linear(
     return y if residual is None else y + residual
 
 
-def paged_attention(q: Tensor, keys: Tensor, values: Tensor, table: Table) -> Tensor:
-    """Attention [M,H*G*D] over all visible keys together; q [M,H*G,D], keys and values [N,H,P,D].
+def attention(q: Tensor, keys: Tensor, values: Tensor, seen: Visibility, scale: float) -> Tensor:
+    """Attention [M,H*G*D] of q [M,H*G,D] over the visible keys and values [H,T,D].
 
     A row that sees no key gets zeros.
     """
-    batch = table.pages.shape[0]
-    heads, size, width = keys.shape[1:]
-    q = q.view(batch, -1, heads, q.shape[1] // heads, width).permute(0, 2, 3, 1, 4).float()
-    k, v = (t[table.pages.long()].transpose(1, 2).flatten(2, 3)[:, :, None].float() for t in (keys, values))
-    scores = q @ k.transpose(-1, -2) * width**-0.5  # [B,H,G,R,W*P]
-    seen = _visible(table, q.shape[3], size)[:, None, None]
-    weights = scores.masked_fill(~seen, float("-inf")).softmax(-1).nan_to_num(0.0)
-    out = weights @ v.masked_fill(~seen.any(-2)[..., None], 0.0)
-    return out.permute(0, 3, 1, 2, 4).flatten(0, 1).flatten(1).to(keys.dtype)
-
-
-def _visible(table: Table, rows: int, size: int) -> Tensor:
-    """bool [B,R,W*P]: the keys that each row sees."""
-    columns, device = table.pages.shape[1], table.pages.device
-    column = torch.arange(columns, device=device).repeat_interleave(size)
-    place = torch.arange(size, device=device).repeat(columns)
-    seen = (place < table.counts[:, column]) & (column < table.ends[:, None])
-    own = (column - table.own[:, None]) * size + place
-    return seen[:, None] & ((own < 0)[:, None] | (own[:, None] < table.limits.view(-1, rows, 1)))
+    heads, length, width = keys.shape
+    folded = q.view(len(q), heads, -1, width).permute(1, 2, 0, 3).float()  # [H,G,M,D]
+    scores = folded @ keys[:, None].transpose(-1, -2).float() * scale
+    order, place = seen.order[None, :length], torch.arange(length, device=q.device)
+    visible = (order <= seen.limit[:, None]) & ((order >= seen.first[:, None]) | (order == 0)) & (place < seen.used)
+    weights = scores.masked_fill(~visible, float("-inf")).softmax(-1).nan_to_num(0.0)
+    used = values.masked_fill((place >= seen.used)[:, None], 0.0)[:, None].float()
+    return (weights @ used).permute(2, 0, 1, 3).flatten(1).to(keys.dtype)
 
 
 def answers(hidden: Tensor, matrix: Matrix, bits: Tensor, lists: Tensor, scale: float = 1.0) -> tuple[Tensor, Tensor]:

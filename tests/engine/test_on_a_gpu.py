@@ -126,26 +126,29 @@ def test_real_gaps_are_filled_with_the_text_of_the_cpu(folders, monkeypatch):
     assert counts.replays >= sum(each.steps for each in found)
 
 
-def test_without_triton_the_twins_answer(folders, on_cpu, monkeypatch):
-    for found, expected, counts in filled(monkeypatch, folders["causal"], on_cpu["causal"], kernels=False):
-        assert found.text == expected.text
-        assert counts.waits.total() == found.steps
+def test_without_triton_torchs_operations_answer(folders, on_cpu, monkeypatch, caplog):
+    with caplog.at_level(logging.WARNING):
+        for found, expected, counts in filled(monkeypatch, folders["causal"], on_cpu["causal"], kernels=False):
+            assert found.text == expected.text
+            assert counts.waits.total() == found.steps
+    assert "the kernels do not run this model (Triton is missing)" in caplog.text
 
 
+@pytest.mark.parametrize("kernels", [True, False], ids=["ours", "torch"])
 @pytest.mark.parametrize(
-    ("changes", "most"),
-    [({}, 16), ({"attention_bias": True}, 16), ({"qk_norm": True}, 19), ({"rank": 4}, 30)],
+    ("changes", "ours", "torchs"),
+    [({}, 5, 16), ({"attention_bias": True}, 5, 16), ({"qk_norm": True}, 5, 19), ({"rank": 4}, 30, 30)],
     ids=["plain", "biases", "norms of heads", "adapter"],
 )
-def test_a_step_takes_few_launches_a_layer(tmp_path, monkeypatch, changes, most):
-    launches = []
+def test_a_step_takes_few_launches_a_layer(tmp_path, monkeypatch, changes, ours, torchs, kernels):
+    launches, each = [], ours if kernels else torchs
     for layers in (2, 3):
-        with pretend_cuda(monkeypatch) as counts:
+        with pretend_cuda(monkeypatch, kernels=kernels) as counts:
             folder = tiny.folder(tmp_path / str(layers), **{"rank": 0, "num_hidden_layers": layers} | changes)
             Engine.load(folder, device="cuda", dtype=torch.float32)
             launches.append(counts.graphs[-1])
-    assert launches[1] - launches[0] == most
-    assert launches[0] - 2 * most < 40
+    assert launches[1] - launches[0] == each
+    assert launches[0] - 2 * each <= 30
 
 
 @pytest.fixture(scope="module")

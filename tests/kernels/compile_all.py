@@ -1,8 +1,8 @@
 """Compiles every kernel for a GPU on a machine without any, at the shapes of models.
 
-Run as a script with the name of a GPU in `CARDS` and names of models, or none for the smallest one at the rows of a
-verifying pass, it prints one JSON line a kernel: registers, bytes of stack (spilled registers) and of shared memory,
-how often it copies asynchronously and multiplies matrices.
+Run as a script with the name of a GPU in `CARDS` and names of models, or none for a few shapes, it prints one JSON line
+a kernel: registers, bytes of stack (spilled registers) and of shared memory, how often it copies asynchronously and
+multiplies matrices.
 """
 
 import json
@@ -16,7 +16,7 @@ from typing import NamedTuple
 import torch
 import triton
 from mercury_kernels import answers, attention, launch, linear, qkv
-from mercury_kernels.operands import Matrix, RowPositions, Table
+from mercury_kernels.operands import Matrix, RowPlaces, Visibility
 from triton.backends.compiler import GPUTarget
 from triton.runtime.jit import JITFunction
 
@@ -52,8 +52,11 @@ MODELS = {  # channels, inner channels, query heads, key heads, head width, voca
     "8B": (4096, 12288, 32, 8, 128, 151938),
 }
 
-ROWS = (16, 33, 65, 97)
-"""Rows of passes."""
+NORMED = ("1.7B", "8B")
+"""Models with norms of queries and keys."""
+
+ROWS = (16, 32, 64)
+"""Rows of steps."""
 
 KERNELS = (answers, attention, linear, qkv)
 
@@ -112,17 +115,17 @@ def weights(outputs: int, inputs: int, kind: torch.dtype = torch.bfloat16) -> Ma
     return Matrix(torch.empty(outputs, inputs, dtype=kind))
 
 
-def layer(rows: int, shape: tuple[int, ...], kind: torch.dtype = torch.bfloat16) -> None:
-    """One layer's kernels for `rows` rows."""
+def layer(rows: int, shape: tuple[int, ...], kind: torch.dtype = torch.bfloat16, has_norms: bool = False) -> None:
+    """One layer's kernels for `rows` rows over the most keys."""
     channels, inner, queries, heads, width, _ = shape
     x, scale = torch.empty(rows, channels, dtype=kind), torch.empty(channels, dtype=kind)
-    keys = torch.empty(30, heads, 64, width, dtype=kind)
-    cos = torch.empty(2048, width // 2)
-    slots = torch.zeros(rows, dtype=torch.int32)
-    matrix = weights((queries + 2 * heads) * width, channels, kind)
-    q = qkv.project_qkv(x, scale, 1e-5, matrix, RowPositions(slots, cos, cos), keys, keys, slots)
-    pages = torch.zeros(1, 29, dtype=torch.int32)
-    attended = attention.paged_attention(q, keys, keys, Table(pages, pages, slots[:1], slots[:1], slots))
+    keys = torch.empty(heads, 4096, width, dtype=kind)
+    angles, numbers = torch.empty(rows, width // 2), torch.zeros(rows, dtype=torch.int32)
+    matrix, norms = weights((queries + 2 * heads) * width, channels, kind), torch.empty(2, width, dtype=kind)
+    places = RowPlaces(angles, angles, numbers)
+    q, _ = qkv.project_qkv(x, scale, 1e-5, matrix, norms if has_norms else None, places, keys, keys)
+    seen = Visibility(torch.zeros(4096, dtype=torch.int32), numbers, numbers, torch.zeros((), dtype=torch.int32))
+    attended = attention.attention(q, keys, keys, seen, 0.1)
     linear.linear(attended, weights(channels, queries * width, kind), residual=x)
     h = linear.linear(x, weights(2 * inner, channels, kind), scale, 1e-5, gated=True)
     linear.linear(h, weights(channels, inner, kind), residual=x)
@@ -133,15 +136,6 @@ def head(rows: int, channels: int, vocabulary: int) -> None:
     x, lists = torch.empty(rows, channels, dtype=torch.bfloat16), torch.zeros(rows, dtype=torch.int32)
     bits = torch.zeros(2, -(-vocabulary // 32), dtype=torch.int32)
     answers.answers(x, weights(vocabulary, channels), bits, lists)
-
-
-def epilogue(rows: int) -> None:
-    """What follows the product of many rows."""
-    slots = torch.zeros(rows, dtype=torch.int32)
-    keys = torch.zeros(30, 3, 64, 64, dtype=torch.bfloat16)
-    places = RowPositions(slots, torch.zeros(99, 32), torch.zeros(99, 32))
-    many = torch.zeros(rows, 15 * 64, dtype=torch.bfloat16)
-    qkv.rotate_and_store(many, places, keys, keys, slots)
 
 
 def aim(card: Card) -> None:
@@ -161,9 +155,8 @@ def main(card: Card, models: list[str]) -> None:
     for model in models or ["135M"]:
         now["model"], shape = model, MODELS[model]
         for rows in ROWS if models else ROWS[:1]:
-            layer(rows, shape)
-            epilogue(rows)
-        for rows in (16, 32, 64) if models else (16,):
+            layer(rows, shape, has_norms=model in NORMED)
+        for rows in ROWS if models else ROWS[:1]:
             head(rows, shape[0], shape[-1])
     for model in ("135M", "7B") if models else ("135M",):
         now["model"] = model
@@ -172,8 +165,8 @@ def main(card: Card, models: list[str]) -> None:
     if not models:
         now["model"] = "0.5B"
         layer(64, MODELS["0.5B"])  # its gated product asks for the most shared memory
-    many = torch.empty(2112, 896, dtype=torch.bfloat16)
-    linear.linear(many, weights(2 * 4864, 896), many[0], 1e-5, gated=True)
+        now["model"] = "1.7B"
+        layer(64, MODELS["1.7B"], has_norms=True)
 
 
 if __name__ == "__main__":

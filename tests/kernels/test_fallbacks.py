@@ -12,8 +12,6 @@ from mercury_kernels.capture import WARMUPS, Captures
 from mercury_kernels.counters import counters
 from mercury_kernels.operands import Matrix
 
-from tests.support.close import close, randn
-
 
 @pytest.fixture
 def compiled(monkeypatch):
@@ -189,18 +187,6 @@ def test_availability_says_what_a_machine_can_do(monkeypatch):
 def test_a_loop_has_the_stages_that_the_shared_memory_of_the_card_allows(monkeypatch, shared, found):
     monkeypatch.setattr(launch, "shared_memory", lambda _: shared)
     assert launch.stages(torch.device("cuda"), most=4, each=49_408) == found
-
-
-@pytest.mark.parametrize("parts", [{}, {"gated": True}, {"residual": True}, {"gated": True, "residual": True}])
-@pytest.mark.parametrize("bias", [False, True])
-def test_the_path_for_many_rows_equals_the_twin(parts, bias):
-    torch.manual_seed(0)
-    x, gated = randn(7, 24), parts.get("gated", False)
-    matrix = Matrix(randn(32, 24), randn(32) if bias else None)
-    residual = randn(7, 16 if gated else 32) if parts.get("residual") else None
-    weight = randn(24)
-    found = ops._many(ops.rms_norm(x, weight, 1e-5), matrix, residual, gated)
-    close(found, reference.linear(x, matrix, weight, 1e-5, residual, gated))
 
 
 @pytest.mark.gpu

@@ -4,9 +4,8 @@ import math
 
 import pytest
 import torch
-from mercury_kernels import linear, qkv, reference
-from mercury_kernels.launch import power
-from mercury_kernels.operands import Matrix, RowPositions
+from mercury_kernels import linear, reference
+from mercury_kernels.operands import Matrix
 
 from tests.support.close import close, randn, wide
 
@@ -89,24 +88,8 @@ def launched(monkeypatch, kernel, work):
 
 
 def test_tiles_of_rows_that_read_the_same_weights_are_neighbours(monkeypatch):
-    x, keys = torch.zeros(65, 32), torch.zeros(4, 2, 16, 16)
+    x = torch.zeros(65, 32)
     grid = launched(monkeypatch, (linear, "_linear"), lambda: linear.linear(x, Matrix(torch.zeros(96, 32))))
-    assert grid[0] == 2
-    slots = torch.zeros(65, dtype=torch.int32)
-    grid = launched(
-        monkeypatch,
-        (qkv, "_project_qkv"),
-        lambda: qkv.project_qkv(
-            x,
-            x[0],
-            1e-5,
-            Matrix(torch.zeros(96, 32)),
-            RowPositions(slots, torch.zeros(9, 8), torch.zeros(9, 8)),
-            keys,
-            keys,
-            slots,
-        ),
-    )
     assert grid[0] == 2
 
 
@@ -122,24 +105,3 @@ def test_a_large_product_reads_at_most_half_as_much_of_its_rows_as_of_its_weight
     high, wide, _, splits = linear.tiles(torch.device("cpu"), rows, outputs, inner, 2, gated)
     assert high <= wide * (1 + gated) / 2
     assert -(-outputs // wide) * splits >= processors  # every processor streams weights
-
-
-@pytest.mark.parametrize("rows", [16, 17, 33, 65])
-@pytest.mark.parametrize("processors", [108, 132, 148])
-def test_a_large_projection_reads_at_most_half_as_much_of_its_rows_as_of_its_weights(monkeypatch, rows, processors):
-    channels, heads, width = 3584, 36, 128  # of a 7B: 28 heads of queries, 4 of keys and of values
-    for module in (linear, qkv):
-        monkeypatch.setattr(module, "multiprocessors", lambda _: processors)
-    device, outputs = torch.device("cpu"), heads * width
-    if qkv.reads_many_rows(device, rows, channels, outputs, width):
-        high, wide, _, splits = linear.tiles(device, rows, outputs, channels, 2)
-        assert rows > 16  # a verifying pass keeps its one kernel
-    else:
-        high, wide, splits = min(64, power(rows)), 2 * qkv._pairs(device, width // 2, heads), 1
-    assert high <= wide / 2
-    assert -(-outputs // wide) * splits * -(-rows // high) >= 0.95 * processors  # nearly all of them stream weights
-
-
-@pytest.mark.parametrize(("channels", "heads", "width"), [(576, 15, 64), (896, 18, 64), (1536, 16, 128)])
-def test_a_small_projection_stays_one_kernel(channels, heads, width):
-    assert not any(qkv.reads_many_rows(torch.device("cpu"), n, channels, heads * width, width) for n in (16, 33, 97))

@@ -3,74 +3,55 @@
 Dimensions: R rows, T keys, H key heads, G query heads per key head, D head width, C channels, L layers.
 """
 
-from dataclasses import dataclass
-
 import torch
 from mercury_kernels.ops import rms_norm, swiglu
 from torch import Tensor
 from torch.nn import functional as F
 
+from mercury_engine.device.rows import Rows
 from mercury_engine.models.decoder import Adapted, AdaptedLinear, Layer, TorchDecoder
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The rows of a pass, int64 [R] each, and how many keys were there before them.
+class TorchLayers:
+    """The layers of one network."""
 
-    A row sees every key of order 0, and those whose order is from `first` to `limit`.
-    """
+    def __init__(self, decoder: TorchDecoder, positions: int) -> None:
+        """`positions`: those from 0 on that rows may have."""
+        self._decoder, dtype, half = decoder, decoder.embedding.dtype, decoder.config.head_dim // 2
+        self._place = torch.arange(positions, device=decoder.device)
+        cos, sin = decoder.angles(self._place)
+        sin[:, :half].neg_()
+        self._cos, self._signed_sin = cos.to(dtype), sin.to(dtype)
 
-    ids: Tensor
-    positions: Tensor
-    order: Tensor
-    """Of the rows' own keys; larger than every limit for padding."""
-    first: Tensor
-    limit: Tensor
-    held: Tensor
-    """Scalar: the rows' keys are written after so many."""
+    def forward(self, rows: Rows, keys: Tensor, values: Tensor, adapted: Adapted) -> tuple[Tensor, Tensor, Tensor]:
+        """Hidden states [R,C], and the rows' keys before rotation and values, [L,R,H,D] both.
 
-    @property
-    def slots(self) -> Tensor:
-        """Where in the keys each row is written."""
-        return self.held + torch.arange(len(self.ids), device=self.ids.device)
+        keys and values [L,H,T,D] are rotated; those of the rows are written first, so that rows see each other.
+        """
+        decoder = self._decoder
+        x, place = decoder.embed(rows.ids), self._place[: keys.shape[2]]
+        turn = self._cos[rows.positions][:, None], self._signed_sin[rows.positions][:, None]
+        slots = rows.slots(place)
+        bias = self._bias(rows, rows.orders(place, slots)).repeat(decoder.groups, 1)
+        made = []
+        for layer, layer_keys, layer_values in zip(decoder.layers, keys, values, strict=True):
+            assert isinstance(layer, Layer)
+            wide, v = _project(layer, x, adapted)
+            heads = [layer.heads * layer.groups, layer.heads]
+            made.append((wide.split(heads, 1)[1], v))
+            q, k = _turned(wide, *turn).split(heads, 1)
+            layer_keys.index_copy_(1, slots, k.transpose(0, 1))
+            layer_values.index_copy_(1, slots, v.transpose(0, 1))
+            x = _plus(x, layer.out, _attended(layer, q, layer_keys, layer_values, bias), layer.residual, adapted)
+            inner = swiglu(layer.gate_up(rms_norm(x, layer.ffn_norm, layer.eps), adapted))
+            x = _plus(x, layer.down, inner, layer.residual, adapted)
+        own_keys, own_values = (torch.stack(each) for each in zip(*made, strict=True))
+        return rms_norm(x, decoder.norm, decoder.config.rms_norm_eps), own_keys, own_values
 
-    def bias(self, slots: Tensor, keys: int, dtype: torch.dtype) -> Tensor:
+    def _bias(self, rows: Rows, order: Tensor) -> Tensor:
         """[R,T]: 0 for keys that a row sees, -inf for others."""
-        place = torch.arange(keys, device=slots.device)
-        order = (place >= self.held).long() * (1 << 30)
-        order.index_copy_(0, slots, self.order)
-        seen = (order <= self.limit[:, None]) & ((order >= self.first[:, None]) | (order == 0))
-        return torch.zeros(seen.shape, dtype=dtype, device=slots.device).masked_fill_(~seen, float("-inf"))
-
-
-def forward(
-    decoder: TorchDecoder, rows: Rows, keys: Tensor, values: Tensor, adapted: Adapted
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Hidden states [R,C], and the rows' keys before rotation and values, [L,R,H,D] both.
-
-    keys and values [L,H,T,D] are rotated; those of the rows are written first, so that rows see each other.
-    """
-    config = decoder.config
-    x = decoder.embed(rows.ids)
-    cos, sin = (each.to(x.dtype)[:, None] for each in decoder.angles(rows.positions))
-    half = config.head_dim // 2
-    turn = cos, torch.cat((-sin[..., :half], sin[..., half:]), -1)
-    slots = rows.slots
-    bias = rows.bias(slots, keys.shape[2], x.dtype).repeat(decoder.groups, 1)
-    made = []
-    for layer, layer_keys, layer_values in zip(decoder.layers, keys, values, strict=True):
-        assert isinstance(layer, Layer)
-        wide, v = _project(layer, x, adapted)
-        heads = [layer.heads * layer.groups, layer.heads]
-        made.append((wide.split(heads, 1)[1], v))
-        q, k = _turned(wide, *turn).split(heads, 1)
-        layer_keys.index_copy_(1, slots, k.transpose(0, 1))
-        layer_values.index_copy_(1, slots, v.transpose(0, 1))
-        x = _plus(x, layer.out, _attended(layer, q, layer_keys, layer_values, bias), layer.residual, adapted)
-        inner = swiglu(layer.gate_up(rms_norm(x, layer.ffn_norm, layer.eps), adapted))
-        x = _plus(x, layer.down, inner, layer.residual, adapted)
-    own_keys, own_values = (torch.stack(each) for each in zip(*made, strict=True))
-    return rms_norm(x, decoder.norm, config.rms_norm_eps), own_keys, own_values
+        seen = (order <= rows.limit[:, None]) & ((order >= rows.first[:, None]) | (order == 0))
+        return torch.where(seen, 0.0, float("-inf")).to(self._cos.dtype)
 
 
 def _project(layer: Layer, x: Tensor, adapted: Adapted) -> tuple[Tensor, Tensor]:

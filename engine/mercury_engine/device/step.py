@@ -2,7 +2,7 @@
 
 What rows see lies in one buffer of keys and values: segments of context side by side, and behind them the rows' own.
 Segments that stay in their place are not copied again; what a pass added is overwritten by the next. One step serves
-causal reading, blocks and canvases (`layers.Rows` says who sees what). On a CPU it runs without graphs, for tests.
+causal reading, blocks and canvases (`rows.Rows` says who sees what). On a CPU it runs without graphs, for tests.
 
 Dimensions as in `network.py`.
 """
@@ -17,9 +17,10 @@ import torch
 from mercury_kernels.capture import Captures
 from torch import Tensor
 
-from mercury_engine.device import layers
 from mercury_engine.device.answers import staged
-from mercury_engine.device.layers import Rows
+from mercury_engine.device.fused import FusedLayers
+from mercury_engine.device.layers import TorchLayers
+from mercury_engine.device.rows import UNSEEN, Rows
 from mercury_engine.models.arrays import IdArray
 from mercury_engine.models.decoder import Adapted, TorchDecoder
 from mercury_engine.models.network import (
@@ -36,9 +37,6 @@ ROWS = (16, 32, 64)
 
 KEYS = (512, 1024, 4096)
 """Keys that a step sees, its own among them."""
-
-UNSEEN = 1 << 30
-"""Order of keys that no row sees."""
 
 _log = logging.getLogger(__name__)
 
@@ -65,8 +63,11 @@ class Held(NamedTuple):
 class DeviceStep:
     """Runs the passes that fit, one at a time."""
 
-    def __init__(self, decoder: TorchDecoder) -> None:
+    def __init__(self, decoder: TorchDecoder, is_fused: bool = False) -> None:
+        """`is_fused`: rows without an adapter run in our kernels."""
         config, self._decoder = decoder.config, decoder
+        self._layers = TorchLayers(decoder, KEYS[-1])
+        self._fused = FusedLayers(decoder, KEYS[-1]) if is_fused else None
         shape = config.num_hidden_layers, config.num_key_value_heads, KEYS[-1], config.head_dim
         self._keys, self._values = (decoder.embedding.new_zeros(shape) for _ in range(2))
         self._held: list[Held] = []
@@ -118,7 +119,7 @@ class DeviceStep:
         seen = sum(each.tokens for each in held)
         fitting = (Shape(r, t, adapted) for r in ROWS for t in KEYS if r >= rows and t >= seen + r)
         shape = next(fitting, None)
-        if shape is None:
+        if shape is None or given[1].max() >= KEYS[-1]:
             return None
         self._capture(shape)
         self._hold(held)
@@ -138,7 +139,10 @@ class DeviceStep:
         """The captured work: from the inputs and the buffer to the outputs, all at fixed addresses."""
         rows = Rows(*self._inputs[:5, : shape.rows], self._inputs[5, 0])
         keys, values = self._keys[:, :, : shape.keys], self._values[:, :, : shape.keys]
-        self._outputs[shape] = layers.forward(self._decoder, rows, keys, values, shape.adapted)
+        if self._fused is not None and not shape.adapted:
+            self._outputs[shape] = self._fused.forward(rows, keys, values)
+        else:
+            self._outputs[shape] = self._layers.forward(rows, keys, values, shape.adapted)
 
     def _hold(self, sides: Sequence[Held]) -> None:
         """Put the segments side by side at the start of the buffer."""
@@ -159,11 +163,11 @@ class DeviceStep:
         if not side.turn:
             return keys
         position = torch.full((1,), side.turn, device=keys.device)
-        return self._decoder.placed(KeyValueBlock(keys, side.segment.values), position).keys  # type: ignore[no-any-return]
+        return self._decoder.placed(KeyValueBlock(keys, side.segment.values), position).keys
 
 
 def _rows(ids_R: IdArray, packing: Packing | None, start: int, block: int | None) -> IdArray:
-    """Token, position, order, first and limit of every row [5,R]; see `layers.Rows` and `ForwardRequest`."""
+    """Token, position, order, first and limit of every row [5,R]; see `rows.Rows` and `ForwardRequest`."""
     packing = packing or packed([ids_R.tolist()])[1]
     run, place = packing.canvas[0], packing.place[0]
     reach = len(ids_R) + 1

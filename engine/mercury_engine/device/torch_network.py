@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 import torch
+from mercury_kernels import ops
 from torch import Tensor
 
 from mercury_engine.device import answers
@@ -142,7 +143,7 @@ def load(
 def _captured(decoder: TorchDecoder) -> DeviceStep | None:
     """The step with its graphs; None where there is no room for them."""
     try:
-        step = DeviceStep(decoder)
+        step = DeviceStep(decoder, is_fused=_suits_kernels(decoder))
         step.prepare()
     except torch.OutOfMemoryError as error:
         short = str(error).splitlines()[0]
@@ -151,3 +152,11 @@ def _captured(decoder: TorchDecoder) -> DeviceStep | None:
         )
         return None
     return step
+
+
+def _suits_kernels(decoder: TorchDecoder) -> bool:
+    """Whether our kernels run the decoder's layers on its device; otherwise the log says why."""
+    why = ops.why_not(decoder.device) if decoder.config.residual_multiplier == 1 else "they do not scale residuals"
+    if why is not None:
+        _log.warning("the kernels do not run this model (%s): torch's operations do (slower, same text)", why)
+    return why is None
