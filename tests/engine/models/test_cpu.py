@@ -17,11 +17,7 @@ from mercury_engine.models.cpu import CpuNetwork, layers_for
 from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, Network
 from mercury_engine.models.network import packed as packed_canvases
 from mercury_engine.models.quantized_weights import eight_bit
-<<<<<<< HEAD
-=======
 from mercury_engine.models.safetensors_files import StoredTensors
-from mercury_engine.models.torch_network import TorchNetwork
->>>>>>> 3439fda6 (Put the diffusion model's adapter into the wheel, in eight bits)
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_lab.engine import Engine
 from mercury_lab.training.adapters.kernel_reader import kernel_reader
