@@ -137,7 +137,8 @@ class DeviceStep:
 
     def _work(self, shape: Shape) -> None:
         """The captured work: from the inputs and the buffer to the outputs, all at fixed addresses."""
-        rows = Rows(*self._inputs[:5, : shape.rows], self._inputs[5, 0])
+        ids, positions, order, first, limit = self._inputs[:5, : shape.rows]
+        rows = Rows(ids, positions, order, first, limit, self._inputs[5, 0])
         keys, values = self._keys[:, :, : shape.keys], self._values[:, :, : shape.keys]
         if self._fused is not None and not shape.adapted:
             self._outputs[shape] = self._fused.forward(rows, keys, values)

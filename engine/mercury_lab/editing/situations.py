@@ -244,9 +244,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--out", type=Path, help="also write the record to this file")
     options = parser.parse_args(argv)
     if options.beginnings:
-        cursors = read_beginnings(options.beginnings)
+        begun = read_beginnings(options.beginnings)
         with editor(settings(options)) as asked:
-            record = judge_beginnings(suite.progress(cursors, "situations"), asked) | {"model": asked.model}
+            record = judge_beginnings(suite.progress(begun, "situations"), asked) | {"model": asked.model}
         suite.deliver(record | settings(options), beginnings_table(record), options)
         return 0
     is_drawn = options.mirror is not None

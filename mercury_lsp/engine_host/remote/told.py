@@ -37,8 +37,8 @@ class Told:
         """For lines of an answer, by their numbers, where they stand in the text."""
         written = lines_of(self._text)
         starts = [0, *accumulate(map(len, written))]
-        plain = ([line.rstrip("\n") for line in lines] for lines in (written, new))
-        blocks = SequenceMatcher(None, *plain, autojunk=False).get_matching_blocks()
+        before, after = ([line.rstrip("\n") for line in lines] for lines in (written, new))
+        blocks = SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks()
         return {block.b + at: starts[block.a + at] for block in blocks for at in range(block.size + (not block.size))}
 
     def of_change(self, old: str, new: str, start: int | None) -> float:
