@@ -1,23 +1,46 @@
-"""Answers about rows on a GPU: only what a rule needs comes to the host, for all questions in one copy.
+"""Answers about rows on a GPU: only what a rule needs comes to the host, for all questions of a pass in one copy.
 
-Dimensions as in `row_answers.py`.
+Questions are joined, padded and answered by work of fixed shape, which is captured when its shape is first met; a
+joined question beyond the shapes is answered launch by launch.
+
+Dimensions as in `row_answers.py`; C channels.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from mercury_kernels import ops
+from mercury_kernels.capture import Captures
 from mercury_kernels.ops import Matrix
 from mercury_kernels.reference import banned, figures
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from mercury_engine.models.row_answers import CANDIDATES, RowAnswers, RowQuestion
+from mercury_engine.models.decoder import TorchDecoder
+from mercury_engine.models.row_answers import CANDIDATES, WORD, RowAnswers, RowQuestion
 
-Told = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
-"""Tokens int32 [W], figures [W,4], candidates int32 [W,K], their logits [W,K], logits asked for [W,A]."""
+ROWS = (16, 64)
+
+ASKED = (64, 512, 4096)
+"""Tokens asked for by name."""
+
+LISTS = 8
+"""Ban lists of a captured question."""
+
+
+class Shape(NamedTuple):
+    """What a graph is captured for."""
+
+    rows: int
+    asked: int
+    draws: bool
+    is_slots: bool
 
 
 def staged(array: NDArray[np.generic], device: torch.device) -> Tensor:
@@ -31,59 +54,115 @@ def sent(array: NDArray[np.generic], device: torch.device) -> Tensor:
     return staged(array, device).to(device, non_blocking=True)
 
 
-def answered_by_head(
-    hidden_WC: Tensor, head_VC: Tensor, scale: float, questions: Sequence[RowQuestion]
-) -> list[RowAnswers]:
-    """Answers about consecutive rows in front of the head; without logits, unless a question draws."""
-    told = list[Told]()
-    for rows_WC, asks in zip(hidden_WC.split([each.rows for each in questions]), questions, strict=True):
-        if asks.draws:
-            told.append(_told(F.linear(rows_WC, head_VC).float() * scale, asks))
-            continue
-        token_W, figures_W4 = ops.answers(rows_WC, Matrix(head_VC), *_bans(asks, rows_WC.device), scale)
-        asked_WA = F.linear(rows_WC, head_VC[_asked(asks, rows_WC.device)]).float() * scale
-        none = token_W.new_empty(len(token_W), 0)
-        told.append((token_W, figures_W4, none, none.float(), asked_WA))
-    return list(_fetched(told))
+class Head:
+    """The head of one network, its answers in flat arrays of four-byte numbers."""
+
+    def __init__(self, decoder: TorchDecoder) -> None:
+        self._decoder, device = decoder, decoder.device
+        self._captures = Captures[Shape](device)
+        channels, words = decoder.config.hidden_size, -(-(decoder.config.vocab_size + 2) // WORD)
+        self._hidden = decoder.embedding.new_zeros(ROWS[-1], channels)
+        self._bits = torch.zeros(LISTS, words, dtype=torch.int32, device=device)
+        self._numbers = torch.zeros(ROWS[-1] + ASKED[-1], dtype=torch.int32, device=device)
+        """The list of every row, then the tokens asked for."""
+        self._outputs: dict[Shape, Tensor] = {}
+
+    @torch.no_grad()
+    def answers(self, hidden_WC: Tensor, questions: Sequence[RowQuestion], is_slots: bool) -> list[RowAnswers]:
+        """Answers about consecutive rows; those of slots have mask and end at the end of their vocabulary."""
+        asks = _joined(questions)
+        rows, asked, lists = asks.rows, len(asks.asked_A), len(asks.banned_N)
+        fitting = (Shape(*each, asks.draws, is_slots) for each in product(ROWS, ASKED) if lists <= LISTS)
+        shape = next((each for each in fitting if each.rows >= rows and each.asked >= asked), None)
+        if shape is None:
+            given = sent(asks.banned_N.view(np.int32), hidden_WC.device), sent(asks.list_W, hidden_WC.device)
+            tokens = sent(asks.asked_A, hidden_WC.device)
+            shape = Shape(rows, asked, asks.draws, is_slots)
+            flat = self._told(shape, hidden_WC, *given, tokens)
+        else:
+            self._captures.prepare(shape, partial(self._work, shape))
+            self._send(hidden_WC, asks, shape)
+            self._captures.run(shape)
+            flat = self._outputs[shape]
+        return _parted(_answers(flat.cpu().numpy(), shape).part(slice(rows)), questions)
+
+    def _send(self, hidden_WC: Tensor, asks: RowQuestion, shape: Shape) -> None:
+        numbers, lists = np.zeros(len(self._numbers), np.int32), asks.banned_N.view(np.int32)
+        numbers[: ROWS[-1]] = -1
+        numbers[: asks.rows], numbers[ROWS[-1] : ROWS[-1] + len(asks.asked_A)] = asks.list_W, asks.asked_A
+        used = ROWS[-1] + shape.asked
+        self._hidden[: asks.rows].copy_(hidden_WC)
+        self._numbers[:used].copy_(staged(numbers[:used], hidden_WC.device), non_blocking=True)
+        if len(lists):
+            wide = np.zeros((len(lists), self._bits.shape[1]), np.int32)
+            wide[:, : lists.shape[1]] = lists
+            self._bits[: len(lists)].copy_(staged(wide, hidden_WC.device), non_blocking=True)
+
+    def _work(self, shape: Shape) -> None:
+        """The captured work."""
+        lists, asked = self._numbers[: shape.rows], self._numbers[ROWS[-1] : ROWS[-1] + shape.asked]
+        self._outputs[shape] = self._told(shape, self._hidden[: shape.rows], self._bits, lists, asked)
+
+    def _told(self, shape: Shape, hidden_WC: Tensor, bits: Tensor, lists_W: Tensor, asked_A: Tensor) -> Tensor:
+        """Tokens [W], figures [W,4], candidates [W,K] and their logits [W,K], logits asked for [W,A], one by one."""
+        decoder, rows = self._decoder, len(hidden_WC)
+        drawn: tuple[Tensor, ...] = ()
+        if shape.draws or shape.is_slots:
+            logits_WV = decoder.writer_logits(hidden_WC) if shape.is_slots else decoder.logits(hidden_WC)
+            token_W, figures_W4 = figures(logits_WV, bits, lists_W)
+            asked_WA = logits_WV[:, asked_A]
+            if shape.draws:
+                drawn = _candidates(logits_WV.masked_fill(banned(logits_WV.shape[1], bits, lists_W), float("-inf")))
+        else:
+            scale = 1 / decoder.config.logits_scaling
+            token_W, figures_W4 = ops.answers(hidden_WC, Matrix(decoder.head_matrix), bits, lists_W, scale)
+            asked_WA = F.linear(hidden_WC, decoder.head_matrix[asked_A]).float() * scale
+        fields = (token_W.view(rows, 1), figures_W4, *drawn, asked_WA)
+        return torch.cat([each.reshape(-1).view(torch.float32) for each in fields])
 
 
-def answered_by_logits(logits_WV: Tensor, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
-    """Answers about consecutive rows of logits."""
-    parts = logits_WV.split([each.rows for each in questions])
-    return list(_fetched([_told(logits, asks) for logits, asks in zip(parts, questions, strict=True)]))
+def _candidates(free_WV: Tensor) -> tuple[Tensor, Tensor]:
+    """The likeliest tokens int32 [W,K] and their logits, -inf where fewer are allowed."""
+    logits, best = free_WV.topk(min(CANDIDATES, free_WV.shape[1]))
+    missing = CANDIDATES - logits.shape[1]
+    logits = F.pad(logits, (0, missing), value=float("-inf"))
+    return F.pad(best.int(), (0, missing)).masked_fill(logits == float("-inf"), 0), logits
 
 
-def _told(logits_WV: Tensor, asks: RowQuestion) -> Told:
-    bits, lists = _bans(asks, logits_WV.device)
-    token_W, figures_W4 = figures(logits_WV, bits, lists)
-    logits, tokens = logits_WV.new_empty(len(logits_WV), 0), token_W.new_empty(len(logits_WV), 0)
-    if asks.draws:
-        vocabulary = logits_WV.shape[1]
-        free_WV = logits_WV.masked_fill(banned(vocabulary, bits, lists), float("-inf"))
-        logits, best = free_WV.topk(min(CANDIDATES, vocabulary))
-        missing = CANDIDATES - logits.shape[1]
-        logits = F.pad(logits, (0, missing), value=float("-inf"))
-        tokens = F.pad(best.int(), (0, missing)).masked_fill(logits == float("-inf"), 0)
-    return token_W, figures_W4, tokens, logits, logits_WV[:, _asked(asks, logits_WV.device)]
+def _answers(flat: NDArray[np.float32], shape: Shape) -> RowAnswers:
+    """The answers in what `Head._told` returns."""
+    drawn = CANDIDATES * shape.draws
+    widths = np.array([1, 4, drawn, drawn, shape.asked])
+    fields = np.split(flat, np.cumsum(widths * shape.rows)[:-1])
+    token, figures_W4, candidates, logits, asked = (
+        field.reshape(shape.rows, width) for field, width in zip(fields, widths.tolist(), strict=True)
+    )
+    return RowAnswers(token.view(np.int32)[:, 0], *figures_W4.T, candidates.view(np.int32), logits, asked)
 
 
-def _bans(asks: RowQuestion, device: torch.device) -> tuple[Tensor, Tensor]:
-    return sent(asks.banned_N.view(np.int32), device), sent(asks.list_W, device)
+def _joined(questions: Sequence[RowQuestion]) -> RowQuestion:
+    """One question about the rows of all."""
+    if len(questions) == 1:
+        return questions[0]
+    starts = np.cumsum([0, *(len(each.banned_N) for each in questions)])
+    lists = [np.where(each.list_W < 0, -1, each.list_W + start) for each, start in zip(questions, starts, strict=False)]
+    return RowQuestion(
+        np.concatenate(lists).astype(np.int32),
+        np.concatenate([each.banned_N for each in questions]),
+        any(each.draws for each in questions),
+        np.concatenate([each.asked_A for each in questions]),
+    )
 
 
-def _asked(asks: RowQuestion, device: torch.device) -> Tensor:
-    return sent(asks.asked_A.astype(np.int64), device)
-
-
-def _fetched(told: Sequence[Told]) -> Iterator[RowAnswers]:
-    """The answers on the host; all travel as one array of four-byte numbers."""
-    flat = [each.reshape(-1).view(torch.float32) for fields in told for each in fields]
-    host, start = torch.cat(flat).cpu().numpy(), 0
-    for fields in told:
-        arrays = []
-        for each in fields:
-            values = host[start : start + each.numel()].reshape(each.shape)
-            arrays.append(values.view(np.int32) if each.dtype == torch.int32 else values)
-            start += each.numel()
-        token_W, figures_W4, *others = arrays
-        yield RowAnswers(token_W, *figures_W4.T, *others)
+def _parted(told: RowAnswers, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
+    """The answers to each question."""
+    found, row, column = list[RowAnswers](), 0, 0
+    for each in questions:
+        part, asked = told.part(slice(row, row + each.rows)), slice(column, column + len(each.asked_A))
+        width = CANDIDATES if each.draws else 0
+        candidates, logits = part.candidate_WK[:, :width], part.candidate_logit_WK[:, :width]
+        found.append(
+            replace(part, candidate_WK=candidates, candidate_logit_WK=logits, asked_WA=part.asked_WA[:, asked])
+        )
+        row, column = row + each.rows, column + len(each.asked_A)
+    return found

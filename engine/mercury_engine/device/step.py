@@ -8,7 +8,8 @@ Dimensions as in `network.py`.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -60,6 +61,14 @@ class Held(NamedTuple):
         return int(self.segment.keys.shape[3])
 
 
+@dataclass(slots=True)
+class PlacedBlock(KeyValueBlock):
+    """The block of a pass whose first row had position `start`, and its segment there."""
+
+    segment: KeyValueSegment
+    start: int
+
+
 class DeviceStep:
     """Runs the passes that fit, one at a time."""
 
@@ -99,9 +108,18 @@ class DeviceStep:
 
     def read(self, forward: ForwardRequest, adapted: Adapted) -> tuple[Tensor, KeyValueBlock] | None:
         """See `Network.read_together`; None for what fits no shape."""
-        return self._run(
-            _rows(forward.ids_T, forward.packing, forward.start, forward.block), map(Held, forward.past), adapted
-        )
+        given = _rows(forward.ids_T, forward.packing, forward.start, forward.block)
+        held = [*map(Held, forward.past)]
+        if (shape := self._run(given, held, adapted)) is None:
+            return None
+        hidden, *own = self._outputs[shape]
+        rows, at = forward.rows, sum(each.tokens for each in held)
+        keys, values = (each[:, :rows].transpose(1, 2).unsqueeze(1).contiguous() for each in own)
+        block = KeyValueBlock(keys, values)
+        if forward.packing is None:
+            turned = self._keys[:, None, :, at : at + rows].clone()
+            block = PlacedBlock(keys, values, KeyValueSegment(turned, values), forward.start)
+        return hidden[:rows].clone(), block
 
     def denoise(self, forward: CanvasForward) -> Tensor | None:
         """See `Network.denoise_together`; None for what fits no shape, and for canvases of different lengths."""
@@ -109,14 +127,13 @@ class DeviceStep:
         if len(lengths) > 1:
             return None
         away = forward.end + lengths.pop()  # where the suffix frame begins, seen from the prefix frame
-        sides = (*map(Held, forward.before), *(Held(each, away) for each in forward.after))
-        found = self._run(_rows(forward.ids_R, forward.packing, forward.end, None), sides, True)
-        return None if found is None else found[0]
+        held = [*map(Held, forward.before), *(Held(each, away) for each in forward.after)]
+        shape = self._run(_rows(forward.ids_R, forward.packing, forward.end, None), held, True)
+        return None if shape is None else self._outputs[shape][0][: forward.rows].clone()
 
-    def _run(self, given: IdArray, sides: Iterable[Held], adapted: Adapted) -> tuple[Tensor, KeyValueBlock] | None:
-        """Hidden states and the block of rows [5,R]; None for more rows or keys than there are shapes for."""
-        held, rows = [*sides], given.shape[1]
-        seen = sum(each.tokens for each in held)
+    def _run(self, given: IdArray, held: Sequence[Held], adapted: Adapted) -> Shape | None:
+        """Run the rows [5,R] after what they see; None for more rows or keys than there are shapes for."""
+        rows, seen = given.shape[1], sum(each.tokens for each in held)
         fitting = (Shape(r, t, adapted) for r in ROWS for t in KEYS if r >= rows and t >= seen + r)
         shape = next(fitting, None)
         if shape is None or given[1].max() >= KEYS[-1]:
@@ -128,9 +145,7 @@ class DeviceStep:
         padded[2, rows:], padded[3:5, rows:] = UNSEEN, given[3:, :1]  # padding sees what the first row does
         self._inputs.copy_(staged(padded, self._inputs.device), non_blocking=True)
         self._captures.run(shape)
-        hidden, *block = self._outputs[shape]
-        keys, values = (each[:, :rows].transpose(1, 2).unsqueeze(1).contiguous() for each in block)
-        return hidden[:rows].clone(), KeyValueBlock(keys, values)
+        return shape
 
     def _capture(self, shape: Shape) -> None:
         self._captures.prepare(shape, partial(self._work, shape))

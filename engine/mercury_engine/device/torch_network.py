@@ -13,8 +13,8 @@ import torch
 from mercury_kernels import ops
 from torch import Tensor
 
-from mercury_engine.device import answers
-from mercury_engine.device.step import DeviceStep
+from mercury_engine.device.answers import Head, sent
+from mercury_engine.device.step import DeviceStep, PlacedBlock
 from mercury_engine.models import decoder_weights
 from mercury_engine.models.arrays import IdArray
 from mercury_engine.models.decoder import Adapted, TorchDecoder
@@ -37,6 +37,7 @@ class TorchNetwork:
         self.decoder, self.config, self.device = decoder, decoder.config, str(decoder.device)
         self.adapters: Collection[str] = decoder.named_adapters
         self._step = step
+        self._head = Head(decoder) if decoder.device.type == "cuda" else None
 
     def rest(self) -> None:
         if self.decoder.device.type == "cuda":
@@ -80,23 +81,23 @@ class TorchNetwork:
 
     @torch.no_grad()
     def answers(self, hidden_WC: Tensor, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
-        if not hidden_WC.is_cuda:
+        if self._head is None:
             return _answered(self.decoder.logits(hidden_WC), questions)
-        scale = 1 / self.config.logits_scaling
-        return answers.answered_by_head(hidden_WC, self.decoder.head_matrix, scale, questions)
+        return self._head.answers(hidden_WC, questions, is_slots=False)
 
     @torch.no_grad()
     def slot_answers(self, hidden_WC: Tensor, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
-        logits_WV = self.decoder.writer_logits(hidden_WC)
-        if not hidden_WC.is_cuda:
-            return _answered(logits_WV, questions)
-        return answers.answered_by_logits(logits_WV, questions)
+        if self._head is None:
+            return _answered(self.decoder.writer_logits(hidden_WC), questions)
+        return self._head.answers(hidden_WC, questions, is_slots=True)
 
     def kept(self, block: KeyValueBlock) -> KeyValueBlock:
         return KeyValueBlock(block.keys.clone(), block.values.clone())
 
     @torch.no_grad()
     def rotated(self, block: KeyValueBlock, start: int) -> KeyValueSegment:
+        if isinstance(block, PlacedBlock) and block.start == start:
+            return block.segment
         return self.decoder.rotated(block, start)
 
     @torch.no_grad()
@@ -104,7 +105,7 @@ class TorchNetwork:
         return self.decoder.side_by_side(blocks, start)
 
     def _tensor(self, array: IdArray) -> Tensor:
-        return answers.sent(array, self.decoder.device)
+        return sent(array, self.decoder.device)
 
     def _moved(self, packing: Packing | None) -> Packing | None:
         if packing is None:

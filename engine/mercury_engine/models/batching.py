@@ -92,7 +92,7 @@ def _denoise(_: Network, forwards: Sequence[CanvasForward]) -> list[RowAnswers]:
 
 
 def _joined(parts: Sequence[Array]) -> Array:
-    return namespace(parts[0]).concatenate(parts)
+    return parts[0] if len(parts) == 1 else namespace(parts[0]).concatenate(parts)
 
 
 _RUNS: dict[type, Callable[[Network, Any], list[Any]]] = {

@@ -63,6 +63,11 @@ def alike(step, network, forward):
     torch.testing.assert_close(hidden, expected, atol=3e-5, rtol=3e-5)
     torch.testing.assert_close(block.keys, kept.keys, atol=3e-5, rtol=3e-5)
     torch.testing.assert_close(block.values, kept.values, atol=3e-5, rtol=3e-5)
+    made = TorchNetwork(network.decoder, step)
+    for start in (forward.start, 5):
+        placed, expected = made.rotated(block, start), network.rotated(kept, start)
+        torch.testing.assert_close(placed.keys, expected.keys, atol=3e-5, rtol=3e-5)
+        torch.testing.assert_close(placed.values, expected.values, atol=3e-5, rtol=3e-5)
 
 
 @pytest.mark.parametrize("rows", [1, 15, 16, 17, 64])
