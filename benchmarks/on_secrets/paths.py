@@ -85,7 +85,7 @@ def _next_edit_texts(snapshot: Snapshot, start: int, end: int) -> Iterator[tuple
         top, bottom = max(0, top), min(bottom, source.line_of(snapshot.length))
         if top >= bottom:
             continue
-        place = Place(snapshot, "a.py", top, top, bottom, 1.0)
+        place = Place(snapshot, "a.py", top, top, bottom)
         request = rewrite_request(place, (), None)
         yield "rewriting", _of_rewrite(request) if request is not None else ""
 

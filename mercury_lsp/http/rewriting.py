@@ -76,7 +76,7 @@ class EditedDocument:
         if last - first >= MAX_REGION_LINES:
             first = max(first, min(line - LINES_ABOVE_CURSOR, last + 1 - MAX_REGION_LINES))
         end = min(last + 1, first + MAX_REGION_LINES)
-        return Place(snapshot, self.path, line, first, end, 1.0)
+        return Place(snapshot, self.path, line, first, end)
 
 
 @dataclass(frozen=True, slots=True)

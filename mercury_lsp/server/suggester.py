@@ -217,9 +217,8 @@ class Suggester:
         surroundings = self._session.surroundings(uri)
         if not surroundings.hunks or not self._allows_next_edits(snapshot):
             return None
-        path, others, last = documents.path(uri), self._others(uri), surroundings.hunks[-1]
-        places = await self._session.completer.next_edits.places(snapshot, path, others, surroundings)
-        return next((each for each in places if each.snapshot.uri != last.uri or not last.covers(each.line)), None)
+        path, others = documents.path(uri), self._others(uri)
+        return self._session.completer.next_edits.place(snapshot, path, others, surroundings)
 
     def diagnostics_changed(self, uri: str, version: int, errors: Sequence[types.Range]) -> None:
         """Take the ranges of a document's errors; those of an older version are dropped."""
@@ -284,11 +283,11 @@ class Suggester:
         """
         documents = self._session.documents
         await self._session.other_files.decided()
-        if documents.begin_parsing(uri):
+        if uri in documents and documents.begin_parsing(uri):
             while documents.parse_a_little():
                 await asyncio.sleep(0)
-            if uri not in documents:
-                raise Cancelled("the document was closed")
+        if uri not in documents:
+            raise Cancelled("the document was closed")
         documents.finish_parsing(uri)
 
     def _others(self, uri: str) -> list[tuple[Snapshot, str]]:

@@ -168,13 +168,13 @@ def parse_once(parser: Parser, source: ChunkedText, previous: Tree | None, secon
     return parse(parser, source, previous, seconds) if previous is None else None
 
 
-def always(place: str) -> Callable[..., list[Place]]:
-    """Ranks this line of the document at hand first, whatever was edited."""
+def always(place: str) -> Callable[..., Place]:
+    """Finds this line of the document at hand, whatever was edited."""
 
-    def rank(documents: Sequence[tuple[Snapshot, str]], hunks: Sequence[Hunk]) -> list[Place]:
-        return [Place.around(*documents[0], int(place), 0.9)]
+    def find(documents: Sequence[tuple[Snapshot, str]], hunks: Sequence[Hunk]) -> Place:
+        return Place.around(*documents[0], int(place))
 
-    return rank
+    return find
 
 
 if __name__ == "__main__":
@@ -184,7 +184,7 @@ if __name__ == "__main__":
     if "--rewrites" in sys.argv:
         ScriptedEngine.edit_format = "scripted"
     if "--place" in sys.argv:
-        next_edits.ranked_places = always(sys.argv[sys.argv.index("--place") + 1])
+        next_edits.named_place = always(sys.argv[sys.argv.index("--place") + 1])
     if "--larger" in sys.argv:
         larger_model.COMMAND = [sys.executable, sys.argv[sys.argv.index("--larger") + 1]]
     BEYOND_LSP["test/text"] = text

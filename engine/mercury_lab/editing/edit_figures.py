@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TypeVar
 
-from mercury_engine.places.candidates import Candidate, Kind
 from mercury_engine.text.lines import equal_ends, lines_of
 
 from mercury_lab.editing.line_edits import LineEdit, is_exact
 from mercury_lab.editing.scenarios import Scenario
-from mercury_lab.training.ranking.cases import covers
+
+TOLERANCE_LINES = 3
+"""Lines that a place may be away from an edit to which it leads."""
 
 RESAMPLES = 1000
 """Bootstrap samples for an interval."""
@@ -61,9 +62,12 @@ def judge(scenario: Scenario, now: Mapping[str, str], edit: LineEdit) -> Verdict
 
 
 def leads_to_edit(scenario: Scenario, path: str, line: int) -> bool:
-    """Whether a line is one of a right edit's, or at most `TOLERANCE_LINES` away."""
-    right = (each for each in (*scenario.wants, *scenario.others) if each.path == path)
-    return any(covers(Candidate(0, line, Kind.NEAR), 0, each.start, each.end) for each in right)
+    """Whether a line is one of a right edit's, or at most `TOLERANCE_LINES` away; a gap is between two lines."""
+    for each in (*scenario.wants, *scenario.others):
+        first, last = (each.start, each.end - 1) if each.start < each.end else (each.start - 1, each.start)
+        if each.path == path and first - TOLERANCE_LINES <= line <= last + TOLERANCE_LINES:
+            return True
+    return False
 
 
 def narrowed(now: Mapping[str, str], edit: LineEdit) -> LineEdit | None:

@@ -1,6 +1,6 @@
 """`python -m mercury_lab.training STEP`, with a step of:
 
-corpus, pack, commits, places, base, reader, train, adapt, denoiser, export.
+corpus, pack, commits, base, reader, train, adapt, denoiser, export.
 """
 
 import sys
@@ -11,7 +11,6 @@ STEP_MODULES = {
     "corpus": "training.data.build",
     "pack": "training.data.pack",
     "commits": "training.commits.build",
-    "places": "training.ranking.run",
     "base": "training.conversion.base",
     "reader": "training.optimisation.reader",
     "train": "training.optimisation.train",

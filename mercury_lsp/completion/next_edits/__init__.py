@@ -4,7 +4,7 @@ What the user did in all files (history.py) is read as examples (examples.py). A
 same text or lines stand (pairs.py, whole_lines.py) and in lines like the examples (templates.py). The last change may
 be a renaming (change.py, change_log.py, replacement.py), which is walked to its end (repeatable_edits.py,
 edit_sites.py, renaming.py). A model rewrites the region around the cursor, that of a line with a name of the last
-change, and by key places that a head ranks or errors point to (region_edits.py, rewriting.py, places.py,
+change, and by key where errors appeared (region_edits.py, rewriting.py, places.py,
 diagnostics.py). What is never shown is in filters.py, what became of offers in ledger.py.
 """
 

@@ -1,6 +1,5 @@
-"""Offers the next edit: by exact rules, in the region at hand, or by key at a likely place elsewhere."""
+"""Offers the next edit: by exact rules, in the region at hand, or by key where an error appeared."""
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,14 +12,13 @@ from mercury_lsp.completion.next_edits.filters import objection
 from mercury_lsp.completion.next_edits.history import Hunk, shown
 from mercury_lsp.completion.next_edits.ledger import Ledger
 from mercury_lsp.completion.next_edits.pairs import paired_sites, rest_of_lines
-from mercury_lsp.completion.next_edits.places import Place, broken_places, ranked_places
+from mercury_lsp.completion.next_edits.places import Place, broken_places, named_place
 from mercury_lsp.completion.next_edits.proposals import Proposal, first_shown
 from mercury_lsp.completion.next_edits.region_edits import (
     MAX_PLACES,
     RegionEdits,
     Surroundings,
     regions_at_hand,
-    related_region,
 )
 from mercury_lsp.completion.next_edits.renaming import RenamedDocument, Renaming, renamed
 from mercury_lsp.completion.next_edits.repeatable_edits import RepeatableEdits
@@ -140,11 +138,11 @@ class NextEdits:
         at_hand = await self._at_hand(asked, self._regions(asked))
         return [ghost for each in at_hand if (ghost := each.as_ghost_text(snapshot, cursor)) is not None]
 
-    async def places(self, snapshot: Snapshot, path: str, others: Others, around: Surroundings) -> list[Place]:
-        """Where the user probably edits next: lines in which an error appeared, then the likeliest ones."""
+    def place(self, snapshot: Snapshot, path: str, others: Others, around: Surroundings) -> Place | None:
+        """Where the user probably edits next: a line in which an error appeared, or else another use of a name."""
         documents = [(snapshot, path), *others]
         broken = broken_places(documents, around.hunks, around.evidence)
-        return [*broken, *await asyncio.to_thread(ranked_places, documents, around.hunks)]
+        return next(broken, None) or named_place(documents, around.hunks)
 
     def remaining(self, snapshot: Snapshot) -> Renaming | None:
         """The renaming that the last change began, if places are left."""
@@ -188,7 +186,7 @@ class NextEdits:
         return known[2]
 
     async def _search(self, asked: _Question) -> list[Suggestion]:
-        """What is found first: by rules, in the region at hand, in a related one, and by key at likely places."""
+        """What is found first: by rules, in the region at hand, in a related one, and by key where errors appeared."""
         silence = asked.silence
         if (rest := self.regions.rest(asked.snapshot, asked.cursor, asked.around)) is not None:
             return [rest]
@@ -203,12 +201,10 @@ class NextEdits:
             silence.add("the model in use rewrites no regions")
         elif asked.cursor is not None and self.regions.writes_edits():
             pass  # it was asked around the cursor, and elsewhere only by key
-        elif found := await self._related(asked, at_hand):
+        elif (found := await self._related(asked, at_hand)) or (asked.cursor is None and (
+            found := await self._by_model(asked, self._broken(asked, at_hand), asked.cancel)
+        )):
             return found
-        elif asked.cursor is None:
-            places = await self._places(asked, at_hand)
-            if found := await self._by_model(asked, places, asked.cancel):
-                return found
         logger.info("no next edit: %s", "; ".join(silence.reasons))
         return []
 
@@ -244,21 +240,21 @@ class NextEdits:
 
     async def _related(self, asked: _Question, at_hand: Sequence[Place]) -> list[Suggestion]:
         """The edit of the line to which a name of the last change leads."""
-        region = related_region(asked.documents, asked.around.hunks, at_hand)
+        region = named_place(asked.documents, asked.around.hunks, at_hand)
         if region is None:
             return []
         found = await self.regions.related(region, asked.around, asked.silence, asked.cancel)
         return [] if found is None else [_in_document(found[1], found[0].snapshot, asked)]
 
-    async def _places(self, asked: _Question, at_hand: Sequence[Place]) -> list[Place]:
-        """Places elsewhere that are worth a rewrite."""
+    def _broken(self, asked: _Question, at_hand: Sequence[Place]) -> list[Place]:
+        """The first lines in which an error appeared and that were not rewritten at hand."""
         found: list[Place] = []
-        for each in await self.places(asked.snapshot, asked.path, asked.others, asked.around):
+        for each in broken_places(asked.documents, asked.around.hunks, asked.around.evidence):
             near = [other for other in (*at_hand, *found) if other.snapshot.uri == each.snapshot.uri]
             if not any(other.covers(each.line) for other in near):
                 found.append(each)
         if not found:
-            asked.silence.add("no other place is likely")
+            asked.silence.add("no error appeared elsewhere")
         return found[:MAX_PLACES]
 
     def _proposals(self, asked: _Question) -> Iterator[Proposal]:

@@ -1,64 +1,47 @@
-"""Where the next edit is, for users who ask: lines in which an error appeared, and those that a learned head ranks."""
+"""Where else the next edit may be: lines in which an error appeared, and the nearest other use of a changed name."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
+from itertools import islice
 
-import mercury_engine
-from mercury_engine.places.candidates import TOLERANCE_LINES
-from mercury_engine.places.head import PlaceHead
-from mercury_engine.places.situation import LineChange, Situation
-from mercury_engine.places.whole_document import WholeDocument
-from mercury_engine.text.lines import lines_of
+from mercury_engine.api import REGION_LINES_ABOVE, REGION_LINES_BELOW
 
 from mercury_lsp.completion.next_edits.checks import parses
 from mercury_lsp.completion.next_edits.diagnostics import Evidence
+from mercury_lsp.completion.next_edits.edit_sites import text_around
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.suggestions import Position
-from mercury_lsp.documents.document import Snapshot, is_too_long
+from mercury_lsp.documents.document import Snapshot
 
-HEAD_FILE = Path(mercury_engine.__file__).parent / "assets" / "places.safetensors"
+MAX_OCCURRENCES = 20
+"""Most occurrences in a document of a name that says where the last change goes on."""
 
-MIN_PROBABILITY = 0.1
-"""Least probability of a place: a model's own "no change" is the veto, and a user who is taken there sees it."""
+MAX_NAMES = 8
+"""Names that are looked for, in text of 200,000 characters each."""
 
-MAX_DOCUMENTS = 8
-"""Documents that are looked through: the one at hand, and those changed last."""
-
-PLACES_FOUND = 3
-
-HUNKS_SEEN = 8
-"""Latest hunks that the head is shown; it learned from commits of at most eight."""
+_NAME = re.compile(r"[^\W\d]\w{2,}")
+_CALLED = re.compile(r"([^\W\d]\w{2,})\(")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Lines [start_line, end_line) of one version of a document, and the probability that the next edit is there."""
+    """Lines [start_line, end_line) of one version of a document."""
 
     snapshot: Snapshot
     path: str
     line: int
-    """The line that was ranked, in the middle."""
+    """The line that the others are around."""
     start_line: int
     end_line: int
-    probability: float
     cursor: int | None = None
     """The offset of the cursor, if it is here."""
 
     @classmethod
-    def around(
-        cls,
-        snapshot: Snapshot,
-        path: str,
-        line: int,
-        probability: float,
-        above: int = TOLERANCE_LINES,
-        below: int = TOLERANCE_LINES,
-    ) -> "Place":
-        """A line of a document with so many above and below it."""
+    def around(cls, snapshot: Snapshot, path: str, line: int) -> "Place":
+        """A line of a document with those that are rewritten with it."""
         count = snapshot.source.line_of(snapshot.length) + 1
-        return cls(snapshot, path, line, max(0, line - above), min(count, line + below + 1), probability)
+        return cls(snapshot, path, line, max(0, line - REGION_LINES_ABOVE), min(count, line + REGION_LINES_BELOW + 1))
 
     @property
     def position(self) -> Position:
@@ -90,38 +73,35 @@ def broken_places(
         errors = sorted(found.errors) if found.is_current else []
         for line in (*(each for each in errors if each >= at), *(each for each in reversed(errors) if each < at)):
             if not any(each.covers(line) for each in own) and parses(snapshot, line, line + 1):
-                yield Place.around(snapshot, path, line, 1.0)
+                yield Place.around(snapshot, path, line)
 
 
-def ranked_places(documents: Sequence[tuple[Snapshot, str]], hunks: Sequence[Hunk]) -> list[Place]:
-    """The likeliest places of documents, with their paths, best first; none without hunks, oldest first.
+def named_place(
+    documents: Sequence[tuple[Snapshot, str]], hunks: Sequence[Hunk], known: Sequence[Place] = ()
+) -> Place | None:
+    """Another line with a name that the last change took away, or whose call or header it changed.
 
-    The first document is the one at hand. It takes a second for 20,000 lines; for any thread.
+    In the document of the change that is the nearest such line, in others, with their paths, the first one. Lines of
+    the `known` places and of the hunks are left out.
     """
-    newest = [each.uri for each in reversed(hunks)]
-    at_hand, *others = documents
-    others = sorted(others, key=lambda each: (*newest, each[0].uri).index(each[0].uri))
-    read = [each for each in (at_hand, *others) if not is_too_long(each[0].source)][:MAX_DOCUMENTS]
-    if at_hand not in read:
-        return []
-    numbers = {snapshot.uri: number for number, (snapshot, _) in enumerate(read)}
-    changes = [
-        LineChange(numbers[each.uri], each.line, each.before_lines, each.after_lines)
-        for each in hunks[-HUNKS_SEEN:]
-        if each.uri in numbers
-    ]
-    texts = tuple(WholeDocument(path, tuple(lines_of(each.text))) for each, path in read)
-    own = [each for each in changes if each.document == 0]
-    cursor = max(own[-1].start, own[-1].end - 1) if own else 0
-    found = bundled_head().places(Situation(texts, tuple(changes), (0, cursor)), PLACES_FOUND)
-    return [
-        Place.around(*read[each.candidate.document], each.candidate.line, each.probability)
-        for each in found
-        if each.probability >= MIN_PROBABILITY
-    ]
-
-
-@cache
-def bundled_head() -> PlaceHead:
-    """The head that comes with the package."""
-    return PlaceHead.load(HEAD_FILE)
+    if not hunks:
+        return None
+    last = hunks[-1]
+    before, after = (_NAME.findall(text) for text in (last.before, last.after))
+    called = [name for name in _CALLED.findall(last.after) if name in before]
+    names = dict.fromkeys([*(each for each in before if each not in after), *called])
+    if not names:
+        return None
+    searched = [(snapshot, path, *text_around(last.offset_in(snapshot), snapshot)) for snapshot, path in documents]
+    for name in islice(names, MAX_NAMES):
+        for snapshot, path, start, text in searched:
+            found = [start + each.start() for each in re.finditer(rf"\b{re.escape(name)}\b", text)]
+            lines = [snapshot.source.line_of(at) for at in found] if len(found) <= MAX_OCCURRENCES else []
+            near: list[Place | Hunk] = [
+                *(each for each in known if each.snapshot.uri == snapshot.uri),
+                *(each for each in hunks if each.uri == snapshot.uri),
+            ]
+            if free := [line for line in lines if not any(each.covers(line) for each in near)]:
+                line = min(free, key=lambda each: abs(each - last.line)) if snapshot.uri == last.uri else free[0]
+                return Place.around(snapshot, path, line)
+    return None

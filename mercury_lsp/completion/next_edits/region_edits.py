@@ -1,18 +1,16 @@
 """Has regions rewritten, those around the cursor and the last change first, and picks the first hunk to show."""
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from threading import Event
 from time import perf_counter
 
-from mercury_engine.api import REGION_LINES_ABOVE, REGION_LINES_BELOW, EditHunk
+from mercury_engine.api import EditHunk
 from mercury_engine.utility import Utility
 
 from mercury_lsp.completion.next_edits.diagnostics import Evidence
-from mercury_lsp.completion.next_edits.edit_sites import EditSite, text_around
+from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.filters import followed, objection
 from mercury_lsp.completion.next_edits.history import Hunk, shown
 from mercury_lsp.completion.next_edits.ledger import Ledger
@@ -29,15 +27,6 @@ MIN_PROBABILITY = 0.3
 
 MIN_RELATED_PROBABILITY = 0.8
 """Least probability of a hunk in a related region, out of the user's sight."""
-
-MAX_OCCURRENCES = 20
-"""Most occurrences in a document of a name that says where the last change goes on."""
-
-MAX_NAMES = 8
-"""Names that are looked for, in text of 200,000 characters each."""
-
-_NAME = re.compile(r"[^\W\d]\w{2,}")
-_CALLED = re.compile(r"([^\W\d]\w{2,})\(")
 
 MAX_PLACES = 2
 """Places elsewhere that are rewritten at once; they share the engine's passes."""
@@ -70,45 +59,12 @@ def regions_at_hand(snapshot: Snapshot, path: str, cursor: int | None, hunks: Se
     own = [hunk for hunk in hunks if hunk.uri == snapshot.uri]
     found: list[Place] = []
     if cursor is not None:
-        around = Place.around(
-            snapshot, path, snapshot.source.line_of(cursor), 1.0, REGION_LINES_ABOVE, REGION_LINES_BELOW
-        )
-        found.append(replace(around, cursor=cursor))
+        found.append(replace(Place.around(snapshot, path, snapshot.source.line_of(cursor)), cursor=cursor))
     if own:
         line = max(own[-1].line, own[-1].end_line - 1)
         if not any(each.covers(line) for each in found):
-            found.append(Place.around(snapshot, path, line, 1.0, REGION_LINES_ABOVE, REGION_LINES_BELOW))
+            found.append(Place.around(snapshot, path, line))
     return found
-
-
-def related_region(
-    documents: Sequence[tuple[Snapshot, str]], hunks: Sequence[Hunk], at_hand: Sequence[Place]
-) -> Place | None:
-    """The region around another line with a name that the last change took away, or whose call or header it changed.
-
-    In the document of the change that is the nearest such line, in others, with their paths, the first one.
-    """
-    if not hunks:
-        return None
-    last = hunks[-1]
-    before, after = (_NAME.findall(text) for text in (last.before, last.after))
-    called = [name for name in _CALLED.findall(last.after) if name in before]
-    names = dict.fromkeys([*(each for each in before if each not in after), *called])
-    if not names:
-        return None
-    searched = [(snapshot, path, *text_around(last.offset_in(snapshot), snapshot)) for snapshot, path in documents]
-    for name in islice(names, MAX_NAMES):
-        for snapshot, path, start, text in searched:
-            found = [start + each.start() for each in re.finditer(rf"\b{re.escape(name)}\b", text)]
-            lines = [snapshot.source.line_of(at) for at in found] if len(found) <= MAX_OCCURRENCES else []
-            known: list[Place | Hunk] = [
-                *(each for each in at_hand if each.snapshot.uri == snapshot.uri),
-                *(each for each in hunks if each.uri == snapshot.uri),
-            ]
-            if free := [line for line in lines if not any(each.covers(line) for each in known)]:
-                line = min(free, key=lambda each: abs(each - last.line)) if snapshot.uri == last.uri else free[0]
-                return Place.around(snapshot, path, line, 1.0, REGION_LINES_ABOVE, REGION_LINES_BELOW)
-    return None
 
 
 class RegionEdits:

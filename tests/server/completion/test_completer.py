@@ -364,5 +364,5 @@ async def test_only_a_model_that_was_trained_to_edit_rewrites_places():
     editor = CompleterDesk(engine, "x = 1\n")
     await editor.completer.load()
     assert (rewrite := editor.completer.next_edits.regions.rewrite) is not None
-    place = Place(editor.documents.snapshot(URI), "sample.py", 0, 0, 1, 0.9)
+    place = Place(editor.documents.snapshot(URI), "sample.py", 0, 0, 1)
     assert await rewrite(place, (), 0.4, Event()) == []  # the fake leaves every region as it is

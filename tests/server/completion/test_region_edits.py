@@ -1,4 +1,4 @@
-"""Which rewritten lines are offered: the cursor's region first, by key likely places, and never against the user."""
+"""Which rewritten lines are offered: the cursor's region first, by key new errors, and never against the user."""
 
 import asyncio
 from collections.abc import Coroutine, Sequence
@@ -14,19 +14,12 @@ from mercury_engine.errors import Cancelled
 from mercury_lsp.completion.coalescing import Coalescer, Feature
 from mercury_lsp.completion.completer import Completer
 from mercury_lsp.completion.next_edits import filters
-from mercury_lsp.completion.next_edits import next_edits as module
 from mercury_lsp.completion.next_edits.diagnostics import Evidence
 from mercury_lsp.completion.next_edits.filters import MAX_EDIT_CHARS, followed, objection, strays
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.next_edits import NextEdits
-from mercury_lsp.completion.next_edits.places import Place
-from mercury_lsp.completion.next_edits.region_edits import (
-    MAX_OCCURRENCES,
-    MIN_PROBABILITY,
-    MIN_RELATED_PROBABILITY,
-    Surroundings,
-    related_region,
-)
+from mercury_lsp.completion.next_edits.places import MAX_OCCURRENCES, Place, named_place
+from mercury_lsp.completion.next_edits.region_edits import MIN_PROBABILITY, MIN_RELATED_PROBABILITY, Surroundings
 from mercury_lsp.completion.next_edits.rewriting import RewrittenLines
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Edit, Snapshot
@@ -51,7 +44,7 @@ class RewriteDesk(HistoryDesk):
         self.asked: list[Place] = []
         self.next_edits = NextEdits(Coalescer())
         self.next_edits.regions.rewrite = self.rewrite
-        self.changes, self.places = changes or (("load(name)", "load(name, count)", 0.9),), list[Place]()
+        self.changes = changes or (("load(name)", "load(name, count)", 0.9),)
         self.errors: frozenset[int] = frozenset()
 
     async def rewrite(self, region: Place, history: object, enough: float, cancel: Event) -> list[RewrittenLines]:
@@ -65,14 +58,10 @@ class RewriteDesk(HistoryDesk):
                 found.append(RewrittenLines(start + at, start + at + len(old), new, probability))
         return found
 
-    def place(self, line: int, probability: float = 0.9) -> Place:
-        return Place(self.documents.parsed(A), "a.py", line, max(0, line - 3), line + 4, probability)
-
     def found(self, invoked: bool = False, cursor: int = 0) -> list[Suggestion]:
         around = Surroundings(self.history.hunks(), lambda _: Evidence(self.errors, is_current=True))
         at = None if invoked else cursor
-        with patch.object(module, "ranked_places", lambda *_: self.places):
-            return asyncio.run(self.next_edits.find(self.documents.parsed(A), "a.py", "edit", at, around))
+        return asyncio.run(self.next_edits.find(self.documents.parsed(A), "a.py", "edit", at, around))
 
     def inserted(self, cursor: int, pauses: bool) -> list[Suggestion]:
         """The next edit as ghost text, for a user who pauses or types on."""
@@ -174,21 +163,22 @@ def test_the_edit_of_a_model_made_for_edits_is_shown_if_it_pays_and_always_by_ke
     assert [each.confidence for each in desk.found(invoked=True)] == [probability]
 
 
-# Likely places
+# Lines with errors
 
 
-def test_by_key_a_likely_place_out_of_the_region_is_rewritten():
+def test_by_key_a_line_in_which_an_error_appeared_is_rewritten():
     desk = RewriteDesk(("fetch(1)", "fetch(1, count)", 0.9), text=FAR)
-    desk.places = [desk.place(38)]
+    desk.errors = frozenset({37})
     assert desk.found() == [] and len(desk.asked) == 1
     found = desk.found(invoked=True)
-    assert [each.line for each in desk.asked[2:]] == [38]
+    assert [each.line for each in desk.asked[2:]] == [37]
     assert [(each.text, each.source) for each in found] == [("fetch(1, count)", "region")]
 
 
 def test_what_is_found_by_key_is_not_shown_unasked_at_the_start_of_the_document():
     desk = RewriteDesk(("print(fetch(1))", "print(fetch(1, count))", 0.9), text=FAR)
-    places, around = [desk.place(desk.text().count("\n") - 1)], Surroundings(desk.history.hunks())
+    evidence = Evidence(frozenset({37}), is_current=True)
+    around = Surroundings(desk.history.hunks(), lambda _: evidence)
 
     def find(cursor: int | None) -> Coroutine[Any, Any, list[Suggestion]]:
         feature: Feature = "action" if cursor is None else "edit"
@@ -197,27 +187,20 @@ def test_what_is_found_by_key_is_not_shown_unasked_at_the_start_of_the_document(
     async def both() -> list[list[Suggestion]]:
         return await asyncio.gather(find(None), find(0))
 
-    with patch.object(module, "ranked_places", lambda *_: places):
-        by_key, unasked = asyncio.run(both())
+    by_key, unasked = asyncio.run(both())
     assert [each.text for each in by_key] == ["print(fetch(1, count))"] and unasked == []
 
 
-def test_a_place_in_the_region_is_not_rewritten_again():
+def test_a_line_in_the_region_is_not_rewritten_again():
     desk = RewriteDesk(("nowhere", "", 0.9))
-    desk.places = [desk.place(5)]
+    desk.errors = frozenset({5})
     assert desk.found(invoked=True) == [] and len(desk.asked) == 1
 
 
-def test_places_are_rewritten_only_if_the_region_stays():
+def test_lines_with_errors_are_rewritten_only_if_the_region_stays():
     desk = RewriteDesk(text=FAR)
-    desk.places = [desk.place(38)]
+    desk.errors = frozenset({37})
     assert desk.found(invoked=True) and len(desk.asked) == 1
-
-
-def test_a_line_in_which_an_error_appeared_is_asked_about_first_and_once():
-    desk = RewriteDesk(("nowhere", "", 0.9), text=FAR + "\n" * 9 + "x = 1\n")
-    desk.errors, desk.places = frozenset({48}), [desk.place(38), desk.place(47)]
-    assert desk.found(invoked=True) == [] and [each.line for each in desk.asked[1:]] == [48, 38]
 
 
 # Related regions
@@ -254,17 +237,17 @@ def test_a_name_that_the_change_took_away_is_looked_for_first_in_its_document_th
     documents = [(desk.documents.parsed(uri), uri) for uri in (A, B)]
 
     def related(*documents: tuple[Snapshot, str]) -> tuple[str, int] | None:
-        found = related_region(documents, desk.history.hunks(), [])
+        found = named_place(documents, desk.history.hunks(), [])
         return None if found is None else (found.path, found.line)
 
     assert related(*documents) == (A, 31) and related(documents[1]) == (B, 1)
-    assert related_region(documents[:1], [], []) is None
+    assert named_place(documents[:1], [], []) is None
 
 
 def test_a_name_that_is_everywhere_says_nothing():
     desk = HistoryDesk(a="old_name = 1\n" + "f(old_name)\n" * (MAX_OCCURRENCES + 1))
     desk.replace("old_name = 1", "new_name = 1")
-    assert related_region([(desk.documents.parsed(A), A)], desk.history.hunks(), []) is None
+    assert named_place([(desk.documents.parsed(A), A)], desk.history.hunks(), []) is None
 
 
 # Offers

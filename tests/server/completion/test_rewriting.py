@@ -16,7 +16,7 @@ HISTORY = (EditHunk(0, "def load(name):\n", "def load(name, default):\n", "other
 
 
 def region(text: str = TEXT, start: int = 3, end: int = 6, language: str = "python") -> Place:
-    return Place(Document("file:///a.py", language, 1, text).snapshot(), "a.py", start, start, end, 1.0)
+    return Place(Document("file:///a.py", language, 1, text).snapshot(), "a.py", start, start, end)
 
 
 def hunks(*changes: tuple[str, str, float], enough: float = 0.4, **options) -> list[RewrittenLines]:

@@ -747,14 +747,6 @@ def test_by_key_a_place_may_be_near_and_the_change_incomplete(placing: Editor):
     assert shown["selection"]["start"]["line"] == 30
 
 
-def test_by_key_the_user_is_not_taken_to_where_they_have_just_edited(placing: Editor):
-    uri = placing.quiet().opened(script(**SILENT) + BODY + FAR)
-    placing.change(uri, 2, {"range": span((30, 10), (30, 12)), "text": "26"})
-    assert placing.result(run(placing, uri, 2)) == {"applied": False}
-    assert placing.received("window/showDocument") == []
-    assert "no next edit" in placing.received("window/showMessage")[0]["message"]
-
-
 def test_a_client_that_shows_no_documents_is_told_the_line_of_the_likely_place():
     with Editor(ANSWERS, [*SERVER, "--place", "30"]) as made:
         made.initialize({**ACTIONS, "window": {"workDoneProgress": True}})

@@ -9,7 +9,6 @@ from itertools import islice
 from mercury_engine.api import REGION_LINES_ABOVE, REGION_LINES_BELOW, FillRequest
 from mercury_engine.decoding.context_reader import far_blocks, lines_around
 from mercury_engine.errors import RequestError
-from mercury_engine.places.candidates import TOLERANCE_LINES
 from mercury_engine.prompt.budget import near_part
 from mercury_engine.prompt.gap_format import split_line
 from mercury_engine.prompt.tokenizer import Tokenizer
@@ -31,7 +30,7 @@ MAX_GAP_TOKENS = 64
 MAX_EDIT_TOKENS = 224
 """Tokens of a target with its end; examples with longer ones are dropped."""
 
-REGION_LINES = 2 * TOLERANCE_LINES + 1
+REGION_LINES = 7
 """Lines of a region, as the server cuts it around a place: the change may be anywhere in it."""
 
 AROUND_CURSOR = REGION_LINES_ABOVE, REGION_LINES_BELOW

@@ -5,9 +5,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import accumulate
 
-from mercury_engine.places.situation import WORD, LineChange, Situation
-from mercury_engine.places.whole_document import WholeDocument
 from mercury_engine.text.lines import lines_of
 
 from mercury_lab.training.commits.commit_edit import CommitEdit, CommitFile, Step
@@ -24,7 +23,51 @@ LOOKED_SHARE = 0.3
 MIN_TYPED_CHARS = 2
 CACHED_DOCUMENTS = 32
 
+WORD = re.compile(r"[^\W\d]\w+")
+"""Names and keywords of two characters or more."""
+
 _DEFINES = re.compile(r"\b(?:def|class|fn|func|function|struct|enum|trait|interface|type|const|let|var|define)\s+(\w+)")
+
+
+@dataclass(frozen=True)
+class Document:
+    """A file by its path and its lines, which keep their line breaks."""
+
+    path: str
+    lines: tuple[str, ...]
+
+    @cached_property
+    def text(self) -> str:
+        return "".join(self.lines)
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """The offset of every line, and of the end."""
+        return list(accumulate(map(len, self.lines), initial=0))
+
+
+@dataclass(frozen=True, slots=True)
+class LineChange:
+    """Inserted lines stand in a document, from line `start` on, where the removed ones stood."""
+
+    document: int
+    start: int
+    removed: tuple[str, ...]
+    inserted: tuple[str, ...]
+
+    @property
+    def last(self) -> int:
+        """Its last line; the first one after a deletion."""
+        return max(self.start, self.start + len(self.inserted) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """The documents as they are now, the changes in order, and the cursor's document and line."""
+
+    documents: tuple[Document, ...]
+    changes: tuple[LineChange, ...]
+    cursor: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +139,9 @@ class Moment:
                 changes[step] = LineChange(number, len(kept), tuple(lines[step.start : step.end]), tuple(inserted))
                 kept += inserted
                 at = step.end
-            documents.append(WholeDocument(file.path, tuple(kept + lines[at:])))
+            documents.append(Document(file.path, tuple(kept + lines[at:])))
         history = tuple(changes[step] for step in self.made)
-        cursor = self.elsewhere or (history[-1].document, max(history[-1].start, history[-1].end - 1))
+        cursor = self.elsewhere or (history[-1].document, history[-1].last)
         return Situation(tuple(documents), history, cursor)
 
 
@@ -172,9 +215,9 @@ def _moved_on(edit: CommitEdit, order: tuple[int, ...], other: CommitEdit, rng: 
 
 
 @lru_cache(CACHED_DOCUMENTS)
-def _document(file: CommitFile) -> WholeDocument:
+def _document(file: CommitFile) -> Document:
     """A file without changes; the moments of an edit share what is computed of it."""
-    return WholeDocument(file.path, tuple(lines_of(file.text)))
+    return Document(file.path, tuple(lines_of(file.text)))
 
 
 def _moved(step: Step, made: Sequence[Step]) -> int:

@@ -1,1 +1,0 @@
-"""Where the next edit is: candidate places, their features, and a small head that ranks them."""
