@@ -9,7 +9,7 @@ ACCEPT_KEYS = 1
 MIN_PROBABILITY = 0.15
 """Below this nothing is shown unasked, however eagerly."""
 
-FINISHED_CHARS = 12
+FINISHED_CHARS = 8
 """What it is worth that a text is finished, in characters: nobody has to look where it stops and go on from there."""
 
 
@@ -22,11 +22,11 @@ class Utility:
     Raises ValueError unless these two are finite numbers and the third is a probability.
     """
 
-    wrong_cost: float = 6.0
+    wrong_cost: float = 12.0
     """What reading a wrong text costs."""
-    least: float = 4.0
+    least: float = 2.0
     """Least utility of a text that is shown."""
-    min_probability: float = 0.35
+    min_probability: float = 0.4
     """Least probability of a text that is shown, however much it would save."""
 
     def __post_init__(self) -> None:
@@ -50,7 +50,7 @@ class Utility:
     def times(self, factor: float) -> "Utility":
         """The same with higher or lower costs and bounds, for users who want to see less or more.
 
-        The odds of the least probability change with the factor's square: 0.35 becomes 0.68 for 2.
+        The odds of the least probability change with the factor's square: 0.4 becomes 0.73 for 2.
         """
         if factor == 1:
             return self

@@ -43,7 +43,7 @@ def test_the_longer_the_text_the_less_sure_it_has_to_be():
 
 def test_however_much_a_text_would_save_it_has_to_be_likely():
     text = "self.total += sum(value for value in values)"
-    assert [Utility().is_enough(probability, text, is_finished=True) for probability in (0.34, 0.36)] == [False, True]
+    assert [Utility().is_enough(probability, text, is_finished=True) for probability in (0.39, 0.41)] == [False, True]
     assert Utility().least_probability(len(text)) == Utility().min_probability
     eager, quiet = (Utility().times(factor).min_probability for factor in (0.5, 2))
     assert eager < Utility().min_probability < quiet < 1

@@ -135,7 +135,7 @@ async def test_a_distracting_text_fetched_by_key_is_not_shown_unasked(editor: Co
 
 
 async def test_an_eager_user_sees_what_others_do_not(editor: CompleterDesk):
-    editor.engine.confidence = 0.3
+    editor.engine.confidence = 0.45
     shown = []
     for eagerness in ("low", "medium", "high"):
         editor.completer.settings = Settings(eagerness=eagerness)
@@ -224,7 +224,7 @@ async def test_a_slip_of_one_key_is_no_refusal(editor: CompleterDesk):
 
 
 async def test_after_three_refusals_less_is_shown(editor: CompleterDesk):
-    editor.engine.confidence = 0.5
+    editor.engine.confidence = 0.7
     for number, word in enumerate(("first", "second", "third")):
         editor.engine.text = word
         assert await editor.ask(4) == [word]
