@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from mercury_engine.decoding.diffusion.canvas import Canvas, Tokens
 from mercury_engine.decoding.diffusion.rules import (
     ConfidenceThreshold,
     EntropyBound,
@@ -16,8 +17,6 @@ from mercury_engine.decoding.diffusion.rules import (
     LinearSchedule,
     PathPlanning,
     Rule,
-    Slots,
-    Tokens,
 )
 from mercury_engine.models.arrays import FloatArray
 from mercury_engine.models.cpu import row_answers
@@ -29,7 +28,7 @@ from rich.table import Table
 
 VOCABULARY, SLOTS, BANNED = 151_938, (8, 16, 32), 2_000
 
-TOKENS = Tokens(mask=5, end=6, expand=7)
+TOKENS = Tokens(mask=5, delete=6, expand=7)
 
 RULES: dict[str, Rule] = {
     "entropy bound": EntropyBound(1.0),
@@ -63,11 +62,11 @@ def measured(layers: Layers, name: str, slots: int, rounds: int) -> dict[str, An
         found = layers.answers(logits_SV, question.banned_N, question.list_W, question.asked_A, question.draws)
         return row_answers(found)
 
-    def step(answers: Callable[[FloatArray, RowQuestion], RowAnswers]) -> Slots:
+    def step(answers: Callable[[FloatArray, RowQuestion], RowAnswers]) -> Canvas:
         rule = RULES[name]
         question = RowQuestion.of([hidden_V.copy()] * slots, VOCABULARY, rule.choice.draws)
         told = answers(logits_SV, question)
-        return rule.step(Slots.masked(slots, TOKENS), told, TOKENS, 0, np.random.default_rng(0))
+        return rule.step(Canvas.masked(slots, TOKENS), told, 0, np.random.default_rng(0))
 
     assert np.array_equal(step(native).ids, step(answered).ids), f"{name}: the twin writes something else"
     ms, twin_ms = fastest(lambda: step(native), rounds), fastest(lambda: step(answered), 2)

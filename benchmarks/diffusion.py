@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 from mercury_engine.api import FillRequest
-from mercury_engine.decoding.diffusion.full_attention import FullAttentionDecoder
+from mercury_engine.decoding.diffusion.decoder import DiffusionDecoder
+from mercury_engine.decoding.diffusion.layouts import TwoSided
 from mercury_engine.decoding.options import AutoregressiveOptions, DiffusionOptions
 from mercury_engine.errors import MercuryError
-from mercury_engine.kv_cache.two_sided import TwoSides
+from mercury_engine.kv_cache.two_sided import TwoSidedCache, TwoSides
 from mercury_engine.loading import ModelParts
 from mercury_engine.models.network import MaskedAttention
 from mercury_engine.models.row_answers import RowQuestion
@@ -47,10 +48,10 @@ def main() -> int:
         record = {"model": causal.name, "threads": options.threads} | options_of_all.circumstances()
         record["left_to_right"] = left_to_right(causal, texts, options.rounds)
         masked = Engine(stand_in(causal.parts))
-        decoder = masked.decoder
-        assert isinstance(decoder, FullAttentionDecoder)
-        record["passes"] = passes(masked, decoder, texts[0], options.rounds)
-        record["agreement"] = agreement(masked, decoder, texts, options.rounds)
+        assert isinstance(masked.decoder, DiffusionDecoder) and isinstance(masked.decoder.layout, TwoSided)
+        cache = masked.decoder.layout.cache
+        record["passes"] = passes(masked, cache, texts[0], options.rounds)
+        record["agreement"] = agreement(masked, cache, texts, options.rounds)
         record["fills"] = {
             name: fills(masked.varied(DiffusionOptions(schedule="linear", exact=exact)), texts, options.rounds)
             for name, exact in (("stale", False), ("exact", True))
@@ -80,10 +81,10 @@ def timed(act: Callable[[], Any], rounds: int) -> float:
     return median(found)
 
 
-def step(engine: Engine, decoder: FullAttentionDecoder, sides: TwoSides, slots: list[int]) -> Any:
+def step(engine: Engine, cache: TwoSidedCache, sides: TwoSides, slots: list[int]) -> Any:
     """What is told of the slots over stale keys."""
-    found = decoder.cache.overlap(sides)
-    return finished(decoder.cache.reread(sides, slots, question(engine, slots), found), engine.reader)
+    found = cache.overlap(sides)
+    return finished(cache.reread(sides, slots, question(engine, slots), found), engine.reader)
 
 
 def question(engine: Engine, slots: list[int]) -> RowQuestion:
@@ -97,7 +98,7 @@ def gap(engine: Engine, text: str, tokens: int) -> TwoSides:
     return TwoSides(tuple(ids[: 3 * tokens // 4]), tuple(ids[3 * tokens // 4 :]))
 
 
-def passes(engine: Engine, decoder: FullAttentionDecoder, text: str, rounds: int) -> list[dict[str, float]]:
+def passes(engine: Engine, cache: TwoSidedCache, text: str, rounds: int) -> list[dict[str, float]]:
     """Milliseconds of a pass over the whole text, and of a step, which reads one key and the slots."""
     mask, rows = engine.reader.config.mask_id, []
     for context in CONTEXTS:
@@ -105,15 +106,13 @@ def passes(engine: Engine, decoder: FullAttentionDecoder, text: str, rounds: int
             sides, masks = gap(engine, text, context), [mask] * slots
             typed = TwoSides((*sides.before, sides.after[0]), sides.after)
             asked = question(engine, masks)
-            whole = timed(
-                lambda s=sides, m=masks, q=asked: finished(decoder.cache.read(s, m, q), engine.reader), rounds // 2
-            )
-            stale = timed(lambda s=typed, m=masks: step(engine, decoder, s, m), rounds)
+            whole = timed(lambda s=sides, m=masks, q=asked: finished(cache.read(s, m, q), engine.reader), rounds // 2)
+            stale = timed(lambda s=typed, m=masks: step(engine, cache, s, m), rounds)
             rows.append({"context": context, "slots": slots, "whole_ms": whole, "step_ms": stale})
     return rows
 
 
-def agreement(engine: Engine, decoder: FullAttentionDecoder, texts: list[str], rounds: int) -> dict[str, float]:
+def agreement(engine: Engine, cache: TwoSidedCache, texts: list[str], rounds: int) -> dict[str, float]:
     """The share of slots whose likeliest token a step over stale keys finds, by tokens typed since all was read."""
     mask, found = engine.reader.config.mask_id, dict[str, float]()
     for typed in TYPED:
@@ -123,9 +122,9 @@ def agreement(engine: Engine, decoder: FullAttentionDecoder, texts: list[str], r
             earlier = TwoSides(sides.before[:-typed], sides.after)
             masks = [mask] * SLOTS[0]
             asked = question(engine, masks)
-            finished(decoder.cache.read(earlier, masks, asked), engine.reader)
-            stale = step(engine, decoder, sides, masks)
-            exact = finished(decoder.cache.read(sides, masks, asked), engine.reader)
+            finished(cache.read(earlier, masks, asked), engine.reader)
+            stale = step(engine, cache, sides, masks)
+            exact = finished(cache.read(sides, masks, asked), engine.reader)
             same.append(float(np.mean(stale.token_W == exact.token_W)))
         found[str(typed)] = float(np.mean(same))
     return found

@@ -7,7 +7,6 @@ from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.options import AutoregressiveOptions, DiffusionOptions
 from mercury_engine.kv_cache.cache import BlockCache
 from mercury_engine.loading import ModelParts
-from mercury_engine.models.network import Network
 
 
 def contexts_of(parts: ModelParts) -> ContextReader:
@@ -21,21 +20,16 @@ def decoder_of(parts: ModelParts, contexts: ContextReader, rules: GapRules | Non
     """The decoder of a model; `rules`: others than the model's own."""
     has_markers = parts.markers is not None
     rules = rules or GapRules(parts.tokenizer, parts.reader.config, parts.calibration, has_markers)
-    if (attention := parts.reader.config.masked_attention) is not None:
-        from mercury_engine.decoding.diffusion.block_causal import BlockCausalDecoder  # 13 ms, for few models
-        from mercury_engine.decoding.diffusion.full_attention import FullAttentionDecoder
-
-        assert isinstance(parts.options, DiffusionOptions)
-        kind = FullAttentionDecoder if attention.block is None else BlockCausalDecoder
-        return kind(parts.reader, contexts, rules, parts.options)
-    if parts.denoiser is None:
-        assert isinstance(parts.options, AutoregressiveOptions)
-        return AutoregressiveDecoder(parts.reader, contexts, rules, parts.options, parts.edit_family)
-    return _diffusion(parts, parts.denoiser, contexts, rules)
+    if parts.denoiser is not None or parts.reader.config.masked_attention is not None:
+        return _diffusion(parts, contexts, rules)
+    assert isinstance(parts.options, AutoregressiveOptions)
+    return AutoregressiveDecoder(parts.reader, contexts, rules, parts.options, parts.edit_family)
 
 
-def _diffusion(parts: ModelParts, denoiser: Network, contexts: ContextReader, rules: GapRules) -> Decoder:
-    from mercury_engine.decoding.diffusion.decoder import DiffusionDecoder
+def _diffusion(parts: ModelParts, contexts: ContextReader, rules: GapRules) -> Decoder:
+    from mercury_engine.decoding.diffusion.decoder import DiffusionDecoder  # 13 ms, for few models
+    from mercury_engine.decoding.diffusion.layouts import layout_of
 
     assert isinstance(parts.options, DiffusionOptions)
-    return DiffusionDecoder(denoiser, contexts, rules, parts.options)
+    layout = layout_of(parts.reader, parts.denoiser, contexts, parts.options)
+    return DiffusionDecoder(layout, contexts, rules, parts.options)

@@ -99,7 +99,7 @@ class GapRules:
 
     def is_open(self, request: FillRequest, hypothesis: Hypothesis) -> bool:
         """Whether another step makes sense."""
-        if hypothesis.ended or len(hypothesis.ids) >= hypothesis.capacity or self._is_hopeless(request, hypothesis):
+        if hypothesis.is_full or self._is_hopeless(request, hypothesis):
             return False
         return request.max_steps is None or hypothesis.steps < request.max_steps
 

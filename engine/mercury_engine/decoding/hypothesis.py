@@ -85,6 +85,11 @@ class Hypothesis:
             self.ids.append(token)
             self.accepted_from[source] += 1
 
+    @property
+    def is_full(self) -> bool:
+        """Whether no token may follow."""
+        return self.ended or len(self.ids) >= self.capacity
+
     def take_rank(self) -> int:
         """The rank of the next token: of the first one that has nothing to spell `rank`, of all others 0."""
         if self.spell:

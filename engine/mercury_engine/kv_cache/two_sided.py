@@ -122,11 +122,10 @@ class TwoSidedCache:
         return any(each.sides == sides for each in self._passes)
 
     def read(self, sides: TwoSides, slots: Sequence[int], question: RowQuestion) -> ForwardSteps[RowAnswers]:
-        """What is asked of the slots, from a pass over the whole text, which is kept."""
-        first = len(sides.before) - self._shift
+        """What is asked of the last slots, from a pass over the whole text, which is kept."""
         forward = ForwardRequest(
             np.array(sides.around(slots), np.int64),
-            wanted=range(first, first + len(slots)),
+            wanted=self._last(len(sides.before) + len(slots), question),
             question=question,
             block=None,
         )
@@ -143,12 +142,11 @@ class TwoSidedCache:
             return (yield from self.read(sides, slots, question))
         stale = self._stale(found)
         rows = [*sides.before[stale.before :], *slots, *sides.after[: len(sides.after) - stale.after]]
-        first = len(sides.before) - stale.before - self._shift
         result: ForwardResult = yield ForwardRequest(
             np.array(rows, np.int64),
             stale.segments(sides, len(slots)),
             stale.before,
-            wanted=range(first, first + len(slots)),
+            wanted=self._last(len(sides.before) - stale.before + len(slots), question),
             question=question,
             block=None,
         )
@@ -156,6 +154,10 @@ class TwoSidedCache:
 
     def clear(self) -> None:
         self._passes.clear()
+
+    def _last(self, end: int, question: RowQuestion) -> range:
+        """The rows of the last slots in front of a row, as many as are asked about."""
+        return range(end - self._shift - question.rows, end - self._shift)
 
     def _stale(self, found: Overlap) -> StaleSides:
         """What a text takes over from a pass; counts as a use, and as its last one."""

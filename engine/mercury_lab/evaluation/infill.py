@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from mercury_engine.api import Fill
-from mercury_engine.decoding.diffusion.full_attention import FullAttentionDecoder
+from mercury_engine.decoding.diffusion.decoder import DiffusionDecoder
+from mercury_engine.decoding.diffusion.layouts import TwoSided
 from rich.table import Column, Table
 
 from mercury_lab.evaluation import suite
@@ -131,7 +132,7 @@ def main(argv: list[str]) -> int:
     cases = list(gaps(options.corpus, options.limit, options.seed, tuple(options.kinds)))
     engine = suite.load_engine(options)
     ways: dict[str, GapFiller] = {MERCURY: mercury_filler(engine), COPY: copying}
-    if isinstance(engine.decoder, FullAttentionDecoder):
+    if isinstance(engine.decoder, DiffusionDecoder) and isinstance(engine.decoder.layout, TwoSided):
         ways[STALE], engine = typing_filler(engine), engine.varied(replace(engine.decoder.options, exact=True))
         ways[MERCURY] = mercury_filler(engine)
     elif engine.reader.config.masked_attention is None:

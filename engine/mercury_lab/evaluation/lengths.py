@@ -18,7 +18,8 @@ from itertools import product
 
 import numpy as np
 from mercury_engine.api import Fill
-from mercury_engine.decoding.diffusion.full_attention import FullAttentionDecoder
+from mercury_engine.decoding.diffusion.decoder import DiffusionDecoder
+from mercury_engine.decoding.diffusion.layouts import TwoSided
 from mercury_engine.decoding.diffusion.length import CalibratedLength, LengthBias
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.errors import RequestError
@@ -80,9 +81,7 @@ Rule = Callable[[MeasuredGap], Outcome]
 
 def measured(engine: Engine, fixed: Engine, gap: Gap) -> MeasuredGap | None:
     """The gap with one pass for each length; None for one that is too long. `fixed` writes texts of a given length."""
-    decoder = engine.decoder
-    is_full = isinstance(decoder, FullAttentionDecoder)
-    begun = "" if is_full else decoder.contexts.cut(gap.request).spell
+    begun = "" if _two_sided(engine) else engine.decoder.contexts.cut(gap.request).spell
     length = len(engine.tokenizer.encode(begun + gap.truth))
     if not 0 < length <= LONGEST:
         return None
@@ -101,14 +100,20 @@ def _written(fill: Fill, gap: Gap) -> Written:
     return Written(fill.tokens, nats, fill.steps, exact(fitted(fill.text, gap.request), gap.truth))
 
 
+def _two_sided(engine: Engine) -> TwoSided | None:
+    """The layout of a model with full attention; None for others."""
+    layout = engine.decoder.layout if isinstance(engine.decoder, DiffusionDecoder) else None
+    return layout if isinstance(layout, TwoSided) else None
+
+
 def _masks(engine: Engine, gap: Gap) -> Callable[[int], float]:
     """The mean of the highest probabilities of tokens of a text in so many masks between the gap's sides."""
     decoder, config = engine.decoder, engine.reader.config
     hidden_V = np.zeros(config.vocab_size + 2, np.bool_)
     hidden_V[decoder.rules.stopping.ends_text] = True
     hidden_V[config.vocab_size :] = True  # mask and end
-    if isinstance(decoder, FullAttentionDecoder):
-        sides, kept = decoder.sides(gap.request), decoder.cache
+    if (layout := _two_sided(engine)) is not None:
+        sides, kept = layout.sides(gap.request, [*engine.tokenizer.block(gap.request.near)]), layout.cache
 
         def full(slots: int) -> float:
             question = RowQuestion.of([hidden_V] * slots, config.vocab_size)

@@ -9,10 +9,17 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from mercury_engine.api import FillRequest, RewriteRequest
-from mercury_engine.decoding.diffusion.canvas import Canvas
-from mercury_engine.decoding.diffusion.denoise_step import DenoiseStep
-from mercury_engine.decoding.diffusion.rules import choose_by_confidence, choose_by_entropy
+from mercury_engine.api import Control, FillRequest, RewriteRequest
+from mercury_engine.decoding.diffusion.denoise import accept, reveal
+from mercury_engine.decoding.diffusion.layouts import Around
+from mercury_engine.decoding.diffusion.rules import (
+    ConfidenceThreshold,
+    EntropyBound,
+    Rule,
+    choose_by_confidence,
+    choose_by_entropy,
+)
+from mercury_engine.decoding.diffusion.texts import GapText
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.decoding.slot_masks import SlotLimits
@@ -24,6 +31,8 @@ from tests.support.asking import told
 
 SETTINGS = {"decoding": {"bound": 6.0}}
 
+REVEAL_ALL = EntropyBound(100.0)
+
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory):
@@ -32,8 +41,15 @@ def engine(tmp_path_factory):
     return tiny.load(folder)
 
 
-def canvas_of(engine, slots, **more) -> Canvas:
-    return Canvas(Hypothesis(engine.decoder.rules.vocabulary, [], slots, **({"multiline": True} | more)))
+def text_of(engine, slots, max_steps=None, **more) -> GapText:
+    """A text whose slots are masked."""
+    written = Hypothesis(engine.decoder.rules.vocabulary, [], slots, **({"multiline": True} | more))
+    layout = engine.decoder.layout
+    text = GapText(
+        written, layout.tokens, layout.ends, engine.decoder.rules, FillRequest("", max_steps=max_steps), Control()
+    )
+    text.open(slots)
+    return text
 
 
 def opinion(engine, tokens, sureness=9.0):
@@ -45,13 +61,12 @@ def opinion(engine, tokens, sureness=9.0):
     return logits_SV.log_softmax(-1).numpy()
 
 
-def decide(engine, canvas, logp_SV, bound=0.0, threshold=None, is_last=False):
-    step = DenoiseStep(engine.decoder.rules.masks, DiffusionOptions(bound, threshold))
-    step.unmask(canvas, told(logp_SV, step.hidden(canvas)), is_last)
+def decide(text, logp_SV, rule: Rule = REVEAL_ALL):
+    reveal(text, told(logp_SV, text.hidden(len(text.canvas))), rule)
 
 
-def unmasked(canvas) -> list[int]:
-    return [slot for slot, probability in enumerate(canvas.probabilities) if probability is not None]
+def settle(engine, text):
+    accept(text, engine.decoder.layout, Around())
 
 
 def tokens_of(engine, *texts):
@@ -61,20 +76,19 @@ def tokens_of(engine, *texts):
 def test_every_slot_behind_an_end_marker_is_an_end_marker(engine):
     end = engine.decoder.rules.vocabulary.end_id
     (a,) = tokens_of(engine, "a")
-    canvas = canvas_of(engine, 4)
-    decide(engine, canvas, opinion(engine, [a, end, a, a]), bound=100.0)
-    assert canvas.ids == [a, end, end, end]
-    canvas.accept(engine.decoder.rules)
-    assert (canvas.written.ended, canvas.written.ids) == (True, [a])
+    text = text_of(engine, 4)
+    decide(text, opinion(engine, [a, end, a, a]))
+    assert text.canvas.ids.tolist() == [a, end, end, end]
+    settle(engine, text)
+    assert (text.written.ended, text.written.ids) == (True, [a])
 
 
 def test_a_fill_of_a_given_length_does_not_end_before(engine):
     fixed = engine.varied(replace(engine.parts.options, searches_length=False))
-    options, end = fixed.parts.options, engine.decoder.rules.vocabulary.end_id
-    canvas = canvas_of(engine, 3)
-    step = DenoiseStep(engine.decoder.rules.masks, options)
-    step.unmask(canvas, told(opinion(engine, [end, end, end]), step.hidden(canvas)), is_last=True)
-    assert end not in canvas.ids
+    end = engine.decoder.rules.vocabulary.end_id
+    text = text_of(fixed, 3, max_steps=1)
+    decide(text, opinion(engine, [end, end, end]))
+    assert end not in text.canvas.ids and not text.canvas.is_mask.any()
     assert fixed.fill(FillRequest("x = ", multiline=True, max_slots=3)).tokens <= 3
 
 
@@ -82,11 +96,11 @@ def test_another_candidate_first_unmasks_only_its_own_first_token(engine):
     first, second = tokens_of(engine, "a", "b")
     logp_SV = opinion(engine, [first] * 3)
     logp_SV[0, second] = logp_SV[0, first] - 0.1
-    canvas = canvas_of(engine, 3, rank=1)
-    decide(engine, canvas, logp_SV, bound=100.0)
-    assert canvas.ids[0] == second
-    assert unmasked(canvas) == [0]
-    assert canvas.written.rank == 0
+    text = text_of(engine, 3, rank=1)
+    decide(text, logp_SV)
+    assert text.canvas.ids[0] == second
+    assert text.canvas.is_mask.tolist() == [False, True, True]
+    assert text.written.rank == 0
 
 
 def test_the_threshold_replaces_the_bound(engine):
@@ -94,19 +108,18 @@ def test_the_threshold_replaces_the_bound(engine):
     (a,) = tokens_of(engine, "a")
     logp_SV = opinion(engine, [a] * 3)
     logp_SV[1] = opinion(engine, [a], sureness=0.0)[0]
-    canvas = canvas_of(engine, 3)
-    decide(engine, canvas, logp_SV, bound=100.0, threshold=0.5)
-    assert canvas.ids == [a, mask, a]
+    text = text_of(engine, 3)
+    decide(text, logp_SV, ConfidenceThreshold(0.5))
+    assert text.canvas.ids.tolist() == [a, mask, a]
 
 
 def test_after_a_partly_spelled_word_slots_are_masked_again(engine):
-    mask = engine.decoder.rules.vocabulary.mask_id
     part, other = tokens_of(engine, "r", "c")
-    canvas = canvas_of(engine, 4, begun="rq")
-    canvas.ids, canvas.probabilities = [part, mask, mask, other], [0.5, None, None, 0.5]
-    canvas.accept(engine.decoder.rules)
-    assert (canvas.written.ids, canvas.written.spell, unmasked(canvas)) == ([part], "q", [])
-    assert canvas.ids == [mask] * 3
+    text = text_of(engine, 4, begun="rq")
+    text.canvas = text.canvas.revealed(np.array([0, 3]), np.array([part, 0, 0, other]), np.full(4, 0.5))
+    settle(engine, text)
+    assert (text.written.ids, text.written.spell) == ([part], "q")
+    assert text.canvas.is_mask.tolist() == [True] * 3
 
 
 def test_limits_hide_tokens_that_misspell_break_the_line_or_were_wrong(engine):

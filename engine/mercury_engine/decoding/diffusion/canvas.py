@@ -1,63 +1,110 @@
-"""The canvas of a masked diffusion model: the slots after the accepted tokens of a hypothesis.
+"""The canvas of a masked diffusion model: a row of slots after the accepted tokens of a text, each a mask or a token.
 
-A slot holds a mask, or the token that a step has unmasked. Slots are unmasked in any order; those at the left end are
-then accepted.
+A canvas is a value. A rule reveals slots in any order, masks some again, inserts and deletes; what then stands revealed
+at the left end is accepted, and the rest is the next canvas.
+
+Dimensions: S slots, W slots that a pass told of.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from mercury_engine.api import Control, SlotView
-from mercury_engine.decoding.gap_rules import GapRules
-from mercury_engine.decoding.hypothesis import Hypothesis
+import numpy as np
+
+from mercury_engine.api import SlotView
+from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray
+from mercury_engine.models.row_answers import RowAnswers, SmallIdArray
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The tokens that mean something else than text, as far as a model has them."""
+
+    mask: int
+    end: int | None = None
+    """The text ends before this slot, so that all slots after it are ends, too."""
+    delete: int | None = None
+    """Takes its slot away."""
+    expand: int | None = None
+    """Turns its slot into two masks."""
+
+
+@dataclass(frozen=True, slots=True)
 class Canvas:
-    """The slots of one fill; begins with masks only."""
+    """Slots, from the left."""
 
-    written: Hypothesis
-    """The accepted tokens in front of the slots."""
-    ids: list[int] = field(init=False)
-    """The token of every slot."""
-    probabilities: list[float | None] = field(init=False)
-    """Of every slot when it was unmasked; None for masks."""
+    ids: IdArray
+    """int64 [S]."""
+    probability: FloatArray
+    """float32 [S]: of each token when it was revealed; 0 for masks."""
+    tokens: Tokens
 
-    def __post_init__(self) -> None:
-        self._open()
+    @classmethod
+    def masked(cls, slots: int, tokens: Tokens) -> "Canvas":
+        """So many masks."""
+        return cls(np.full(slots, tokens.mask, np.int64), np.zeros(slots, np.float32), tokens)
 
-    def accept(self, rules: GapRules) -> None:
-        """Accept unmasked slots from the left; those after a part of a word to spell are masked again."""
-        written = self.written
-        while not written.ended and self.ids and (probability := self.probabilities[0]) is not None:
-            written.accept(self.ids.pop(0), probability)
-            del self.probabilities[0]
-            if written.spell:
-                self._open()
-            else:
-                written.ended |= rules.leaves_gap(written)
+    def __len__(self) -> int:
+        return len(self.ids)
 
-    def repair(self, rules: GapRules, control: Control) -> None:
-        """If the ended text breaks the document's syntax, take it back from there on and mask it again."""
-        if self.written.ended and rules.repaired(control, self.written):
-            self._open()
+    @property
+    def is_mask(self) -> MaskArray:
+        """bool [S]."""
+        return self.ids == self.tokens.mask
 
-    def show(self, control: Control) -> None:
-        """Report the canvas to whoever watches."""
-        if control.on_step is not None:
-            control.on_step(self.written.view(() if self.written.ended else self._views()))
+    def revealed(
+        self, chosen: IdArray | MaskArray, token_S: IdArray | SmallIdArray, probability_S: FloatArray
+    ) -> "Canvas":
+        """With these tokens in the chosen slots."""
+        ids_S, sure_S = self.ids.copy(), self.probability.copy()
+        ids_S[chosen], sure_S[chosen] = token_S[chosen], probability_S[chosen]
+        if (end := self.tokens.end) is not None and end in ids_S:
+            after = int(np.argmax(ids_S == end)) + 1
+            ids_S[after:], sure_S[after:] = end, 1.0
+        return replace(self, ids=ids_S, probability=sure_S)
 
-    def _open(self) -> None:
-        """Mask all slots."""
-        slots = 0 if self.written.ended else self.written.capacity - len(self.written.ids)
-        self.ids, self.probabilities = [self.written.vocabulary.mask_id] * slots, [None] * slots
+    def all_revealed(self, told: RowAnswers) -> "Canvas":
+        """With the likeliest token in every mask."""
+        return self.revealed(self.is_mask, told.token_W, np.exp(told.logp_W))
 
-    def _views(self) -> Iterator[SlotView]:
-        vocabulary = self.written.vocabulary
-        for token, probability in zip(self.ids, self.probabilities, strict=True):
-            if token == vocabulary.mask_id:
-                yield SlotView("", "mask", 0.0)
-            elif token == vocabulary.end_id:
-                yield SlotView("", "end", probability or 0.0)
-            else:
-                yield SlotView(vocabulary.texts[token], "committed", probability or 0.0)
+    def first_revealed(self, told: RowAnswers, rank: int) -> "Canvas":
+        """With the first slot's token of this rank there, which sets a candidate apart; 0 is the likeliest."""
+        probability_W = np.exp(told.candidate_logp_WK[:, rank])
+        return self.revealed(np.zeros(1, np.int64), told.candidate_WK[:, rank], probability_W)
+
+    def masked_again(self, chosen: IdArray | MaskArray) -> "Canvas":
+        """With masks in the chosen slots."""
+        ids_S, sure_S = self.ids.copy(), self.probability.copy()
+        ids_S[chosen], sure_S[chosen] = self.tokens.mask, 0.0
+        return replace(self, ids=ids_S, probability=sure_S)
+
+    def repeated(self, times_S: IdArray) -> "Canvas":
+        """With each slot so many times: 0 deletes it, 2 inserts the same beside it."""
+        return replace(self, ids=self.ids.repeat(times_S), probability=self.probability.repeat(times_S))
+
+    def parted(self, slot: int) -> tuple["Canvas", "Canvas"]:
+        """The slots before this one, and the others."""
+        first, last = (
+            replace(self, ids=self.ids[part], probability=self.probability[part])
+            for part in (slice(slot), slice(slot, None))
+        )
+        return first, last
+
+    def joined(self, other: "Canvas") -> "Canvas":
+        """With the slots of another one after these."""
+        return replace(
+            self,
+            ids=np.concatenate((self.ids, other.ids)),
+            probability=np.concatenate((self.probability, other.probability)),
+        )
+
+    def views(self, texts: Sequence[str]) -> list[SlotView]:
+        """The slots for displaying the denoising."""
+        return [self._view(*slot, texts) for slot in zip(self.ids.tolist(), self.probability.tolist(), strict=True)]
+
+    def _view(self, token: int, probability: float, texts: Sequence[str]) -> SlotView:
+        if token == self.tokens.mask:
+            return SlotView("", "mask", 0.0)
+        if token == self.tokens.end:
+            return SlotView("", "end", probability)
+        return SlotView(texts[token], "committed", probability)

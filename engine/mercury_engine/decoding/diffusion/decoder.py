@@ -1,74 +1,93 @@
-"""The decoder of masked diffusion models: a canvas between cached context on both sides, denoised in a few steps.
+"""The decoder of masked diffusion models, whatever their attention: it fills gaps, and most of them continue texts."""
 
-A step is one pass; the last is that after which the text that is accepted from the left has ended.
-
-Vocabularies end with mask and end.
-"""
-
-from collections.abc import Sequence
 from contextlib import suppress
-from itertools import accumulate, pairwise
 
-from mercury_engine.api import Control, FillRequest
+import numpy as np
+
+from mercury_engine.api import Control, FillRequest, GenerateRequest, Generation, Sampling
+from mercury_engine.decoding.autoregressive.generating import most_tokens
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.decoder import Decoder
-from mercury_engine.decoding.diffusion.canvas import Canvas
-from mercury_engine.decoding.diffusion.denoise_step import DenoiseStep
+from mercury_engine.decoding.diffusion.denoise import denoise
+from mercury_engine.decoding.diffusion.layouts import FIRST_SLOTS, Around, Blocks, CausalContext, Layout, TwoSided
+from mercury_engine.decoding.diffusion.length import CalibratedLength, LengthBias
+from mercury_engine.decoding.diffusion.rules import Choice, rule_of, threshold_of
+from mercury_engine.decoding.diffusion.texts import Continuation, GapText
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.options import DiffusionOptions
+from mercury_engine.errors import RequestError
 from mercury_engine.models.batching import DeadlineReached, ForwardSteps
-from mercury_engine.models.network import CanvasForward, Network, packed
-from mercury_engine.models.row_answers import RowAnswers, RowQuestion
+from mercury_engine.prompt.tokenizer import PrefixCut
 
 
 class DiffusionDecoder(Decoder):
-    """Implements `Decoder` for masked diffusion models whose context is read causally."""
+    """Implements `Decoder`."""
 
-    def __init__(self, denoiser: Network, contexts: ContextReader, rules: GapRules, options: DiffusionOptions) -> None:
-        self.contexts, self.rules = contexts, rules
-        self._denoiser, self._step = denoiser, DenoiseStep(rules.masks, options)
+    def __init__(self, layout: Layout, contexts: ContextReader, rules: GapRules, options: DiffusionOptions) -> None:
+        self.layout, self.contexts, self.rules, self.options = layout, contexts, rules, options
 
     def write(self, request: FillRequest, control: Control) -> ForwardSteps[tuple[list[Hypothesis], GapContext | None]]:
-        """See `Decoder.write`; the canvases of all hypotheses share their passes."""
-        cut = self.contexts.cut(request)
-        hypotheses, context = self.rules.begin(request, cut), None
+        """See `Decoder.write`; a request of no steps only reads."""
+        layout, cut, around = self.layout, self.contexts.cut(request), Around()
+        if not isinstance(layout, CausalContext):
+            cut = PrefixCut([*self.rules.tokenizer.block(request.near)], [], "")
+        hypotheses = self.rules.begin(request, cut)[: None if isinstance(layout, CausalContext) else 1]
+        texts = [GapText(each, layout.tokens, layout.ends, self.rules, request, control) for each in hypotheses]
+        slots = hypotheses[0].capacity - len(cut.known)
+        rule = rule_of(layout.attention, layout.tokens, self.options, request.effort, slots)
         with suppress(DeadlineReached):
-            context = yield from self.contexts.read(request, cut.read)
-            yield from self._denoise(request, control, [Canvas(each) for each in hypotheses], context)
-        return hypotheses, context
+            around = yield from layout.read(request, cut.read)
+            if request.max_steps != 0:
+                if texts[0].fits and self.options.searches_length:
+                    slots = yield from self._searched(texts[0], around, slots)
+                for text in texts:
+                    text.length = len(cut.known) + slots
+                yield from denoise(texts, layout, around, rule)
+        return hypotheses, around.context
 
-    def _denoise(
-        self, request: FillRequest, control: Control, canvases: Sequence[Canvas], context: GapContext
-    ) -> ForwardSteps[None]:
-        canvases[0].show(control)
-        while live := [each for each in canvases if self.rules.is_open(request, each.written)]:
-            told = yield from self._pass(live, context)
-            for canvas, answers in zip(live, told, strict=True):
-                canvas.written.steps += 1
-                self._step.unmask(canvas, answers, is_last=canvas.written.steps == request.max_steps)
-                canvas.accept(self.rules)
-            canvases[0].show(control)
-            for canvas in live:
-                canvas.repair(self.rules, control)
+    def generate(self, request: GenerateRequest, prompt: list[int], control: Control) -> ForwardSteps[Generation]:
+        """See `Decoder.generate`."""
+        if isinstance(self.layout, CausalContext):
+            return super().generate(request, prompt, control)
+        return self._generated(self.layout, request, prompt or [self.rules.tokenizer.start_id], control)
 
-    def _pass(self, canvases: Sequence[Canvas], context: GapContext) -> ForwardSteps[list[RowAnswers]]:
-        """What the model tells of every canvas's slots."""
-        rows = [[context.last, *canvas.written.ids, *canvas.ids] for canvas in canvases]
-        ids_R, packing = packed(rows)
-        ends = [sum(map(len, rows[: number + 1])) for number in range(len(rows))]
-        wanted = [range(end - 1 - len(canvas.ids), end - 1) for end, canvas in zip(ends, canvases, strict=True)]
-        hidden = [each for canvas in canvases for each in self._step.hidden(canvas)]
-        ranked = any(canvas.written.rank for canvas in canvases)
-        told: RowAnswers = yield CanvasForward(
-            self._denoiser,
-            ids_R,
-            context.cached.before,
-            context.cached.after,
-            context.ends,
-            packing if len(rows) > 1 else None,
-            [row for each in wanted for row in each],
-            RowQuestion.of(hidden, len(self.rules.vocabulary.texts) + 2, draws=ranked),
-        )
-        ends = [0, *accumulate(map(len, wanted))]
-        return [told.part(slice(*each)) for each in pairwise(ends)]
+    def forget(self) -> None:
+        """See `Decoder.forget`."""
+        if not isinstance(self.layout, CausalContext):
+            self.layout.cache.clear()
+
+    def _searched(self, text: GapText, around: Around, most: int) -> ForwardSteps[int]:
+        """The number of slots to begin with, unless the model inserts and deletes some itself."""
+        first = min(FIRST_SLOTS, most)
+        if self.layout.tokens.expand is not None:
+            return first
+        bias = LengthBias() if self.options.length_bias is None else LengthBias.of(self.options.length_bias)
+        search = CalibratedLength(bias, first, most=most).search()
+        try:
+            slots = next(search)
+            while True:
+                text.open(slots)
+                [told] = yield from self.layout.told(around, [text], draws=False)
+                slots = search.send(float(np.exp(told.logp_W).mean()))
+        except StopIteration as end:
+            return int(end.value)
+
+    def _generated(
+        self, layout: TwoSided | Blocks, request: GenerateRequest, prompt: list[int], control: Control
+    ) -> ForwardSteps[Generation]:
+        """Raises PromptTooLong, and RequestError for what needs one token after the other."""
+        most, asked, attention = most_tokens(layout.longest, request, prompt), request.sampling, layout.attention
+        drawn = Sampling(asked.temperature, asked.top_p, asked.top_k, seed=asked.seed)
+        if request.schema is not None or request.alternatives is not None or asked != drawn:
+            raise RequestError(
+                "a diffusion model takes temperature, top_p, top_k and seed only; leave out others, schemas and "
+                "log-probabilities, or choose a causal model"
+            )
+        rule = threshold_of(attention, self.options, Choice(asked.temperature, asked.top_p, asked.top_k))
+        never = [token for token in (attention.mask_id, attention.expand_id) if token is not None]
+        text, around = Continuation(layout.tokens, self.rules, request, control, most, never), Around()
+        with suppress(DeadlineReached):
+            around = yield from layout.continued(prompt)
+            yield from denoise([text], layout, around, rule)
+        return text.generation(len(prompt), around.known)

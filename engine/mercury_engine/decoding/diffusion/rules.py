@@ -1,34 +1,29 @@
-"""Rules of masked diffusion models: which slots a denoise step reveals, masks again, adds or takes away.
+"""Rules of masked diffusion: which slots a denoise step reveals, masks again, inserts or deletes.
 
-A rule is a value with one method, `step`, a pure function: it gets the slots of the gap and what a pass told of them,
-and returns the slots for the next. Ties go to the leftmost slot.
+A rule is a value with one pure function, `step`: from the canvas and what a pass told of its slots to the next canvas.
+Ties go to the leftmost slot.
 
 Dimensions: S slots, K candidates, the likeliest tokens of a slot.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mercury_engine.api import SlotView
+from mercury_engine.api import Effort
+from mercury_engine.decoding.diffusion.canvas import Canvas, Tokens
+from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray, log_softmax
+from mercury_engine.models.network import MaskedAttention
 from mercury_engine.models.row_answers import RowAnswers
 
-_NEVER_USED = np.random.default_rng(0)
+STEPS: dict[Effort, int] = {"instant": 4, "low": 8, "medium": 16, "high": 64}
+"""Steps of the rules that have a fixed number."""
 
-
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """Token ids with a meaning in the model's vocabulary."""
-
-    mask: int
-    end: int | None = None
-    """What DreamOn writes where a slot is to be deleted."""
-    expand: int | None = None
-    """What DreamOn writes where one slot is to become two."""
+BOUNDS: dict[Effort, float] = {"instant": 4.0, "low": 2.0, "medium": 1.0, "high": 1.0}
+"""Factors of the entropy bound of models with full attention: more tokens a step where a quick answer is wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +34,10 @@ class Drawn:
     confidence_S: FloatArray
     probability_S: FloatArray
     """What the model gives the token, whatever it was drawn from."""
+
+    def on(self, canvas: Canvas, chosen: IdArray | MaskArray) -> Canvas:
+        """The canvas with these tokens in the chosen slots."""
+        return canvas.revealed(chosen, self.token_S, self.probability_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,46 +90,6 @@ class Choice:
         return np.where(kept_SK, logits_SK, -np.inf)
 
 
-@dataclass(frozen=True, slots=True)
-class Slots:
-    """The slots of a gap, from the left: their tokens, and the probability of each when it was revealed (masks: 0)."""
-
-    ids: IdArray
-    probability: FloatArray
-
-    @classmethod
-    def masked(cls, count: int, tokens: "Tokens") -> "Slots":
-        """So many masks."""
-        return cls(np.full(count, tokens.mask, np.int64), np.zeros(count, np.float32))
-
-    def is_mask(self, tokens: "Tokens") -> MaskArray:
-        """bool [S]: the slots that hold no token."""
-        return self.ids == tokens.mask
-
-    def revealed(self, chosen: IdArray | MaskArray, drawn: Drawn) -> "Slots":
-        """The slots with drawn tokens in the chosen ones."""
-        ids_S, probability_S = self.ids.copy(), self.probability.copy()
-        ids_S[chosen], probability_S[chosen] = drawn.token_S[chosen], drawn.probability_S[chosen]
-        return Slots(ids_S, probability_S)
-
-    def all_revealed(self, told: RowAnswers, tokens: Tokens) -> "Slots":
-        """The slots with the likeliest token in every mask."""
-        return self.revealed(self.is_mask(tokens), Choice().draw(told, _NEVER_USED))
-
-    def masked_again(self, chosen: IdArray, tokens: "Tokens") -> "Slots":
-        """The slots with masks in the chosen ones."""
-        ids_S, probability_S = self.ids.copy(), self.probability.copy()
-        ids_S[chosen], probability_S[chosen] = tokens.mask, 0.0
-        return Slots(ids_S, probability_S)
-
-    def views(self, texts: Sequence[str], tokens: "Tokens") -> list[SlotView]:
-        """The slots for displaying the denoising."""
-        return [
-            SlotView("", "mask", 0.0) if token == tokens.mask else SlotView(texts[token], "committed", sure)
-            for token, sure in zip(self.ids.tolist(), self.probability.tolist(), strict=True)
-        ]
-
-
 class Rule(Protocol):
     """One step of denoising."""
 
@@ -138,37 +97,41 @@ class Rule(Protocol):
     def choice(self) -> Choice:
         """How it draws tokens."""
 
-    def step(self, slots: Slots, told: RowAnswers, tokens: Tokens, number: int, random: np.random.Generator) -> Slots:
-        """The slots after step `number`, counted from 0; their number may differ."""
+    @property
+    def settles(self) -> bool:
+        """Whether what it has revealed stays, so that it may be accepted at once."""
+        return True
+
+    def step(self, canvas: Canvas, told: RowAnswers, number: int, random: np.random.Generator) -> Canvas:
+        """The canvas after step `number`, counted from 0; it may have more or fewer slots."""
 
 
 @dataclass(frozen=True, slots=True)
-class EntropyBound:
+class EntropyBound(Rule):
     """Reveal by rising entropy while the sum less the largest is at most `bound` nats. arXiv 2505.24857."""
 
     bound: float = 0.1
     choice: Choice = Choice()
 
-    def step(self, slots: Slots, told: RowAnswers, tokens: Tokens, number: int, random: np.random.Generator) -> Slots:
-        masked_S = slots.is_mask(tokens)
+    def step(self, canvas: Canvas, told: RowAnswers, number: int, random: np.random.Generator) -> Canvas:
         drawn = self.choice.draw(told, random)
-        return slots.revealed(choose_by_entropy(told.entropy_W, masked_S, self.bound), drawn)
+        return drawn.on(canvas, choose_by_entropy(told.entropy_W, canvas.is_mask, self.bound))
 
 
 @dataclass(frozen=True, slots=True)
-class ConfidenceThreshold:
-    """Reveal every slot at least as sure as `threshold`, and always the surest one."""
+class ConfidenceThreshold(Rule):
+    """Reveal every slot at least as sure as `threshold`, and always the surest one. arXiv 2505.22618."""
 
     threshold: float = 0.9
     choice: Choice = Choice()
 
-    def step(self, slots: Slots, told: RowAnswers, tokens: Tokens, number: int, random: np.random.Generator) -> Slots:
+    def step(self, canvas: Canvas, told: RowAnswers, number: int, random: np.random.Generator) -> Canvas:
         drawn = self.choice.draw(told, random)
-        return slots.revealed(choose_by_confidence(drawn.confidence_S, slots.is_mask(tokens), self.threshold), drawn)
+        return drawn.on(canvas, choose_by_confidence(drawn.confidence_S, canvas.is_mask, self.threshold))
 
 
 @dataclass(frozen=True, slots=True)
-class LinearSchedule:
+class LinearSchedule(Rule):
     """Reveal a fixed share of the masks in each step, the surest first: the reference sampler of Dream and DiffuCoder.
 
     In step i of N, with t falling linearly from 1 to `eps`, floor(masks * (1 - t[i+1] / t[i])) slots are revealed; the
@@ -179,17 +142,15 @@ class LinearSchedule:
     choice: Choice = Choice(confidence="entropy")
     eps: float = 1e-3
 
-    def step(self, slots: Slots, told: RowAnswers, tokens: Tokens, number: int, random: np.random.Generator) -> Slots:
-        masked_S = slots.is_mask(tokens)
+    def step(self, canvas: Canvas, told: RowAnswers, number: int, random: np.random.Generator) -> Canvas:
         drawn = self.choice.draw(told, random)
-        t = np.linspace(1, self.eps, self.steps + 1)
-        masks = int(masked_S.sum())
+        t, masks = np.linspace(1, self.eps, self.steps + 1), int(canvas.is_mask.sum())
         quota = masks if number >= self.steps - 1 else int(masks * (1 - t[number + 1] / t[number]))
-        return slots.revealed(best(np.where(masked_S, drawn.confidence_S, -np.inf), quota), drawn)
+        return drawn.on(canvas, surest(drawn, canvas, quota))
 
 
 @dataclass(frozen=True, slots=True)
-class PathPlanning:
+class PathPlanning(Rule):
     """Reveal all masks, then mask again the slots that are least sure: Open-dCoder's sampler, "p2". arXiv 2502.03540.
 
     After step i of N, floor(S * (1 - (i + 1) / N)) slots are masks. A slot's confidence is that of the token drawn
@@ -199,43 +160,60 @@ class PathPlanning:
     steps: int = 64
     choice: Choice = Choice(temperature=0.6, top_p=0.95)
 
-    def step(self, slots: Slots, told: RowAnswers, tokens: Tokens, number: int, random: np.random.Generator) -> Slots:
+    @property
+    def settles(self) -> bool:
+        return False
+
+    def step(self, canvas: Canvas, told: RowAnswers, number: int, random: np.random.Generator) -> Canvas:
         drawn = self.choice.draw(told, random)
-        left = max(0, int(len(slots.ids) * (1 - (number + 1) / self.steps)))
+        left = max(0, int(len(canvas) * (1 - (number + 1) / self.steps)))
         again = np.argsort(drawn.confidence_S, kind="stable")[:left]
-        return slots.revealed(slots.is_mask(tokens), drawn).masked_again(again, tokens)
+        return drawn.on(canvas, canvas.is_mask).masked_again(again)
 
 
 @dataclass(frozen=True, slots=True)
-class ExpandAndDelete:
+class ExpandAndDelete(Rule):
     """Reveal one slot a step; a slot may become two masks or vanish, so the model finds the length: DreamOn's sampler.
 
-    After the first "delete" all slots revealed in this step are deleted, too. arXiv 2602.01326.
+    Masks after the first "delete" of this step are deleted, too. arXiv 2602.01326.
     """
 
     choice: Choice = Choice(temperature=0.2, top_p=0.9, confidence="entropy")
 
-    def step(self, slots: Slots, told: RowAnswers, tokens: Tokens, number: int, random: np.random.Generator) -> Slots:
-        assert tokens.end is not None and tokens.expand is not None, "a model without expand and delete"
-        masked_S = slots.is_mask(tokens)
-        drawn = self.choice.draw(told, random)
-        slots = slots.revealed(best(np.where(masked_S, drawn.confidence_S, -np.inf), 1), drawn)
-        ends = np.flatnonzero(slots.ids == tokens.end)
-        first = ends[0] if len(ends) else len(slots.ids)
-        return _edited(slots, masked_S & (np.arange(len(slots.ids)) >= first), tokens)
+    def step(self, canvas: Canvas, told: RowAnswers, number: int, random: np.random.Generator) -> Canvas:
+        drawn, tokens = self.choice.draw(told, random), canvas.tokens
+        revealed = drawn.on(canvas, surest(drawn, canvas, 1))
+        deleted_S = canvas.is_mask & np.maximum.accumulate(revealed.ids == tokens.delete)
+        expanded_S = ~deleted_S & (revealed.ids == tokens.expand)
+        return revealed.masked_again(expanded_S).repeated(np.where(deleted_S, 0, 1 + expanded_S))
 
 
-def best(confidence_S: FloatArray, count: int) -> IdArray:
-    """The `count` slots of the highest confidence."""
-    return np.argsort(-confidence_S, kind="stable")[:count]
+def rule_of(
+    attention: MaskedAttention | None, tokens: Tokens, options: DiffusionOptions, effort: Effort, most: int
+) -> Rule:
+    """The rule of fills of at most so many slots; `attention`: None for a context that is read causally."""
+    if attention is not None and attention.block is not None:
+        return threshold_of(attention, options)
+    if tokens.expand is not None:
+        return ExpandAndDelete()
+    steps = min(most, STEPS[effort])
+    if attention is not None and options.schedule is not None:
+        return PathPlanning(steps) if options.schedule == "path planning" else LinearSchedule(steps)
+    if options.threshold is not None:
+        return ConfidenceThreshold(options.threshold)
+    if attention is not None and effort == "high":
+        return PathPlanning(steps, Choice())
+    return EntropyBound(options.bound * (1.0 if attention is None else BOUNDS[effort]))
 
 
-def _edited(slots: Slots, deleted_S: MaskArray, tokens: Tokens) -> Slots:
-    """The slots without the deleted ones, and with two masks for each "expand"."""
-    expands_S = ~deleted_S & (slots.ids == tokens.expand)
-    counts_S = np.where(deleted_S, 0, np.where(expands_S, 2, 1))
-    edited = slots.masked_again(np.flatnonzero(expands_S), tokens)
-    return Slots(np.repeat(edited.ids, counts_S), np.repeat(edited.probability, counts_S))
+def threshold_of(attention: MaskedAttention, options: DiffusionOptions, choice: Choice = Choice()) -> Rule:
+    """The rule of generated texts, and of models in blocks; its threshold is the model's unless its settings say."""
+    return ConfidenceThreshold(attention.threshold if options.threshold is None else options.threshold, choice)
+
+
+def surest(drawn: Drawn, canvas: Canvas, count: int) -> IdArray:
+    """The `count` masks of the highest confidence."""
+    return np.argsort(np.where(canvas.is_mask, -drawn.confidence_S, np.inf), kind="stable")[:count]
 
 
 def choose_by_entropy(entropy_S: FloatArray, masked_S: MaskArray, bound: float) -> MaskArray:

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 import torch
 from mercury_engine.api import Control, FillRequest, GenerateRequest, Sampling
-from mercury_engine.decoding.diffusion.block_causal import BlockCausalDecoder
+from mercury_engine.decoding.diffusion.layouts import Around, Blocks
+from mercury_engine.decoding.diffusion.texts import Text
+from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.errors import ModelCorrupt, RequestError
+from mercury_engine.kv_cache.two_sided import TwoSides
 from mercury_engine.models import batching, weights
 from mercury_engine.models.network import ForwardRequest
 from mercury_engine.models.row_answers import answered
@@ -33,27 +36,38 @@ def engine(checkpoint) -> Engine:
     return Engine.load(checkpoint[0], device="cpu", dtype=torch.float32)
 
 
-def decoder_of(engine: Engine) -> BlockCausalDecoder:
-    assert isinstance(engine.decoder, BlockCausalDecoder)
-    engine.decoder.forget()
-    return engine.decoder
+def layout_of(engine: Engine) -> Blocks:
+    """The engine's layout, which has read nothing."""
+    layout = engine.decoder.layout
+    assert isinstance(layout, Blocks)
+    layout.cache.clear()
+    return layout
 
 
 def ids_of(length: int) -> list[int]:
     return np.random.default_rng(length).integers(1, 400, length).tolist()
 
 
-def told_of(engine: Engine, decoder: BlockCausalDecoder, ids: list[int], slots: list[int]) -> np.ndarray:
-    """Log-probabilities of the slots after a text."""
-    size, read = engine.reader.config.vocab_size, decoder.blocks.cache.read
+class Open(Text):
+    """A text in which everything may stand."""
+
+    def hidden(self, slots: int) -> list[np.ndarray]:
+        return [np.zeros(len(self.written.vocabulary.texts), np.bool_)] * slots
+
+
+def told_of(engine: Engine, layout: Blocks, ids: list[int], masks: int) -> np.ndarray:
+    """Log-probabilities of masks after a text."""
+    text = Open(Hypothesis(engine.decoder.rules.vocabulary, [], masks), layout.tokens, None)
+    text.open(masks)
+    read = layout.cache.read
 
     def asking(ids, first, wanted, question):
-        return read(ids, first, wanted, everything(len(wanted), size))
+        return read(ids, first, wanted, everything(len(wanted), engine.reader.config.vocab_size))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decoder.blocks.cache, "read", asking)
-        hidden = [np.zeros(size, np.bool_)] * len(slots)
-        return logp(finished(decoder.blocks.told(ids, slots, hidden, draws=False), engine.reader))
+        patch.setattr(layout.cache, "read", asking)
+        around = Around(seen=TwoSides(tuple(ids), ()))
+        return logp(finished(layout.told(around, [text], draws=False), engine.reader)[0])
 
 
 def rows_read(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -77,22 +91,21 @@ def test_logits_are_those_of_transformers_under_the_block_mask(engine, checkpoin
 @pytest.mark.parametrize("length", [5, 41, 301])
 def test_slots_over_cached_blocks_get_the_logits_of_one_pass_over_everything(engine, checkpoint, length):
     _, model, block = checkpoint
-    decoder, ids, mask = decoder_of(engine), ids_of(length), engine.reader.config.mask_id
+    layout, ids, mask = layout_of(engine), ids_of(length), engine.reader.config.mask_id
     for text in (ids[: length // 2], ids):  # the second finds the first one's whole blocks
         place = len(text) % block
-        slots = [mask] * (block - place)
-        found = told_of(engine, decoder, text, slots)
-        whole = masked.reference(model, [*text, *slots], block).log_softmax(-1)
-        shift = decoder.blocks.attention.shifted
+        found = told_of(engine, layout, text, block - place)
+        whole = masked.reference(model, [*text, *[mask] * (block - place)], block).log_softmax(-1)
+        shift = layout.attention.shifted
         first = len(text) - shift if place or not shift else len(text) - 1
         assert found == pytest.approx(whole[first : first + len(found)].numpy(), abs=1e-4)
 
 
 def test_a_blocks_first_token_comes_from_the_row_before_it_where_rows_predict_the_next(engine, checkpoint):
     _, model, block = checkpoint
-    decoder, ids = decoder_of(engine), ids_of(2 * block)
-    found = told_of(engine, decoder, ids, [engine.reader.config.mask_id] * block)
-    if decoder.blocks.attention.shifted:
+    layout, ids = layout_of(engine), ids_of(2 * block)
+    found = told_of(engine, layout, ids, block)
+    if layout.attention.shifted:
         expected = masked.reference(model, ids, block).log_softmax(-1)[-1:]
         assert found == pytest.approx(expected.numpy(), abs=1e-4)
     else:
@@ -107,33 +120,30 @@ def test_the_c_kernels_see_blocks_too(tmp_path):
     [found] = batching.run(engine.reader, [ForwardRequest(np.array(ids_of(60)), wanted=range(60), block=4)])
     expected = masked.reference(model, ids_of(60), 4).log_softmax(-1).numpy()
     assert float((np.exp(expected) * (expected - found.logp_WV)).sum(-1).mean()) < 0.1  # what eight bits cost
-    decoder = decoder_of(engine)
-    mask = [engine.reader.config.mask_id] * 3
-    finished(decoder.blocks.read(ids_of(61)), engine.reader)
-    cached = told_of(engine, decoder, ids_of(61), mask)
-    decoder.forget()
-    assert cached == pytest.approx(told_of(engine, decoder, ids_of(61), mask), abs=1e-3)
+    layout = layout_of(engine)
+    finished(layout.continued(ids_of(61)), engine.reader)
+    cached = told_of(engine, layout, ids_of(61), 3)
+    assert cached == pytest.approx(told_of(engine, layout_of(engine), ids_of(61), 3), abs=1e-3)
 
 
 def test_a_step_and_a_typed_key_compute_their_block_only(engine, checkpoint, monkeypatch):
-    decoder, block = decoder_of(engine), checkpoint[2]
-    ids, mask = ids_of(4 * block + 1), [engine.reader.config.mask_id] * (block - 1)
-    rows = rows_read(engine, monkeypatch)
-    for text, slots in ((ids, mask), (ids, mask), ([*ids, 7], mask[1:]), (ids[: 3 * block + 1], mask)):
-        told_of(engine, decoder, text, slots)
+    layout, block = layout_of(engine), checkpoint[2]
+    ids, rows = ids_of(4 * block + 1), rows_read(engine, monkeypatch)
+    for text in (ids, ids, [*ids, 7], ids[: 3 * block + 1]):
+        told_of(engine, layout, text, block - len(text) % block)
     assert rows == [5 * block, block, block, block]
 
 
 def test_the_text_after_the_gap_is_not_seen(engine):
-    decoder_of(engine)
+    layout_of(engine)
     other = replace(REQUEST, suffix=("\n\n\nclass Other:\n    pass\n",))
     first = engine.fill(REQUEST)
-    decoder_of(engine)
+    layout_of(engine)
     assert engine.fill(other).text == first.text
 
 
 def test_a_pause_reads_what_a_fill_then_finds(engine, monkeypatch):
-    decoder_of(engine)
+    layout_of(engine)
     engine.fill(replace(REQUEST, max_steps=0))
     fill = engine.fill(REQUEST)
     assert (fill.tokens_read, fill.tokens_unread) == (0, 0)
@@ -154,7 +164,7 @@ class Table:
 
     def __init__(self, engine: Engine, text: str, sure: dict[int, float], default: float = 0.99) -> None:
         self.ids, self.sure, self.default = engine.tokenizer.encode(text), sure, default
-        self.size, self.shift = engine.reader.config.vocab_size, int(decoder_of(engine).blocks.attention.shifted)
+        self.size, self.shift = engine.reader.config.vocab_size, int(layout_of(engine).attention.shifted)
         self.mask, self.asked = engine.reader.config.mask_id, list[tuple[int, list[int], int]]()
 
     def unread(self, ids: Sequence[int]) -> int:
@@ -173,13 +183,11 @@ class Table:
 
 def written(engine: Engine, table: Table, near: str, slots: int) -> tuple[str, list[list[str]]]:
     """The text that the table makes the decoder write, and the states of its slots after each step."""
-    decoder, seen = decoder_of(engine), list[list[str]]()
-    decoder.blocks.cache, cache = table, decoder.blocks.cache
-    try:
+    seen = list[list[str]]()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layout_of(engine), "cache", table)
         request = FillRequest(near, max_slots=slots, multiline=True)
         fill = engine.fill(request, Control(on_step=lambda views: seen.append([each.state for each in views])))
-    finally:
-        decoder.blocks.cache = cache
     return fill.text, seen
 
 
@@ -245,14 +253,9 @@ def test_a_model_in_blocks_is_known_by_its_folders_name_or_its_block(name, more,
 
 def test_a_fill_ends_with_a_token_that_continues_after_the_gap(engine, checkpoint):
     near, _ = tokens(engine, 8)
-    decoder = decoder_of(engine)
-    right = near + " 1\n"
-    table = Table(engine, right, {})
-    decoder.blocks.cache, cache = table, decoder.blocks.cache
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layout_of(engine), "cache", Table(engine, near + " 1\n", {}))
         fill = engine.fill(FillRequest(near, suffix=("\nprint()\n",), max_slots=12))
-    finally:
-        decoder.blocks.cache = cache
     assert "\n" not in fill.text and fill.is_finished
 
 
@@ -277,7 +280,7 @@ def continued(model, ids: list[int], block: int, mask: int, threshold: float, co
 def test_a_text_is_continued_as_without_a_cache(family, threshold, tmp_path, monkeypatch):
     folder, model = masked.folder(tmp_path, family)
     engine = Engine.load(folder, device="cpu", dtype=torch.float32)
-    decoder = decoder_of(engine)
+    decoder = engine.decoder
     monkeypatch.setattr(decoder.rules.stopping, "ends_text", np.array([], np.int64))
     prompt = ids_of(6)
     request = GenerateRequest(max_tokens=9)
@@ -290,7 +293,7 @@ def test_a_text_is_continued_as_without_a_cache(family, threshold, tmp_path, mon
 
 
 def test_a_generated_text_ends_at_a_stop_text_and_is_told_in_parts(engine):
-    decoder_of(engine)
+    layout_of(engine)
     told = list[str]()
     whole = engine.generate(GenerateRequest("def add(", max_tokens=8)).text
     assert whole
@@ -302,7 +305,7 @@ def test_a_generated_text_ends_at_a_stop_text_and_is_told_in_parts(engine):
 
 
 def test_a_sampled_text_depends_on_its_seed_and_on_nothing_else(engine):
-    decoder_of(engine)
+    layout_of(engine)
     texts = [
         engine.generate(GenerateRequest("def add(", max_tokens=12, sampling=Sampling(1.0, seed=seed))).text
         for seed in (1, 1, 2)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from mercury_engine.decoding.diffusion.canvas import Canvas, Tokens
 from mercury_engine.decoding.diffusion.rules import (
     Choice,
     ConfidenceThreshold,
@@ -9,14 +10,12 @@ from mercury_engine.decoding.diffusion.rules import (
     ExpandAndDelete,
     LinearSchedule,
     PathPlanning,
-    Slots,
-    Tokens,
 )
 
 from tests.support.asking import told
 
-M, END, EXPAND = 9, 8, 7
-TOKENS = Tokens(M, END, EXPAND)
+M, DELETE, EXPAND = 9, 8, 7
+TOKENS = Tokens(M, delete=DELETE, expand=EXPAND)
 RANDOM = np.random.default_rng(0)
 
 
@@ -31,10 +30,10 @@ def rows(*likeliest: tuple[int, float]) -> np.ndarray:
 
 def trace(rule, ids, *tables) -> list[list[int]]:
     """The slots after each step."""
-    slots, seen = Slots(np.array(ids), np.zeros(len(ids))), []
+    canvas, seen = Canvas(np.array(ids), np.zeros(len(ids), np.float32), TOKENS), []
     for number, table in enumerate(tables):
-        slots = rule.step(slots, told(table), TOKENS, number, RANDOM)
-        seen.append(slots.ids.tolist())
+        canvas = rule.step(canvas, told(table), number, RANDOM)
+        seen.append(canvas.ids.tolist())
     return seen
 
 
@@ -83,11 +82,11 @@ def test_expand_turns_a_slot_into_two_masks():
 
 
 def test_behind_a_deleted_slot_all_masks_of_the_step_go():
-    assert trace(ExpandAndDelete(Choice()), [M, M, M], rows((1, 0.5), (END, 0.9), (2, 0.6))) == [[M]]
+    assert trace(ExpandAndDelete(Choice()), [M, M, M], rows((1, 0.5), (DELETE, 0.9), (2, 0.6))) == [[M]]
 
 
 def test_a_deleted_slot_takes_no_revealed_one_with_it():
-    assert trace(ExpandAndDelete(Choice()), [M, 5, M], rows((END, 0.9), (5, 0.9), (2, 0.6))) == [[5]]
+    assert trace(ExpandAndDelete(Choice()), [M, 5, M], rows((DELETE, 0.9), (5, 0.9), (2, 0.6))) == [[5]]
 
 
 def test_a_confidence_is_a_probability():
@@ -112,11 +111,11 @@ def test_top_k_keeps_so_many_tokens():
 
 
 def test_the_same_seed_draws_the_same_tokens():
-    masks = Slots.masked(4, TOKENS)
-    one, other = (PathPlanning(4).step(masks, told(SURE_FIRST), TOKENS, 0, np.random.default_rng(7)) for _ in "ab")
+    masks = Canvas.masked(4, TOKENS)
+    one, other = (PathPlanning(4).step(masks, told(SURE_FIRST), 0, np.random.default_rng(7)) for _ in "ab")
     assert one.ids.tolist() == other.ids.tolist()
 
 
 def test_a_revealed_slot_keeps_the_probability_it_was_revealed_with():
-    slots = ConfidenceThreshold(0.9).step(Slots.masked(4, TOKENS), told(SURE_FIRST), TOKENS, 0, RANDOM)
-    assert slots.probability == pytest.approx([0.99, 0, 0.97, 0], abs=1e-6)
+    canvas = ConfidenceThreshold(0.9).step(Canvas.masked(4, TOKENS), told(SURE_FIRST), 0, RANDOM)
+    assert canvas.probability == pytest.approx([0.99, 0, 0.97, 0], abs=1e-6)

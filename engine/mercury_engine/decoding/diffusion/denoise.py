@@ -1,0 +1,59 @@
+"""Denoising: the one loop of masked diffusion, for fills and generated texts, for every rule and every attention.
+
+`layouts` says what a slot sees, and asks for the passes; `rules` which slots a step reveals; `texts` where a text ends.
+"""
+
+from collections.abc import Sequence
+
+from mercury_engine.decoding.diffusion.layouts import Around, Layout
+from mercury_engine.decoding.diffusion.rules import Rule
+from mercury_engine.decoding.diffusion.texts import Text
+from mercury_engine.models.batching import ForwardSteps
+from mercury_engine.models.row_answers import RowAnswers
+
+
+def denoise(texts: Sequence[Text], layout: Layout, around: Around, rule: Rule) -> ForwardSteps[None]:
+    """Write all texts to their ends; whoever watches sees the first. They share passes where the layout can."""
+    for text in texts:
+        text.open(layout.slots(around, text))
+    texts[0].show()
+    try:
+        while live := [text for text in texts if text.is_open]:
+            told = yield from layout.told(around, live, rule.choice.draws or any(text.written.rank for text in live))
+            for text, answers in zip(live, told, strict=True):
+                reveal(text, answers, rule)
+                if rule.settles or not text.canvas.is_mask.any():
+                    accept(text, layout, around)
+            texts[0].show()
+            for text in live:
+                if text.is_taken_back():
+                    text.open(layout.slots(around, text))
+                    texts[0].show()
+    finally:  # time may be up
+        for text in texts:
+            accept(text, layout, around)
+
+
+def reveal(text: Text, told: RowAnswers, rule: Rule) -> None:
+    """Do a step on the first slots, of which a pass told; the last step reveals them all."""
+    canvas, rest = text.canvas.parted(len(told.token_W))
+    slots, is_last = len(canvas), text.is_last
+    if text.written.rank:
+        canvas = canvas.first_revealed(told, text.written.take_rank())
+    elif not is_last:
+        canvas = rule.step(canvas, told, text.number, text.random)
+    text.canvas = (canvas.all_revealed(told) if is_last else canvas).joined(rest)
+    text.length += len(canvas) - slots
+    text.number, text.written.steps = text.number + 1, text.written.steps + 1
+
+
+def accept(text: Text, layout: Layout, around: Around) -> None:
+    """Accept what stands revealed at the left end; where no slot is left, open the next ones or end the text."""
+    while len(text.canvas) and not text.canvas.is_mask[0] and not text.written.is_full:
+        first, text.canvas = text.canvas.parted(1)
+        text.take(int(first.ids[0]), float(first.probability[0]))
+        if text.written.spell:  # the slots after it were revealed for another spelling of the word
+            text.open(layout.slots(around, text))
+    if not len(text.canvas):
+        text.open(layout.slots(around, text))
+        text.written.ended |= text.fits and not len(text.canvas)

@@ -1,0 +1,276 @@
+"""Attention layouts: what the slots of a canvas see beside each other, and how a pass over them is asked for.
+
+| layout | before the slots | after them | slots are opened |
+| --- | --- | --- | --- |
+| `CausalContext` | text read causally, cached exactly | the same | up to the longest fill |
+| `TwoSided` | text that sees the slots, cached approximately | the same, or masks | as many as the gap has tokens |
+| `Blocks` | text read in blocks, cached exactly | nothing | up to the end of their block |
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+from mercury_engine.api import FillRequest
+from mercury_engine.decoding.context_reader import ContextReader, GapContext
+from mercury_engine.decoding.diffusion.canvas import Tokens
+from mercury_engine.decoding.diffusion.texts import Ends, Text
+from mercury_engine.decoding.options import DiffusionOptions
+from mercury_engine.kv_cache.blockwise import BlockwiseCache
+from mercury_engine.kv_cache.cache import CachedContext
+from mercury_engine.kv_cache.two_sided import TwoSidedCache, TwoSides
+from mercury_engine.models.batching import ForwardSteps
+from mercury_engine.models.network import CanvasForward, MaskedAttention, Network, packed
+from mercury_engine.models.row_answers import RowAnswers, RowQuestion
+from mercury_engine.prompt.tokenizer import Tokenizer
+
+TOKENS_BEFORE, TOKENS_AFTER = 384, 128
+"""Most tokens of the text on each side; a pass over 512 and 32 slots takes a 0.5B about a second on two cores."""
+
+NEAREST_BEFORE, NEAREST_AFTER = 192, 64
+"""What a user who has jumped elsewhere waits for; the rest is read in a pause."""
+
+CUT_TOKENS = 32
+"""The start of a long text moves by so many tokens at a time, for each move reads the text again."""
+
+FIRST_SLOTS = 8
+"""Slots that a fill begins with whose number is searched, or changed by the model."""
+
+LONGEST_SEEN = 4096
+"""Most tokens of a text that all see each other: one pass reads them."""
+
+OPEN_SLOTS, MOST_AHEAD = 32, 128
+"""Where such a text is continued, so many slots are revealed before those after them, as in LLaDA's sampler; masks
+ahead tell the model how much longer the text may become."""
+
+READ_AT_ONCE = 512
+"""Most tokens of a prompt in blocks that one pass reads."""
+
+NOTHING = TwoSides((), ())
+
+
+@dataclass(slots=True)
+class Around:
+    """What stands around the canvases of one request."""
+
+    seen: TwoSides = NOTHING
+    whole: TwoSides = NOTHING
+    """With what is left out because reading it would take too long."""
+    context: GapContext | None = None
+    """What was read; None before the first pass."""
+    cache: TwoSidedCache | None = None
+    """Of a continued text whose tokens all see each other: its own, so that it depends on nothing read before."""
+    known: int = 0
+    """Number of tokens of a prompt that are not read again."""
+
+    def after(self, read: int, unread: int) -> GapContext:
+        """The context after the first pass, which has read so many tokens."""
+        before = self.seen.before
+        return GapContext(CachedContext([], [], read, unread), before, before, (self.seen.after,))
+
+
+class CausalContext:
+    """Text is read causally, and the slots are denoised with an adapter, in two frames: toward the text before them
+    they count up from it, toward the text after them down to it."""
+
+    ends: Ends = "end marker"
+    attention = None
+
+    def __init__(self, reader: Network, denoiser: Network, contexts: ContextReader, options: DiffusionOptions) -> None:
+        self._denoiser, self._contexts, config = denoiser, contexts, reader.config
+        self.tokens = Tokens(config.mask_id, config.end_id if options.searches_length else None)
+        self._vocabulary = config.vocab_size + 2
+
+    def read(self, request: FillRequest, near: list[int]) -> ForwardSteps[Around]:
+        """What stands around a gap, once what the first pass does not read itself is read."""
+        return Around(context=(yield from self._contexts.read(request, near)))
+
+    def slots(self, around: Around, text: Text) -> int:
+        """The number of slots to open after the accepted tokens."""
+        return text.length - len(text.written.ids)
+
+    def told(self, around: Around, texts: Sequence[Text], draws: bool) -> ForwardSteps[list[RowAnswers]]:
+        """What one pass tells of the slots of all texts."""
+        context = around.context
+        assert context is not None
+        rows = [[context.last, *text.written.ids, *text.canvas.ids.tolist()] for text in texts]
+        ids_R, packing = packed(rows)
+        ends = accumulate(map(len, rows))
+        wanted = [range(end - 1 - len(text.canvas), end - 1) for end, text in zip(ends, texts, strict=True)]
+        hidden = [hidden_V for text in texts for hidden_V in text.hidden(len(text.canvas))]
+        told: RowAnswers = yield CanvasForward(
+            self._denoiser,
+            ids_R,
+            context.cached.before,
+            context.cached.after,
+            context.ends,
+            packing if len(rows) > 1 else None,
+            [row for each in wanted for row in each],
+            RowQuestion.of(hidden, self._vocabulary, draws),
+        )
+        return [told.part(slice(*part)) for part in pairwise(accumulate(map(len, wanted), initial=0))]
+
+
+class _Seeing:
+    """A layout whose passes read the text that they see."""
+
+    ends: Ends
+
+    def __init__(self, network: Network, attention: MaskedAttention, tokenizer: Tokenizer) -> None:
+        self.attention, self.tokens, self._tokenizer = attention, Tokens(attention.mask_id), tokenizer
+        self._vocabulary, self.longest = network.config.vocab_size, network.config.max_position_embeddings
+
+    def read(self, request: FillRequest, near: list[int]) -> ForwardSteps[Around]:
+        """See `CausalContext.read`: the first pass reads all of it, but a request of no steps asks for none."""
+        whole, limit = self.sides(request, near), request.unread_limit
+        if request.max_steps == 0:
+            yield from self._read_again(whole)
+        is_late = limit is not None and self._unread(whole) > limit
+        return Around(self.sides(request, near, is_late) if is_late else whole, whole)
+
+    def sides(self, request: FillRequest, near: list[int], is_late: bool = False) -> TwoSides:
+        """What is to be seen around a gap, `near` right before it: whole blocks, so that the ends rarely move."""
+        before, after = (NEAREST_BEFORE, NEAREST_AFTER) if is_late else (TOKENS_BEFORE, TOKENS_AFTER)
+        near = near[-(-max(0, len(near) - before) // CUT_TOKENS) * CUT_TOKENS :]
+        above = _nearest(map(self._tokenizer.block, reversed(request.far)), before - len(near))
+        below = _nearest(map(self._tokenizer.block, request.suffix if self.ends == "last slot" else ()), after)
+        ahead = *(token for block in reversed(above) for token in block), *near
+        return TwoSides(
+            ahead or (self._tokenizer.start_id,), tuple(token for block in below for token in block)[:after]
+        )
+
+    def _unread(self, sides: TwoSides) -> int:
+        """Number of tokens that the first pass has to read."""
+        raise NotImplementedError
+
+    def _read_again(self, sides: TwoSides) -> ForwardSteps[None]:
+        """Read a text that was not read as it is."""
+        raise NotImplementedError
+
+
+class TwoSided(_Seeing):
+    """All tokens of a text see each other. A pass computes the slots, and what is new around them, over the keys and
+    values of an earlier pass over the whole text (`kv_cache.two_sided`)."""
+
+    ends: Ends = "last slot"
+
+    def __init__(
+        self, network: Network, attention: MaskedAttention, tokenizer: Tokenizer, options: DiffusionOptions
+    ) -> None:
+        super().__init__(network, attention, tokenizer)
+        if options.searches_length:
+            self.tokens = Tokens(attention.mask_id, None, attention.delete_id, attention.expand_id)
+        self.longest, self._exact = min(self.longest, LONGEST_SEEN), options.exact
+        self.cache = TwoSidedCache(network, int(attention.shifted))
+
+    def continued(self, prompt: list[int]) -> ForwardSteps[Around]:
+        """What stands before a text without a gap; the first pass reads it."""
+        yield from ()
+        return Around(TwoSides(tuple(prompt), ()), cache=self.cache.empty())
+
+    def slots(self, around: Around, text: Text) -> int:
+        """See `CausalContext.slots`."""
+        accepted = len(text.written.ids)
+        left = text.length - accepted
+        return left if around.cache is None else min(OPEN_SLOTS - accepted % OPEN_SLOTS, left)
+
+    def told(self, around: Around, texts: Sequence[Text], draws: bool) -> ForwardSteps[list[RowAnswers]]:
+        """What a pass for each text tells of its slots."""
+        answers = list[RowAnswers]()
+        for text in texts:
+            accepted, slots = text.written.ids, text.canvas.ids.tolist()
+            sides, inside, cache = around.seen, [*accepted, *slots], around.cache or self.cache
+            if around.cache is not None:
+                ahead = min(MOST_AHEAD, text.length - len(inside))
+                sides, inside = TwoSides((*sides.before, *accepted), (self.tokens.mask,) * ahead), slots
+            question = RowQuestion.of(text.hidden(len(slots)), self._vocabulary, draws)
+            found = None if self._exact else cache.overlap(sides)
+            answers.append((yield from cache.reread(sides, inside, question, found)))
+            if around.context is None:  # what is stale or left out counts as unread
+                unread = 0 if self.cache.is_exact(around.whole) else max(self.cache.new(around.whole), 1)
+                around.context = around.after(sides.tokens if found is None else found.new, unread)
+        return answers
+
+    def _unread(self, sides: TwoSides) -> int:
+        return 0 if self._exact else self.cache.new(sides)
+
+    def _read_again(self, sides: TwoSides) -> ForwardSteps[None]:
+        if not self.cache.is_exact(sides):
+            question = RowQuestion.of([None] * FIRST_SLOTS, self._vocabulary)
+            yield from self.cache.read(sides, [self.tokens.mask] * FIRST_SLOTS, question)
+
+
+class Blocks(_Seeing):
+    """A text is denoised block after block: the rows of a block see each other and all earlier blocks, which stay as
+    they are (`kv_cache.blockwise`). Blocks are counted from the start of the text, so that the first one denoised may
+    begin with tokens of the text before it."""
+
+    ends: Ends = "text below"
+
+    def __init__(self, network: Network, attention: MaskedAttention, tokenizer: Tokenizer) -> None:
+        super().__init__(network, attention, tokenizer)
+        assert attention.block is not None
+        self._block, self.cache = attention.block, BlockwiseCache(network, attention.block, attention.mask_id)
+
+    def continued(self, prompt: list[int]) -> ForwardSteps[Around]:
+        """What stands before a text without a gap, once its whole blocks are read."""
+        sides = TwoSides(tuple(prompt), ())
+        known = len(prompt) // self._block * self._block - self._unread(sides)
+        yield from self._read_again(sides)
+        return Around(sides, known=known)
+
+    def slots(self, around: Around, text: Text) -> int:
+        """See `CausalContext.slots`."""
+        return self._block - (len(around.seen.before) + len(text.written.ids)) % self._block
+
+    def told(self, around: Around, texts: Sequence[Text], draws: bool) -> ForwardSteps[list[RowAnswers]]:
+        """What a pass for each text tells of the slots that may be revealed next: those of a part of the block.
+
+        Where a row predicts the token of the next one, the last row before a block tells of its first slot, alone.
+        """
+        answers, shifted, part = list[RowAnswers](), int(self.attention.shifted), self.attention.part or self._block
+        for text in texts:
+            ids, unread = [*around.seen.before, *text.written.ids], self._unread(around.seen)
+            rows, place = [*ids, *text.canvas.ids.tolist()], len(ids) % self._block
+            start, slots = len(ids) - place, len(text.canvas) if text.is_last else part - place % part
+            if shifted and not place and start:
+                rows, start, slots = ids, start - self._block, 1
+            wanted = [max(start, row - shifted) for row in range(len(ids), len(ids) + slots)]
+            question = RowQuestion.of(text.hidden(slots), self._vocabulary, draws)
+            answers.append((yield from self.cache.read(rows, start, wanted, question)))
+            around.context = around.context or around.after(unread, self._unread(around.whole))
+        return answers
+
+    def _unread(self, sides: TwoSides) -> int:
+        return self.cache.unread(sides.before)
+
+    def _read_again(self, sides: TwoSides) -> ForwardSteps[None]:
+        for end in [*range(READ_AT_ONCE, len(sides.before), READ_AT_ONCE), len(sides.before)]:
+            blocks = sides.before[: end // self._block * self._block]
+            if self.cache.unread(blocks):
+                yield from self.cache.read(blocks, len(blocks), [])
+
+
+Layout = CausalContext | TwoSided | Blocks
+
+
+def layout_of(reader: Network, denoiser: Network | None, contexts: ContextReader, options: DiffusionOptions) -> Layout:
+    """The layout of a masked model; only one that reads its context causally has a denoiser."""
+    attention = reader.config.masked_attention
+    if attention is None:
+        assert denoiser is not None
+        return CausalContext(reader, denoiser, contexts, options)
+    if attention.block is None:
+        return TwoSided(reader, attention, contexts.tokenizer, options)
+    return Blocks(reader, attention, contexts.tokenizer)
+
+
+def _nearest(blocks: Iterator[tuple[int, ...]], budget: int) -> list[tuple[int, ...]]:
+    """The first blocks, until one reaches beyond the budget."""
+    found = list[tuple[int, ...]]()
+    for block in blocks:
+        if budget <= 0:
+            break
+        found.append(block)
+        budget -= len(block)
+    return found

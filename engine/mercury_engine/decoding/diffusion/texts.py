@@ -1,0 +1,150 @@
+"""The texts that are denoised: fills of gaps, and texts without a gap. Each says what its slots may hold, and its end.
+
+Dimensions: V vocabulary with mask and end.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from mercury_engine.api import Control, FillRequest, GenerateRequest, Generation
+from mercury_engine.decoding.autoregressive.streamed_text import StreamedText
+from mercury_engine.decoding.diffusion.canvas import Canvas, Tokens
+from mercury_engine.decoding.gap_rules import GapRules
+from mercury_engine.decoding.hypothesis import Hypothesis
+from mercury_engine.decoding.slot_masks import SlotLimits, next_limits
+from mercury_engine.models.arrays import IdArray, MaskArray
+
+Ends = Literal["end marker", "last slot", "text below"]
+"""What ends a fill: a token for it; its last slot, for it has as many as the gap; or, where the model does not see the
+text below, that it begins to write that text."""
+
+MOST_STEPS = 256
+"""After so many steps a fill takes what is likeliest for every mask that is left; DreamOn's bound."""
+
+SEED = 0
+"""Of rules that draw a fill's tokens: the same request has the same answer."""
+
+
+class Text:
+    """A text under way: its accepted tokens, and the canvas after them."""
+
+    fits = False
+    """Whether the last slot touches the text after the gap."""
+
+    def __init__(self, written: Hypothesis, tokens: Tokens, seed: int | None) -> None:
+        self.written, self.canvas = written, Canvas.masked(0, tokens)
+        self.length = written.capacity
+        """Most tokens; where the slots have to fit the gap, accepted tokens and slots."""
+        self.number, self.random = 0, np.random.default_rng(seed)
+        """Steps since the canvas was opened."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether another step makes sense."""
+        return not self.written.is_full
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the next step is the last, which reveals all slots."""
+        return False
+
+    def open(self, slots: int) -> None:
+        """Begin with so many masks."""
+        self.canvas, self.number = Canvas.masked(slots, self.canvas.tokens), 0
+
+    def hidden(self, slots: int) -> list[MaskArray]:
+        """bool [V]: the tokens that each of the first slots may not get."""
+        raise NotImplementedError
+
+    def take(self, token: int, probability: float) -> None:
+        """Accept a token; it may end the text."""
+        raise NotImplementedError
+
+    def is_taken_back(self) -> bool:
+        """Whether the text had ended, but its last tokens were taken back, to be written otherwise."""
+        return False
+
+    def show(self) -> None:
+        """Report the text and the canvas to whoever watches."""
+
+
+class GapText(Text):
+    """A fill."""
+
+    def __init__(
+        self, written: Hypothesis, tokens: Tokens, ends: Ends, rules: GapRules, request: FillRequest, control: Control
+    ) -> None:
+        super().__init__(written, tokens, SEED)
+        self._rules, self._request, self._control = rules, request, control
+        self.fits, self._sees_below = ends == "last slot", ends != "text below"
+
+    @property
+    def is_open(self) -> bool:
+        return self._rules.is_open(self._request, self.written)
+
+    @property
+    def is_last(self) -> bool:
+        return self.written.steps + 1 in (self._request.max_steps, MOST_STEPS)
+
+    def hidden(self, slots: int) -> list[MaskArray]:
+        written, tokens, special = self.written, self.canvas.tokens, self._special()
+        limits = next_limits(written), SlotLimits("", written.multiline)
+        first_V, other_V = (self._rules.masks.hidden_tokens(each).copy() for each in limits)
+        for hidden_V in (other_V,) if written.spell else (first_V, other_V):
+            hidden_V[special] = False
+        for hidden_V in (first_V, other_V):
+            hidden_V[tokens.mask] = True
+            hidden_V[written.vocabulary.end_id] |= tokens.end is None
+        return [first_V] + [other_V] * (slots - 1)
+
+    def take(self, token: int, probability: float) -> None:
+        written, stop = self.written, None if self._sees_below else self._rules.stop_tokens(self.written)
+        is_end = token in self._rules.stopping.ends_text or (stop is not None and token in stop.tokens)
+        written.accept(written.vocabulary.end_id if is_end else token, probability)
+        written.ended |= not written.spell and self._rules.leaves_gap(written)
+
+    def is_taken_back(self) -> bool:
+        return self.written.ended and self._rules.repaired(self._control, self.written)
+
+    def show(self) -> None:
+        if self._control.on_step is not None:
+            room = 0 if self.written.ended else self.written.capacity - len(self.written.ids)
+            self._control.on_step(self.written.view(self.canvas.views(self.written.vocabulary.texts)[:room]))
+
+    def _special(self) -> Sequence[int] | IdArray:
+        """Tokens that a slot may get though they are no text: they end the fill, or change the number of slots."""
+        written, tokens = self.written, self.canvas.tokens
+        if not self._sees_below:
+            stop = self._rules.stop_tokens(written)
+            return [] if stop is None else stop.tokens
+        has_room = len(written.ids) + len(self.canvas) < written.capacity
+        edits = tokens.delete, tokens.expand if has_room else None
+        return [] if self.is_last or written.rank else [token for token in edits if token is not None]
+
+
+class Continuation(Text):
+    """A text after a prompt."""
+
+    def __init__(
+        self, tokens: Tokens, rules: GapRules, request: GenerateRequest, control: Control, most: int, never: list[int]
+    ) -> None:
+        """`most`: most tokens. `never`: tokens that it may not hold."""
+        super().__init__(Hypothesis(rules.vocabulary, [], most, multiline=True), tokens, request.sampling.seed)
+        self._streamed, self._ends = StreamedText(rules.tokenizer, request.stop, control), rules.stopping.ends_text
+        self._hidden_V = np.zeros(len(rules.vocabulary.texts), np.bool_)
+        self._hidden_V[never] = True
+
+    def hidden(self, slots: int) -> list[MaskArray]:
+        return [self._hidden_V] * slots
+
+    def take(self, token: int, probability: float) -> None:
+        self.written.accept(token, probability)
+        self.written.ended = token in self._ends or self._streamed.add(token)
+
+    def generation(self, prompt_tokens: int, cached_tokens: int) -> Generation:
+        """The text so far, as the answer."""
+        self._streamed.finish()
+        text, reason, written = self._streamed.text, "stop" if self.written.ended else "length", self.written
+        return Generation(text, reason, prompt_tokens, cached_tokens, len(written.ids), written.steps, elapsed=0.0)
