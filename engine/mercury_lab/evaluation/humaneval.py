@@ -150,9 +150,10 @@ def fill(engine: Engine, request: FillRequest) -> tuple[str, Sequence[Fill]]:
 
 
 def slots_of(engine: Engine, task: Task) -> int:
-    """The number of tokens of the right text, within what a request may ask for."""
+    """The number of tokens of the right text, with the part of a word before it, within what a request may ask for."""
+    begun = engine.decoder.contexts.cut(task.request()).spell
     right = task.canonical_solution.rstrip("\n") if task.is_whole_lines else task.canonical_solution
-    return max(1, min(MAX_SLOTS, len(engine.tokenizer.encode(right))))
+    return max(1, min(MAX_SLOTS, len(engine.tokenizer.encode(begun + right))))
 
 
 def figures(engine: Engine, found: Sequence[Task], true_length: bool) -> suite.SuiteRecord:

@@ -17,15 +17,13 @@ from functools import cache
 from itertools import product
 
 import numpy as np
-from mercury_engine.api import Fill
+from mercury_engine.api import Control, Fill
+from mercury_engine.decoding.diffusion.canvas import Tokens
 from mercury_engine.decoding.diffusion.decoder import DiffusionDecoder
-from mercury_engine.decoding.diffusion.layouts import TwoSided
 from mercury_engine.decoding.diffusion.length import CalibratedLength, LengthBias
+from mercury_engine.decoding.diffusion.texts import GapText
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.errors import RequestError
-from mercury_engine.models import batching
-from mercury_engine.models.network import CanvasForward
-from mercury_engine.models.row_answers import RowAnswers, RowQuestion
 from rich.table import Table
 
 from mercury_lab.engine import Engine, finished
@@ -81,7 +79,7 @@ Rule = Callable[[MeasuredGap], Outcome]
 
 def measured(engine: Engine, fixed: Engine, gap: Gap) -> MeasuredGap | None:
     """The gap with one pass for each length; None for one that is too long. `fixed` writes texts of a given length."""
-    begun = "" if _two_sided(engine) else engine.decoder.contexts.cut(gap.request).spell
+    begun = engine.decoder.contexts.cut(gap.request).spell
     length = len(engine.tokenizer.encode(begun + gap.truth))
     if not 0 < length <= LONGEST:
         return None
@@ -100,44 +98,22 @@ def _written(fill: Fill, gap: Gap) -> Written:
     return Written(fill.tokens, nats, fill.steps, exact(fitted(fill.text, gap.request), gap.truth))
 
 
-def _two_sided(engine: Engine) -> TwoSided | None:
-    """The layout of a model with full attention; None for others."""
-    layout = engine.decoder.layout if isinstance(engine.decoder, DiffusionDecoder) else None
-    return layout if isinstance(layout, TwoSided) else None
-
-
 def _masks(engine: Engine, gap: Gap) -> Callable[[int], float]:
-    """The mean of the highest probabilities of tokens of a text in so many masks between the gap's sides."""
-    decoder, config = engine.decoder, engine.reader.config
-    hidden_V = np.zeros(config.vocab_size + 2, np.bool_)
-    hidden_V[decoder.rules.stopping.ends_text] = True
-    hidden_V[config.vocab_size :] = True  # mask and end
-    if (layout := _two_sided(engine)) is not None:
-        sides, kept = layout.sides(gap.request, [*engine.tokenizer.block(gap.request.near)]), layout.cache
+    """The mean of the masks' highest probabilities in so many slots of a fill that has not begun."""
+    decoder = engine.decoder
+    assert isinstance(decoder, DiffusionDecoder)
+    layout, cut = decoder.layout, decoder.contexts.cut(gap.request)
+    around = finished(layout.read(gap.request, cut.read), engine.reader)
+    [written, *_] = decoder.rules.begin(gap.request, cut)
+    mask = Tokens(engine.reader.config.mask_id)  # without an end, so that all slots are text
+    text = GapText(written, mask, layout.ends, decoder.rules, gap.request, Control())
 
-        def full(slots: int) -> float:
-            question = RowQuestion.of([hidden_V] * slots, config.vocab_size)
-            masks = [config.mask_id] * slots
-            return _mean(finished(kept.reread(sides, masks, question, kept.overlap(sides)), engine.reader))
+    def sure(slots: int) -> float:
+        text.open(slots)
+        [told] = finished(layout.told(around, [text], draws=False), engine.reader)
+        return float(np.exp(told.logp_W).mean())
 
-        return full
-    denoiser = engine.parts.denoiser
-    assert denoiser is not None
-    cut = decoder.contexts.cut(gap.request)
-    context = engine.surroundings(gap.request, cut.read)
-
-    def canvas(slots: int) -> float:
-        ids_R = np.array([context.last, *cut.known, *[config.mask_id] * slots], np.int64)
-        sides, wanted = (context.cached.before, context.cached.after, context.ends), range(len(ids_R) - 1)
-        question = RowQuestion.of([hidden_V] * slots, len(hidden_V))
-        forward = CanvasForward(denoiser, ids_R, *sides, wanted=wanted[-slots:], question=question)
-        return _mean(batching.run(denoiser, [forward])[0])
-
-    return canvas
-
-
-def _mean(told: RowAnswers) -> float:
-    return float(np.exp(told.logp_W).mean())
+    return sure
 
 
 def fitted_bias(found: Sequence[MeasuredGap]) -> LengthBias:

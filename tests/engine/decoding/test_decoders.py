@@ -1,4 +1,4 @@
-"""What both decoders do alike: how a fill starts, stops, is watched, has candidates, and is checked."""
+"""What decoders do alike, of causal models and of masked ones: how a fill starts, stops, is watched, is checked."""
 
 import math
 from dataclasses import replace
@@ -6,22 +6,26 @@ from dataclasses import replace
 import pytest
 from mercury_engine.api import Control, Fill, FillRequest
 from mercury_engine.decoding.hypothesis import Hypothesis
+from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.decoding.results import ranked
 from mercury_engine.errors import Cancelled
 from mercury_engine.models import batching
 from mercury_engine.utility import Utility
 
-from tests.support import scripted_network, tiny
+from tests.support import masked, scripted_network, tiny
 
 NEAR = "import os\n\n\ndef view(self):\n    return self.vie"
 SUFFIX = ("(1)\n", "\n\nclass View:\n    pass\n")
 
 
-@pytest.fixture(scope="module", params=[(4, 2), (0, 0)], ids=["masked", "causal"])
+@pytest.fixture(scope="module", params=["causal", "masked", "A2D-qwen2", "SDAR"])
 def engine(request, tmp_path_factory):
     """Random weights that end no text at once, and of several candidates find different ones."""
-    rank, seed = request.param
-    return tiny.load(tiny.folder(tmp_path_factory.mktemp("decoding") / "model", rank=rank, seed=seed))
+    folder = tmp_path_factory.mktemp("decoding") / "model"
+    if request.param in masked.TYPES:
+        return tiny.load(masked.folder(folder, request.param)[0]).varied(DiffusionOptions(exact=True))
+    rank, seed = {"causal": (0, 0), "masked": (4, 2)}[request.param]
+    return tiny.load(tiny.folder(folder, rank=rank, seed=seed))
 
 
 @pytest.fixture(scope="module")
@@ -140,6 +144,7 @@ def test_a_fill_after_which_the_text_below_is_likelier_comes_first():
     assert [each.text for each in (found, *found.others)] == ["fitting", "sure"]
 
 
+@pytest.mark.parametrize("engine", ["causal", "masked"], indirect=True)
 def test_candidates_share_the_forward_passes(engine, passes):
     engine.fill(FillRequest(near=NEAR, suffix=SUFFIX))  # prefills the context
     passes.clear()

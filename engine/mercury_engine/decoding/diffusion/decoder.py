@@ -18,7 +18,6 @@ from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.errors import RequestError
 from mercury_engine.models.batching import DeadlineReached, ForwardSteps
-from mercury_engine.prompt.tokenizer import PrefixCut
 
 
 class DiffusionDecoder(Decoder):
@@ -30,9 +29,7 @@ class DiffusionDecoder(Decoder):
     def write(self, request: FillRequest, control: Control) -> ForwardSteps[tuple[list[Hypothesis], GapContext | None]]:
         """See `Decoder.write`; a request of no steps only reads."""
         layout, cut, around = self.layout, self.contexts.cut(request), Around()
-        if not isinstance(layout, CausalContext):
-            cut = PrefixCut([*self.rules.tokenizer.block(request.near)], [], "")
-        hypotheses = self.rules.begin(request, cut)[: None if isinstance(layout, CausalContext) else 1]
+        hypotheses = self.rules.begin(request, cut)
         texts = [GapText(each, layout.tokens, layout.ends, self.rules, request, control) for each in hypotheses]
         slots = hypotheses[0].capacity - len(cut.known)
         rule = rule_of(layout.attention, layout.tokens, self.options, request.effort, slots)

@@ -90,7 +90,8 @@ class GapText(Text):
 
     def hidden(self, slots: int) -> list[MaskArray]:
         written, tokens, special = self.written, self.canvas.tokens, self._special()
-        limits = next_limits(written), SlotLimits("", written.multiline)
+        may_break = written.multiline or self.fits  # a line break ends the fill before its last slot
+        limits = next_limits(written)._replace(multiline=may_break), SlotLimits("", may_break)
         first_V, other_V = (self._rules.masks.hidden_tokens(each).copy() for each in limits)
         for hidden_V in (other_V,) if written.spell else (first_V, other_V):
             hidden_V[special] = False

@@ -191,13 +191,22 @@ def written(engine: Engine, table: Table, near: str, slots: int) -> tuple[str, l
     return fill.text, seen
 
 
-TEXT = "alpha = beta + gamma * delta - epsilon / zeta + eta ** theta - iota + kappa * lambda_ + mu\n"
+TEXT = "x" + "".join(f"{number % 10}{'+-*/'[number % 4]}" for number in range(40)) + "0\n"
+"""A token a character. After an even number of them comes a digit, after which nothing is spelled again."""
 
 
 def tokens(engine: Engine, first: int) -> tuple[str, int]:
     """So many first tokens of the text, as text; and the number of its tokens."""
     ids = engine.tokenizer.encode(TEXT)
     return engine.tokenizer.decode(ids[:first]), len(ids)
+
+
+@pytest.mark.parametrize("characters", [2, 4, 6])
+def test_an_unfinished_word_is_spelled_again(characters, engine):
+    whole = "alpha = beta + gamma * delta - epsilon / zeta + eta\n"
+    near = whole[: whole.index("epsilon") + characters]
+    text, _ = written(engine, Table(engine, whole, {}), near, 16)
+    assert text and whole.startswith(near + text)
 
 
 def test_sdar_reveals_sure_slots_of_a_block_and_always_the_surest(tmp_path):

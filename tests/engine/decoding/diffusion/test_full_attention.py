@@ -12,6 +12,7 @@ from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.errors import PromptTooLong, RequestError
 from mercury_engine.kv_cache.two_sided import MOST_NEW, MOST_USES, TwoSides
 from mercury_engine.models import batching, weights
+from mercury_engine.models.batching import DeadlineReached
 from mercury_engine.models.network import ForwardRequest
 from mercury_engine.models.row_answers import RowQuestion, answered
 from mercury_lab.engine import Engine, finished
@@ -43,7 +44,7 @@ def layout_of(engine: Engine) -> TwoSided:
 
 
 def sides_of(engine: Engine, request: FillRequest) -> TwoSides:
-    return layout_of(engine).sides(request, [*engine.tokenizer.block(request.near)])
+    return layout_of(engine).sides(request, engine.tokenizer.cut(request.near).read)
 
 
 @pytest.mark.parametrize("length", [3, 40, 300])
@@ -241,10 +242,17 @@ def test_a_jump_reads_what_is_nearest_and_a_pause_the_rest(engine, monkeypatch):
     assert (again.tokens_read, again.tokens_unread) == (1, 0), "the row before the gap"
 
 
-def test_keys_typed_since_leave_something_to_read_in_a_pause(engine):
+def test_a_key_typed_in_a_word_reads_nothing(engine):
+    layout_of(engine).cache.clear()
+    engine.fill(replace(REQUEST, near=REQUEST.near + "val"))
+    fill = engine.fill(replace(REQUEST, near=REQUEST.near + "valu"))
+    assert (fill.tokens_read, fill.tokens_unread) == (1, 0), "the row before the gap"
+
+
+def test_words_typed_since_leave_something_to_read_in_a_pause(engine):
     layout_of(engine).cache.clear()
     engine.fill(REQUEST)
-    typed = replace(REQUEST, near=REQUEST.near + "a")
+    typed = replace(REQUEST, near=REQUEST.near + "a + b")
     assert engine.fill(typed).tokens_unread > 0
     engine.fill(replace(typed, max_steps=0))
     assert engine.fill(typed).tokens_unread == 0
@@ -300,28 +308,28 @@ def test_a_prompt_as_long_as_the_model_reads_is_refused(engine):
         engine.generate(GenerateRequest("x", schema="{}"))
 
 
-def questions_of(engine: Engine, monkeypatch: pytest.MonkeyPatch, **changes) -> list[RowQuestion]:
-    """The questions of a fill, whose model likes expanding best, then a token, then deleting."""
-    tokens, asked = layout_of(engine).tokens, list[RowQuestion]()
+def questions_of(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, request: FillRequest, *liked: int
+) -> list[RowQuestion]:
+    """The questions of a fill by a model that likes these tokens, the first best;"""
+    asked = list[RowQuestion]()
 
-    def likes_edits(hidden_WC, questions):
+    def answers(hidden_WC, questions):
         asked.extend(questions)
-        liked = []
-        for question in questions:
-            logits = np.zeros((question.rows, engine.reader.config.vocab_size), np.float32)
-            logits[:, [tokens.expand, 300, tokens.delete]] = 9, 8, 7
-            liked.append(answered(logits, question))
-        return liked
+        logits = np.zeros(engine.reader.config.vocab_size, np.float32)
+        logits[[*liked]] = range(9, 9 - len(liked), -1)
+        return [answered(np.tile(logits, (question.rows, 1)), question) for question in questions]
 
-    monkeypatch.setattr(engine.reader, "answers", likes_edits)
-    engine.fill(replace(REQUEST, **changes))
+    monkeypatch.setattr(engine.reader, "answers", answers)
+    engine.fill(request)
     return asked
 
 
 def test_the_last_step_and_a_full_row_of_slots_choose_no_expand_or_delete(tmp_path, monkeypatch):
     engine = Engine.load(masked.folder(tmp_path, "DreamOn")[0], device="cpu", dtype=torch.float32)
     tokens = layout_of(engine).tokens
-    asked = questions_of(engine, monkeypatch, max_slots=10, max_steps=6)
+    request = replace(REQUEST, near="def add(a, b):\n    return 1", max_slots=10, max_steps=6)
+    asked = questions_of(engine, monkeypatch, request, tokens.expand, 300, tokens.delete)
     banned = [
         [
             bool(question.banned_N[0, token // 32] >> np.uint32(token % 32) & 1)
@@ -331,3 +339,38 @@ def test_the_last_step_and_a_full_row_of_slots_choose_no_expand_or_delete(tmp_pa
     ]
     # eight slots, which two expands make ten: from there on none expands; the last step only writes
     assert banned == [[False, False]] * 2 + [[True, False]] * (len(asked) - 3) + [[True, True]]
+
+
+def test_a_line_break_ends_a_fill_of_one_line_before_its_last_slot(tmp_path, monkeypatch):
+    engine = Engine.load(masked.folder(tmp_path, "A2D-qwen2")[0], device="cpu", dtype=torch.float32)
+    a, line = (engine.tokenizer.encode(text)[0] for text in ("a", "\n"))
+
+    def answers(hidden_WC, questions):
+        """An a in the first of eight slots, and line breaks after it."""
+        found = []
+        for question in questions:
+            logits_WV = np.zeros((question.rows, engine.reader.config.vocab_size), np.float32)
+            logits_WV[:, line], logits_WV[0, a] = 8, 9 if question.rows == 8 else 0
+            found.append(answered(logits_WV, question))
+        return found
+
+    monkeypatch.setattr(engine.reader, "answers", answers)
+    fixed = engine.varied(DiffusionOptions(searches_length=False))
+    fill = fixed.fill(replace(REQUEST, near="x = 1", max_slots=8))
+    assert (fill.text, fill.is_finished, fill.steps) == ("a", True, 2)
+
+
+def test_what_stands_revealed_at_the_left_when_time_is_up_is_the_answer(tmp_path):
+    """Also of a rule that might have masked it again."""
+    engine = Engine.load(masked.folder(tmp_path, "Open-dCoder")[0], device="cpu", dtype=torch.float32)
+    decoder = engine.varied(DiffusionOptions(schedule="path planning", searches_length=False)).decoder
+    seen = list[list[str]]()
+    control = Control(on_step=lambda views: seen.append([view.state for view in views]))
+    steps = decoder.write(replace(REQUEST, multiline=True), control)
+    forward = next(steps)
+    while len(seen) < 9 or seen[-1][0] == "mask":
+        forward = steps.send(batching.run(engine.reader, [forward])[0])
+    with pytest.raises(StopIteration) as end:
+        steps.throw(DeadlineReached())
+    [written], _ = end.value.value
+    assert len(written.ids) == seen[-1].index("mask") > 0
