@@ -40,8 +40,14 @@ def main() -> int:
         "--part", choices=("tuned", "held back"), action="append", help="packages to read (default: all)"
     )
     parser.add_argument("--examples", type=int, default=0, help="hidden lines of a part of the code, to print")
+    parser.add_argument(
+        "--list", type=Path, metavar="FILE", help="only a JSON list of name, language, path, text, secret"
+    )
     parser.add_argument("--skip", action="append", default=[], metavar="LIST", help="a list of formats not to read")
     options = parser.parse_args()
+    if options.list is not None:
+        suite.deliver(record := file_record(options.list), file_table(record), options)
+        return 0
     roots = [folder.absolute() for folder in options.code or CODE if folder.exists()]
     record = {
         **planted_record(list(corpus())),
@@ -101,6 +107,29 @@ def list_record(name: str) -> dict[str, Any]:
         "files": files,
         "leaking_files": shown,
     }
+
+
+def file_record(file: Path) -> dict[str, Any]:
+    """How many secrets of a list in a file are shown, and which."""
+    planted = list(lists.of_file(file))
+    ways = {each.name: [way for way, count in leaks(each).items() if count] for each in planted}
+    leaking = {name: found for name, found in ways.items() if found}
+    rate = len(leaking) / max(1, len(planted))
+    return {
+        "secrets": len(planted),
+        "leaking": leaking,
+        "leak_rate": rate,
+        "interval": wilson(len(leaking), len(planted)),
+    }
+
+
+def file_table(record: dict[str, Any]) -> Table:
+    made = Table(
+        "secret", "shown by", title=f"{len(record['leaking'])} of {record['secrets']} ({record['leak_rate']:.1%})"
+    )
+    for name, ways in record["leaking"].items():
+        made.add_row(name, ", ".join(ways))
+    return made
 
 
 def ordinary_record(roots: Sequence[Path], part: str, examples: int) -> dict[str, Any]:

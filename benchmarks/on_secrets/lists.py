@@ -8,7 +8,7 @@ its content; `about`, a line on what it is. `known_formats.json` was at hand whe
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from on_secrets.corpus import Planted
@@ -44,6 +44,15 @@ class Format:
         size = MIN_SHOWN_CHARS
         runs = {piece[at : at + size] for piece in pieces for at in range(len(piece) - size + 1)}
         return {run for run in runs if run not in rest and not run.isspace()}
+
+
+def of_file(file: Path) -> Iterator[Planted]:
+    """The secrets of a JSON list of objects with name, language, path, text and secret: one of the text's."""
+    for number, each in enumerate(json.loads(file.read_text("utf-8")), 1):
+        name = f"{number} {each['name']} ({each['language']}, {each.get('path', '')})"
+        marked = each["text"].replace(each["secret"], f"«{each['secret']}»")
+        listed = Format("", each.get("path", ""), (each["language"],), marked, each["name"])
+        yield replace(listed.planted(each["language"]), name=name)
 
 
 def formats(name: str | None = None) -> Iterator[Format]:

@@ -14,7 +14,7 @@ def _words(names: str) -> frozenset[str]:
 
 
 _ENVIRONMENT = _words(
-    ".env .env.* .env-* *.env *.env.* .envrc .flaskenv .renviron renviron.site .rprofile .rbenv-vars .pam_environment"
+    ".env .env.* .env-* *.env *.env.* .envrc .flaskenv .renviron* renviron.site .rprofile .rbenv-vars .pam_environment"
 )
 _KEYS = _words(
     "*.pem *.key *.keys *.p8 *.p12 *.pfx *.pkcs12 *.p7b *.p7c *.crt *.cer *.der *.csr *.jks *.jceks *.keystore"
@@ -48,7 +48,7 @@ _CREDENTIALS = _words(
     " accounts.xml otr.private_key *secrets.json *secret.json *secrets.toml *secrets.env *secrets.properties key.json"
     " *-key.json *_key.json *-sa.json sa.json *serviceaccount*.json service-principal*.json rclone.conf vault.y*ml"
     " *vault.y*ml vault.json *.nmconnection wpa_supplicant*.conf *-secrets sasl_passwd* *.keytab"
-    " *passwords.csv *passwords.txt *passwords.json *passwords.xls*"
+    " *chap-secrets* *pap-secrets* *passwords.csv *passwords.txt *passwords.json *passwords.xls*"
     " *credentials.y*ml msmtprc fetchmailrc .mbsyncrc .offlineimaprc .dbshell *.jwk *.jwks *.wallet"
     " wallet.dat auth.txt users.acl znc.conf"
 )

@@ -18,12 +18,15 @@ from mercury_lsp.documents.secret_text.keys import (
 )
 from mercury_lsp.documents.secret_text.lines import (
     CODE_LANGUAGES,
+    LINES,
     has_named_alone,
     has_word,
     is_secret_line,
+    named,
+    shows_password,
     suspicious_offsets,
 )
-from mercury_lsp.documents.secret_text.values import is_password
+from mercury_lsp.documents.secret_text.values import MIXED, WORDS_AND_NUMBER, is_password
 
 BLOCKS = shapes("blocks")
 
@@ -42,6 +45,9 @@ MAX_JOINED_LINES, MAX_INDENT_CHARS = 6, 80
 
 MAX_BLOCK_LINES = 40
 """Most lines of a block, a list or a table that are examined."""
+
+MAX_SHORT_WORDS = 4
+"""Most words of a line that is no sentence."""
 
 MAX_NAME_WORDS = 2
 """Most words of a column's name: what has more describes conditions, as `must pass`."""
@@ -92,6 +98,8 @@ def secret_lines(text: str, language_id: str) -> frozenset[int]:
     found = {number for number in found if not is_image_row(lines, number)}
     if "-----" in text or sum(map(key_row, lines)) >= MIN_KEY_ROWS or any(key_body(lines[number]) for number in found):
         found |= set(_key_lines(lines))
+    if language_id not in CODE_LANGUAGES and BLOCKS.lone_key.match(text):
+        found.add(0)
     found |= _values_apart(lines, suspects, language_id)
     for first, last, joined in _joined(text, [(starts[number], starts[number + 1]) for number in suspects]):
         if not found.issuperset(range(first, last + 1)) and is_secret_line(joined, language_id):
@@ -109,7 +117,8 @@ def _values_apart(lines: Sequence[str], suspects: Iterable[int], language_id: st
     for number in suspects:
         name, below = lines[number].rstrip(), _below(lines, number)
         if has_named_alone(name):
-            near = [*below[:REACH_LINES], *range(max(0, number - 1), number)]
+            apart = next((at for at in below if BLOCKS.other_item.match(lines[at])), len(lines))
+            near = [*range(number + 1, min(number + 1 + REACH_LINES, apart)), *range(max(0, number - 1), number)]
             add((at, f"{name} {lines[at].strip()}") for at in near if BLOCKS.value_line.match(lines[at]))
             option, item = BLOCKS.option.search(name), BLOCKS.item.match(lines[below[0]]) if below else None
             if option and item:
@@ -125,8 +134,11 @@ def _values_apart(lines: Sequence[str], suspects: Iterable[int], language_id: st
         if BLOCKS.list_header.search(name):
             items = _while_matched(BLOCKS.item, lines, below)
             add((at, f"{name.rstrip('[{( ')} {item['value']}") for at, item in items)
-        if language_id not in CODE_LANGUAGES and BLOCKS.row.match(name):
+        if language_id not in CODE_LANGUAGES and (BLOCKS.row.match(name) or BLOCKS.header.match(name)):
             add(_cells_below(lines, number))
+        if language_id not in CODE_LANGUAGES and LINES.cue.search(name.lower()):
+            least = WORDS_AND_NUMBER if BLOCKS.introduces.search(name) else MIXED
+            found |= {at for at in below[:REACH_LINES] if shows_password(lines[at], True, _least(lines[at], least))}
     return found
 
 
@@ -156,13 +168,19 @@ def _entries_beside(lines: Sequence[str], number: int) -> Iterator[int]:
 
 def _cells_below(lines: Sequence[str], number: int) -> Iterator[tuple[int, str]]:
     """The cells of a table, each with the name of its column."""
-    mark = next(mark for mark in ",;|\t" if mark in lines[number])
-    names = [name.strip() if len(name.split()) <= MAX_NAME_WORDS else "" for name in lines[number].split(mark)]
+    mark = next((mark for mark in ",;|\t" if mark in lines[number]), None)
+    cells = lines[number].split(mark) if mark else lines[number].lstrip("# \t").split()
+    names = [name.strip() if len(name.split()) <= MAX_NAME_WORDS else "" for name in cells]
     for below in _below(lines, number):
         cells = lines[below].split(mark)
         if not lines[below].isspace() and len(cells) != len(names):
             return
         yield from ((below, f"{name} = {cell.strip()}") for name, cell in zip(names, cells, strict=False))
+
+
+def _least(line: str, least: int) -> int:
+    """How sure a password must be in a line below one that speaks of an access: surer in a sentence."""
+    return least if len(line.split()) <= MAX_SHORT_WORDS else max(least, MIXED)
 
 
 def _block_below(lines: Sequence[str], number: int) -> list[int]:
@@ -218,7 +236,7 @@ def _joined(text: str, suspects: Iterable[tuple[int, int]]) -> Iterator[tuple[in
     for start, end in suspects:
         line = text[start:end].strip()
         if line[-1:] in _OPENERS and not line.startswith(_BLOCK_WORDS):
-            found = BLOCKS.next_line.finditer(text, start, end + MAX_INDENT_CHARS)
+            found = named(BLOCKS.next_line, text, start, end, end + MAX_INDENT_CHARS)
             cuts += [(each.start("break"), each.end(), " ") for each in found]
     group: list[_Cut] = []
     for cut in sorted(cuts):

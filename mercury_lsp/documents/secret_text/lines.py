@@ -7,18 +7,25 @@ from functools import cache, lru_cache
 from mercury_lsp.documents.secret_text.data import read, shapes, words
 from mercury_lsp.documents.secret_text.keys import KEYS, has_key_in_line, key_body
 from mercury_lsp.documents.secret_text.values import (
+    MIXED,
+    SIGNED,
+    WORDS_AND_NUMBER,
     has_opaque_run,
     has_sign,
     is_dense,
     is_mnemonic,
+    is_opaque,
     is_password,
-    is_typed_password,
     is_wordy,
     looks_random,
+    password_look,
 )
 
 LINES, COMMANDS, ADDRESSES = shapes("lines"), shapes("commands"), shapes("addresses")
 CLEAR = tuple(vars(shapes("clear")).values())
+
+LOOSE = "`*_.,;:()<>|"
+"""What may stand around a word in a text."""
 
 MIN_SECRET_LINE_CHARS = 7
 """Shortest line, in characters, that may contain a secret."""
@@ -38,11 +45,17 @@ MIN_COMPARED_CHARS = 6
 MIN_FREE_TEXT_CHARS = 8
 """Shortest string that may hold the name of a secret and its value."""
 
+COMMAND_WORDS = words("commands")
+"""Parts of commands, calls and statements in lower case: a line without any of them is not examined for these."""
+
 CODE_LANGUAGES = frozenset(words("code_languages"))
 """Languages in which a word without quotes is a name. In all others, also unknown ones, it is a value."""
 
 MARKUP_LANGUAGES = frozenset(("html", "htmldjango", "tex", "latex", "plaintex"))
 """Those of them whose text is prose."""
+
+COMMAND_LANGUAGES = frozenset(words("command_languages"))
+"""Languages of commands, in which a value may follow its name without a sign in between."""
 
 _Found = re.Match[str]
 
@@ -56,16 +69,23 @@ def issuer_pattern() -> re.Pattern[str]:
 
 def suspicious_offsets(text: str, language_id: str) -> Iterator[int]:
     """Where in a text a secret may be: a few of a hundred lines of code, at a fifth of the cost of examining each."""
-    low, is_code = text.lower(), language_id in CODE_LANGUAGES
+    low, is_code = text.lower(), language_id in CODE_LANGUAGES and language_id not in MARKUP_LANGUAGES
     yield from (found.start() for found in LINES.run.finditer(text) if _may_be_token(found[0]))
     wanted = [(LINES.any_word, low), (LINES.host_part, text)]
-    wanted += [(LINES.any_command, low)] if any(word in low for word in words("commands")) else []
+    if is_code:
+        wanted += [(LINES.quoted_mnemonic, text), (LINES.signed_string, text)]
+    else:
+        wanted += [(LINES.mnemonic, text), (LINES.signed_word, text), (LINES.cue, low), (ADDRESSES.chap, text)]
     wanted += [(KEYS.key_mark, text)] if "----" in text or "PuTTY" in text or "Private-" in text else []
     wanted += [(LINES.source_part, text)] if "@" in text else []
     wanted += [(LINES.url, text)] if "://" in text else []
-    wanted += [(LINES.quoted_mnemonic, text)] if is_code else [(LINES.mnemonic, text), (LINES.access, low)]
     for shape, searched in wanted:
         yield from (found.start() for found in shape.finditer(searched))
+    for word in COMMAND_WORDS:
+        at = low.find(word)
+        while at >= 0:
+            yield at
+            at = low.find(word, at + len(word))
 
 
 def has_word(line: str) -> bool:
@@ -85,26 +105,38 @@ def is_secret_line(line: str, language_id: str) -> bool:
     if len(line) < MIN_SECRET_LINE_CHARS or line.isspace():
         return False
     low, is_code = line.lower(), language_id in CODE_LANGUAGES
+    is_text = not is_code or language_id in MARKUP_LANGUAGES
     if KEYS.key_mark.search(line) or (any(map(_may_be_token, LINES.run.findall(line))) and _has_token(line)):
         return True
     if ("://" in line and _has_url_secret(line)) or (":" in line and _has_any(line, ADDRESSES.source, ADDRESSES.host)):
+        return True
+    if not is_code and "*" in line and _has_any(line, ADDRESSES.chap):
         return True
     if LINES.any_word.search(low) and (_has_named_value(line, is_code, language_id) or _has_header_secret(line)):
         return True
     if LINES.any_command.search(low) and _has_command_secret(line):
         return True
-    if (found := LINES.mnemonic.search(line)) and is_mnemonic(line, found, is_code):
+    if (found := LINES.mnemonic.search(line)) and is_mnemonic(line, found, is_code and not LINES.wallet.search(line)):
         return True
-    return not is_code and LINES.access.search(low) is not None and any(map(is_typed_password, _bare_words(line)))
+    if language_id == "sql" and LINES.sql_setting.match(line) and is_secret_line(line, "yaml"):
+        return True
+    has_cue = (LINES.cue if is_text else LINES.code_cue).search(low) is not None
+    if shows_password(line, is_text, WORDS_AND_NUMBER if has_cue else SIGNED):
+        return True
+    if is_text or (found := LINES.comment.search(line)) is None or not LINES.cue.search(found["text"].lower()):
+        return False
+    return shows_password(found["text"], True, MIXED)
+
+
+def shows_password(line: str, is_text: bool, least: int) -> bool:
+    """Whether a word of a text, or a string of code, is a password at least so surely (`values.password_look`)."""
+    typed = LINES.tokens.findall(line) if is_text else LINES.strings.findall(line)
+    return any(password_look(word.strip(LOOSE)) >= least for word in typed)
 
 
 def _has_any(line: str, *each: re.Pattern[str]) -> bool:
     """Whether the last group of one of the shapes is a password."""
     return any(is_password(found[found.lastgroup or 0]) for shape in each for found in shape.finditer(line))
-
-
-def _bare_words(line: str) -> list[str]:
-    return [found.strip("`'\"*_.,;:!?()<>|") for found in re.findall(r"\S{8,60}", line)]
 
 
 def _has_token(line: str) -> bool:
@@ -157,11 +189,13 @@ def _is_odd(value: str) -> bool:
     return any(map(str.isdigit, value)) and any(map(str.isalpha, value)) and ":" not in value.removeprefix("pass:")
 
 
-def _named(shape: re.Pattern[str], text: str) -> Iterator[_Found]:
-    """The matches of a shape that begins with the name of a secret; it is tried at parts of such names only."""
+def named(
+    shape: re.Pattern[str], text: str, start: int = 0, end: int | None = None, last: int | None = None
+) -> Iterator[_Found]:
+    """The matches of a shape that begins with the name of a secret in [start, end); it is tried at such names only."""
     low = text.lower()
-    for word in LINES.word.finditer(low if len(low) == len(text) else text):
-        if found := shape.match(text, word.start()):
+    for word in LINES.word.finditer(low if len(low) == len(text) else text, start, len(text) if end is None else end):
+        if found := shape.match(text, word.start(), len(text) if last is None else last):
             yield found
 
 
@@ -169,7 +203,7 @@ def has_named_alone(line: str) -> bool:
     """Whether a line ends in the name of a secret and gives no value."""
     line = line.rstrip()
     is_map = LINES.maps.match(line) is not None
-    ends = [found for found in _named(LINES.named_alone, line) if not LINES.about.search(found["rest"])]
+    ends = [found for found in named(LINES.named_alone, line) if not LINES.about.search(found["rest"])]
     return any(is_map or LINES.names.search(line[: found.start()]) for found in ends)
 
 
@@ -180,19 +214,19 @@ def _has_named_value(line: str, is_code: bool, language_id: str) -> bool:
         line = LINES.long_string.sub(r'["\1"]', line)
     if LINES.pin.search(line) or _has_quoted(line, is_code) or _has_bare(line, language_id):
         return True
-    for found in _named(LINES.setting, line):
+    for found in named(LINES.setting, line):
         if found["value"] and is_code:
             continue
         value = found["value"] or _until(line, found.end(), found["quote"])
         if not LINES.about.search(found["rest"]) and is_password(value):
             return True
-    if "</" in line and any(is_password(found["value"]) for found in _named(LINES.element, line)):
+    if "</" in line and any(is_password(found["value"]) for found in named(LINES.element, line)):
         return True
-    return _has_any(line, LINES.substituted)
+    return _has_any(line, LINES.substituted) or any(is_password(each["value"]) for each in named(LINES.otherwise, line))
 
 
 def _has_quoted(line: str, is_code: bool) -> bool:
-    for found in _named(LINES.quoted, line):
+    for found in named(LINES.quoted, line):
         if LINES.looked_up.search(found["gap"]) or LINES.subscript.search(found["gap"]):
             continue
         value = _until(line, found.end(), found["quote"])
@@ -208,7 +242,7 @@ def _has_quoted(line: str, is_code: bool) -> bool:
 
 def _is_secret_value(line: str, found: _Found, value: str, is_code: bool) -> bool:
     """Whether a quoted value is a secret, by the name before it and by what gives it to that name."""
-    if looks_random(value) or is_dense(value):
+    if looks_random(value) or is_opaque(value):
         return True
     name, rest, before, gap = _strong_name(found, is_code), found["rest"], line[: found.start()], found["gap"]
     if not is_code and found["weak"] and found["weak"].lower() == "auth" and re.match(r"[\w.-]+:\w", value):
@@ -221,7 +255,7 @@ def _is_secret_value(line: str, found: _Found, value: str, is_code: bool) -> boo
     if found["compared"] is not None:
         if found["compared"].strip() != ",":
             return has_sign(value) or (len(value) >= MIN_COMPARED_CHARS and "=" in found["compared"])
-        if found["close"] not in ("'", '"', "`"):
+        if found["close"][-1:] not in ("'", '"', "`"):
             return LINES.compares.search(before) is not None
         return has_sign(value) or _is_passed(before, line[found.end() + len(value) + 1 :])
     if "." in rest and found["called"] is not None:
@@ -263,19 +297,23 @@ def _until(line: str, start: int, quote: str) -> str:
 def _has_bare(line: str, language_id: str) -> bool:
     """Values without quotes: anywhere in texts that are no code, else in comments and in strings."""
     if language_id not in CODE_LANGUAGES:
-        return any(_is_bare_secret(found, is_code=False) for found in _named(LINES.bare, line))
-    for found in _named(LINES.bare, line) if LINES.alone.match(line) or LINES.documented.match(line) else ():
-        if found["strong"] and _is_bare_secret(found, is_code=False):
+        is_command = language_id in COMMAND_LANGUAGES and line.lstrip()[:1] != "#"
+        return any(_is_bare_secret(found, False, is_command) for found in named(LINES.bare, line))
+    for found in named(LINES.bare, line) if LINES.alone.match(line) or LINES.documented.match(line) else ():
+        is_named = found["strong"] or looks_random(found["text"].strip())
+        if is_named and _is_bare_secret(found, is_code=False):
             return True
     texts = (line,) if language_id in MARKUP_LANGUAGES else _free_texts(line)
-    return any(_is_bare_secret(found, is_code=True) for text in texts for found in _named(LINES.bare, text))
+    return any(_is_bare_secret(found, is_code=True) for text in texts for found in named(LINES.bare, text))
 
 
-def _is_bare_secret(found: _Found, is_code: bool) -> bool:
+def _is_bare_secret(found: _Found, is_code: bool, is_command: bool = False) -> bool:
     """Whether a name's line goes on with a value; the prose in code and sentences have words that are none."""
     prose = re.search(r"\||is|was", found["sep"] or "")
     is_free = is_code or (prose is not None and (prose[0] == "|" or LINES.adjective.search(found["text"]) is not None))
     text, sep = LINES.trailing.sub("", found["text"]).strip(), found["sep"]
+    is_free = is_free and text[:1] != "`" and (sep or "")[-1:] not in ("{", "*", "_")  # marked as it is to be typed
+    text = text.lstrip("`")
     text = re.sub(r"^\{([^{}:\s]+)\}$", r"\1", text)
     token = LINES.token.match(text)
     if token is None or text[token.end() :][:1] in ("(", "[") or text[-1] == ":":
@@ -290,8 +328,9 @@ def _is_bare_secret(found: _Found, is_code: bool) -> bool:
     if sep is None:
         if is_free or not is_whole or not is_password(value):
             return False
-        is_given = len(found["gap"]) > 1 or LINES.command.match(found.string[: found.start()]) is not None
-        return has_sign(value) or is_given
+        before = found.string[: found.start()]
+        is_given = len(found["gap"]) > 1 or LINES.command.match(before) or (is_command and not found["rest"])
+        return has_sign(value) or bool(is_given)
     is_whole = is_whole or LINES.next_setting.match(text, token.end()) is not None
     if is_password(value) and (has_sign(value) or sep == "=" or (is_whole and not is_free)):
         return True

@@ -240,17 +240,24 @@ def start_of_random(text: str, before: str) -> int | None:
     return None
 
 
-def is_typed_password(value: str) -> bool:
-    """Whether a word is a password by itself: digits inside a word, a number between words, signs among all kinds."""
-    if sum(map(str.isdigit, value)) < 2 or not RUNS.typed.fullmatch(value) or VALUES.alphabet.search(value):
-        return False
-    if RUNS.uuid.search(value) or RUNS.not_typed.search(value):
-        return False
-    letters = [kind for kind in (str.islower, str.isupper) if any(map(kind, value))]
-    if len(letters) == 2 and (any(sign in value[1:] for sign in "!@#$%^&*") or RUNS.between.search(value)):
-        return True
-    is_mixed = len(letters) == 2 and _changes(value) > 0.3 * len(value)
-    return bool(letters) and (RUNS.leet.search(value) is not None or is_mixed)
+WORDS_AND_NUMBER, MIXED, SIGNED = 1, 2, 3
+"""How surely a word is a password by itself: words with a number, as names of things have them, too; digits or capitals
+inside of words; signs as well."""
+
+
+def password_look(word: str) -> int:
+    """How surely a word is a password by itself, as above; 0 for any other."""
+    if not RUNS.typed.fullmatch(word) or not any(map(str.isdigit, word)) or RUNS.not_typed.search(word):
+        return 0
+    if any(shape.search(word) for shape in (VALUES.alphabet, VALUES.placeholder, RUNS.uuid, RUNS.all_hex)):
+        return 0
+    if RUNS.signed.search(word):
+        return SIGNED
+    kinds = sum(any(map(kind, word)) for kind in (str.islower, str.isupper))
+    is_mixed = kinds == 2 and _changes(word) > 0.3 * len(word)
+    if is_mixed or RUNS.inside.search(word) or RUNS.groups.fullmatch(word):
+        return MIXED
+    return WORDS_AND_NUMBER if RUNS.numbered.fullmatch(word) else 0
 
 
 def is_mnemonic(line: str, found: re.Match[str], is_code: bool) -> bool:

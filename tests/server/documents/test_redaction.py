@@ -8,6 +8,7 @@ from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document
 from mercury_lsp.documents.redaction import around_cursor, is_secret_line, without_secrets
 from mercury_lsp.documents.secret_text.blocks import secret_lines
+from mercury_lsp.documents.secret_text.values import password_look
 
 KEY = 'token = "ghp_0123456789abcdefghijABCDEFGHIJ012345"\n'
 
@@ -46,6 +47,88 @@ def test_secrets_are_found(language: str, line: str):
 )
 def test_code_that_only_mentions_secrets_is_kept(language: str, line: str):
     assert not is_secret_line(line, language)
+
+
+SURE = ["Pebble5351!", "#w@lnut21", "p@ssw0rd1", "q7Lw!fj2Kd", "@timb3r02"]
+MIXED = ["Tr0ub4dor&3", "tim7Velvet", "fal2Bramble", "avaTx7zOTLpO", "hxj4s-vs6zy"]
+NUMBERED = ["HarvestWillow41", "harvest_raven20", "lantern.walnut78", "thistle88"]
+
+
+@pytest.mark.parametrize(
+    ("word", "look"), [*((each, 3) for each in SURE), *((each, 2) for each in MIXED), *((each, 1) for each in NUMBERED)]
+)
+def test_passwords_are_known_by_their_look(word: str, look: int):
+    assert password_look(word) == look
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "setup-python@v5",
+        "utf8mb4_bin",
+        "org.freedesktop.network1",
+        "lodash@4.17.21",
+        "user@host1",
+        "sha256sum",
+        "item#12345",
+        "$USER2345",
+        "2026-11-29T10:00",
+        "9f3c1e7ab4d2085c",
+        "%d-items-1",
+        "v1.2.3-beta4",
+        "out_pin_1",
+        "base64Encode",
+        "x86_64-linux",
+        "Gizmo",
+    ],
+)
+def test_names_versions_and_hashes_are_no_passwords_by_their_look(word: str):
+    assert password_look(word) == 0
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "secret"),
+    [
+        ("plaintext", "Here are the credentials:\n\n  bob@x.example\n  HarvestWillow41\n", "Harvest"),
+        ("log", "[10:02] bob: what's the root pw?\n[10:03] amy: tim7Velvet\n", "tim7"),
+        ("plaintext", "GitHub recovery codes\nhxj4s-vs6zy\nk2mqp-9dx3t\n", "k2mqp"),
+        ("plaintext", "# client server secret ip\noffice\t*\ttulipgarden\t*\n", "tulip"),
+        ("plaintext", 'office * "tulipgarden" *\n', "tulip"),
+        ("plaintext", "37415e17d91250fcacd5aad82a24bd2e909b24f68c7d94901712ab34cd56ef78\n", "3741"),
+        ("sql", "password: velvetgarnet\n", "velvet"),
+        ("python", 'hmac.new(b"timberwillow", body, "sha256")\n', "timber"),
+        ("python", 'TOKEN = "3f2b8c1e-7d4a-4e9b-a1c6-5d8e2f7b9a04"\n', "3f2b"),
+        ("go", 'jwtKey := []byte("sycamoretundra")\n', "sycamore"),
+        ("php", "Hash::make('rosewoodcobalt');\n", "rosewood"),
+        ("javascript", "// staging login bob/Garnet6761!\n", "Garnet"),
+        ("scala", 'Map("user" -> "a", "password" -> "quartzes")\n', "quartz"),
+        ("yaml", "password: ${MAIL:-emb9Mosaic}\n", "emb9"),
+        ("shellscript", "nmcli dev wifi connect Attic password mosaicbishop\n", "mosaic"),
+        ("markdown", "- default admin password changed to `mosaicsycamore`\n", "mosaic"),
+        ("html", "<b>jdoe</b> VPN: <code>fal4Marble</code>\n", "fal4"),
+        ("r", "GH_TOKEN=abc7Xy2kQ9mL4pR8\n", "abc7"),
+    ],
+)
+def test_a_value_counts_by_its_look_and_what_speaks_of_an_access_near_it(language: str, text: str, secret: str):
+    assert secret not in without_secrets(text, language)
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("yaml", "    key: password\n- name: MODE\n  value: production9\n"),
+        ("yaml", "      - uses: actions/create-github-app-token@v3\n      - uses: actions/setup-python@v5\n"),
+        ("php", "'password' => 'required|string|min:8|confirmed',\n"),
+        ("python", 'from_pretrained("Qwen/Qwen3-Next-80B-A3B-Instruct").tokenizer\n'),
+        ("python", '__all__ = ["OAuth2Client", "HiggsAudioV2TokenizerConfig"]\n'),
+        ("properties", "# specifies a file-based authentication that uses the password file.\n"),
+        ("shellscript", "# String to pass to linker to pick up the library\n"),
+        ("conf", '<allow own="org.freedesktop.systemd1"/>\n'),
+        ("sql", "-- note: nothing\nSELECT token FROM a;\n"),
+    ],
+)
+def test_text_beside_words_of_access_is_kept(language: str, text: str):
+    assert without_secrets(text, language) == text
 
 
 def test_whole_lines_are_removed_with_their_terminators():
