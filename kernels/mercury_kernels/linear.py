@@ -36,6 +36,7 @@ def _finish(
     out: tl.tensor,
     bias: tl.tensor,
     residual: tl.tensor,
+    extra: tl.tensor,
     m: tl.tensor,
     n: tl.tensor,
     M: tl.tensor,
@@ -45,6 +46,7 @@ def _finish(
     HAS_NORM: tl.constexpr,
     HAS_BIAS: tl.constexpr,
     HAS_RESIDUAL: tl.constexpr,
+    HAS_EXTRA: tl.constexpr,
     GATED: tl.constexpr,
 ) -> None:
     """Everything after the sum, for one tile [BM,BN]."""
@@ -56,10 +58,15 @@ def _finish(
         y += tl.load(bias + n, n < N, 0.0).to(tl.float32)[None, :]
         if GATED:
             z += tl.load(bias + N + n, n < N, 0.0).to(tl.float32)[None, :]
+    inside = (m < M)[:, None] & (n < N)[None, :]
+    if HAS_EXTRA:
+        more = extra + m.to(tl.int64)[:, None] * (2 * N if GATED else N) + n[None, :]
+        y += tl.load(more, inside, 0.0).to(tl.float32)
+        if GATED:
+            z += tl.load(more + N, inside, 0.0).to(tl.float32)
     if GATED:
         y = y * tl.sigmoid(y) * z
     at = m.to(tl.int64)[:, None] * N + n[None, :]
-    inside = (m < M)[:, None] & (n < N)[None, :]
     if HAS_RESIDUAL:
         y += tl.load(residual + at, inside, 0.0).to(tl.float32)
     tl.store(out + at, y.to(out.dtype.element_ty), inside)
@@ -73,6 +80,7 @@ def _linear(
     bias: tl.tensor,
     norm: tl.tensor,
     residual: tl.tensor,
+    extra: tl.tensor,
     partial: tl.tensor,
     square_sums: tl.tensor,
     counter: tl.tensor,
@@ -85,6 +93,7 @@ def _linear(
     HAS_NORM: tl.constexpr,
     HAS_BIAS: tl.constexpr,
     HAS_RESIDUAL: tl.constexpr,
+    HAS_EXTRA: tl.constexpr,
     GATED: tl.constexpr,
     SPLIT: tl.constexpr,
     BM: tl.constexpr,
@@ -114,8 +123,8 @@ def _linear(
             up = dot(value, tl.trans(w), up)
     if not SPLIT:
         _finish(
-            acc, up, squares, out, bias, residual, m, n, M, N, K, eps,
-            HAS_NORM, HAS_BIAS, HAS_RESIDUAL, GATED,
+            acc, up, squares, out, bias, residual, extra, m, n, M, N, K, eps,
+            HAS_NORM, HAS_BIAS, HAS_RESIDUAL, HAS_EXTRA, GATED,
         )  # fmt: skip
     else:
         number = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
@@ -140,8 +149,8 @@ def _linear(
                 if HAS_NORM:
                     squares += tl.load(sums_of + s * BM, cache_modifier=".cg")
             _finish(
-                acc, up, squares, out, bias, residual, m, n, M, N, K, eps,
-                HAS_NORM, HAS_BIAS, HAS_RESIDUAL, GATED,
+                acc, up, squares, out, bias, residual, extra, m, n, M, N, K, eps,
+                HAS_NORM, HAS_BIAS, HAS_RESIDUAL, HAS_EXTRA, GATED,
             )  # fmt: skip
             tl.store(counter + number, 0)
 
@@ -154,8 +163,9 @@ def linear(
     eps: float = 0.0,
     residual: Tensor | None = None,
     gated: bool = False,
+    extra: Tensor | None = None,
 ) -> Tensor:
-    """x [M,K] times the matrix, with an optional norm before and optional SwiGLU and residual [M,N] after it."""
+    """See `ops.linear`."""
     weight = matrix.weight
     x = x.contiguous()
     inner, outputs = x.shape[1], matrix.outputs // (2 if gated else 1)
@@ -172,10 +182,10 @@ def linear(
     most = 3 if norm is not None and columns == 128 else 4  # a fourth spills 8 bytes on 10.0
     step = (rows + columns * (1 + gated) + (norm is not None)) * depth * x.element_size()
     _linear[grid](
-        x, weight, out, _or(matrix.bias, x), _or(norm, x), _or(residual, x),
+        x, weight, out, _or(matrix.bias, x), _or(norm, x), _or(residual, x), _or(extra, x),
         partial, squares, counters(x.device), len(x), outputs, inner, each, splits, eps,
         norm is not None,
-        matrix.bias is not None, residual is not None, gated, splits > 1,
+        matrix.bias is not None, residual is not None, extra is not None, gated, splits > 1,
         rows, columns, depth, **options(x.device, warps, stages(x.device, most, step)),
     )  # fmt: skip
     return out

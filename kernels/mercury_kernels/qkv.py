@@ -16,6 +16,7 @@ from torch import Tensor
 
 from mercury_kernels import reference
 from mercury_kernels.launch import dot, guarded, multiprocessors, options, power, stages
+from mercury_kernels.linear import _or
 from mercury_kernels.operands import Matrix, RowPlaces
 
 
@@ -42,6 +43,7 @@ def _project_qkv(
     weight: tl.tensor,
     bias: tl.tensor,
     head_norms: tl.tensor,
+    extra: tl.tensor,
     out: tl.tensor,
     own: tl.tensor,
     cos: tl.tensor,
@@ -58,6 +60,7 @@ def _project_qkv(
     H: tl.tensor,
     HAS_BIAS: tl.constexpr,
     HAS_NORMS: tl.constexpr,
+    HAS_EXTRA: tl.constexpr,
     BM: tl.constexpr,
     BE: tl.constexpr,
     BC: tl.constexpr,
@@ -89,6 +92,10 @@ def _project_qkv(
     if HAS_BIAS:
         left += tl.load(bias + column, pair < E, 0.0).to(tl.float32)[None, :]
         right += tl.load(bias + column + E, pair < E, 0.0).to(tl.float32)[None, :]
+    if HAS_EXTRA:
+        more = extra + m.to(tl.int64)[:, None] * (HQ + 2 * H) * 2 * E + column[None, :]
+        left += tl.load(more, inside, 0.0).to(tl.float32)
+        right += tl.load(more + E, inside, 0.0).to(tl.float32)
     slot = tl.load(slots + m, valid, 0).to(tl.int64) * 2 * E
     if head >= HQ + H:
         _put(values, (head - HQ - H).to(tl.int64) * stride + slot, pair, E, left, right, inside)
@@ -118,6 +125,7 @@ def project_qkv(
     places: RowPlaces,
     keys: Tensor,
     values: Tensor,
+    extra: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """See `ops.project_qkv`."""
     x = x.contiguous()
@@ -131,9 +139,9 @@ def project_qkv(
     step = (rows + 2 * block + 1) * depth * x.element_size()
     warps = 8 if 2 * rows * block > 4096 else 4
     _project_qkv[grid](
-        x, norm, matrix.weight, x if matrix.bias is None else matrix.bias, x if head_norms is None else head_norms,
-        out, own, places.cos, places.sin, keys, values, places.slots, eps, len(x), x.shape[1], pairs, keys.stride(0),
-        queries, heads, matrix.bias is not None, head_norms is not None, rows, block, depth,
+        x, norm, matrix.weight, _or(matrix.bias, x), _or(head_norms, x), _or(extra, x), out, own, places.cos,
+        places.sin, keys, values, places.slots, eps, len(x), x.shape[1], pairs, keys.stride(0), queries, heads,
+        matrix.bias is not None, head_norms is not None, extra is not None, rows, block, depth,
         **options(x.device, warps, stages(x.device, 4, step)),
     )  # fmt: skip
     return out, own

@@ -55,6 +55,9 @@ MODELS = {  # channels, inner channels, query heads, key heads, head width, voca
 NORMED = ("1.7B", "8B")
 """Models with norms of queries and keys."""
 
+ADAPTED, RANK = ("135M", "0.5B", "1.5B"), 32
+"""Models with adapters, and the rank of those."""
+
 ROWS = (16, 32, 64)
 """Rows of steps."""
 
@@ -115,7 +118,13 @@ def weights(outputs: int, inputs: int, kind: torch.dtype = torch.bfloat16) -> Ma
     return Matrix(torch.empty(outputs, inputs, dtype=kind))
 
 
-def layer(rows: int, shape: tuple[int, ...], kind: torch.dtype = torch.bfloat16, has_norms: bool = False) -> None:
+def layer(
+    rows: int,
+    shape: tuple[int, ...],
+    kind: torch.dtype = torch.bfloat16,
+    has_norms: bool = False,
+    has_adapter: bool = False,
+) -> None:
     """One layer's kernels for `rows` rows over the most keys."""
     channels, inner, queries, heads, width, _ = shape
     x, scale = torch.empty(rows, channels, dtype=kind), torch.empty(channels, dtype=kind)
@@ -129,6 +138,14 @@ def layer(rows: int, shape: tuple[int, ...], kind: torch.dtype = torch.bfloat16,
     linear.linear(attended, weights(channels, queries * width, kind), residual=x)
     h = linear.linear(x, weights(2 * inner, channels, kind), scale, 1e-5, gated=True)
     linear.linear(h, weights(channels, inner, kind), residual=x)
+    if has_adapter:
+        low = linear.linear(x, weights(RANK, channels, kind), scale, 1e-5)
+        extra = linear.linear(low, weights((queries + 2 * heads) * width, RANK, kind))
+        qkv.project_qkv(x, scale, 1e-5, matrix, norms if has_norms else None, places, keys, keys, extra)
+        extra = linear.linear(low, weights(2 * inner, RANK, kind))
+        linear.linear(x, weights(2 * inner, channels, kind), scale, 1e-5, gated=True, extra=extra)
+        linear.linear(linear.linear(h, weights(RANK, inner, kind)), weights(channels, RANK, kind), residual=x)
+        linear.linear(h, weights(channels, inner, kind), residual=x, extra=x)
 
 
 def head(rows: int, channels: int, vocabulary: int) -> None:
@@ -155,7 +172,7 @@ def main(card: Card, models: list[str]) -> None:
     for model in models or ["135M"]:
         now["model"], shape = model, MODELS[model]
         for rows in ROWS if models else ROWS[:1]:
-            layer(rows, shape, has_norms=model in NORMED)
+            layer(rows, shape, has_norms=model in NORMED, has_adapter=model in ADAPTED)
         for rows in ROWS if models else ROWS[:1]:
             head(rows, shape[0], shape[-1])
     for model in ("135M", "7B") if models else ("135M",):
@@ -164,7 +181,7 @@ def main(card: Card, models: list[str]) -> None:
         layer(16, MODELS[model], torch.float32)
     if not models:
         now["model"] = "0.5B"
-        layer(64, MODELS["0.5B"])  # its gated product asks for the most shared memory
+        layer(64, MODELS["0.5B"], has_adapter=True)  # its gated product asks for the most shared memory
         now["model"] = "1.7B"
         layer(64, MODELS["1.7B"], has_norms=True)
 

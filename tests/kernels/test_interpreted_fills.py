@@ -59,6 +59,10 @@ def test_a_causal_model_fills_real_gaps_alike(tmp_path, family):
     compared(tiny.folder(tmp_path / "model", rank=0, **CAUSAL[family]), [*places(max(2, GAPS // 3))])
 
 
+def test_a_masked_twin_fills_real_gaps_alike_with_its_adapter(tmp_path):
+    compared(tiny.folder(tmp_path / "model", rank=4), [*places(max(2, GAPS // 10))])
+
+
 @pytest.mark.parametrize("family", ["Open-dCoder", "SDAR"])
 def test_a_masked_model_fills_real_gaps_alike(tmp_path, family):
     compared(masked.folder(tmp_path / "model", family)[0], [*places(max(2, GAPS // 10))])

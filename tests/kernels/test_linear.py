@@ -15,21 +15,23 @@ PARTS = {
     "alone": {},
     "norm and gate": {"norm": True, "gated": True},
     "bias and residual": {"bias": True, "residual": True},
-    "all": {"norm": True, "gated": True, "bias": True, "residual": True},
+    "an adapter's part": {"residual": True, "extra": True},
+    "all": {"norm": True, "gated": True, "bias": True, "residual": True, "extra": True},
 }
 
 
-def made(shape, dtype, device, norm=False, gated=False, bias=False, residual=False):
+def made(shape, dtype, device, norm=False, gated=False, bias=False, residual=False, extra=False):
     """x, the matrix, and keyword arguments for kernel and twin."""
     rows, outputs, inputs = shape
-    wide = outputs * (2 if gated else 1)
+    width = outputs * (2 if gated else 1)
     x = randn(rows, inputs, dtype=dtype, device=device)
-    weight = randn(wide, inputs, dtype=dtype, device=device, scale=inputs**-0.5)
+    weight = randn(width, inputs, dtype=dtype, device=device, scale=inputs**-0.5)
     parts = {
         "norm": randn(inputs, dtype=dtype, device=device) if norm else None,
         "residual": randn(rows, outputs, dtype=dtype, device=device) if residual else None,
+        "extra": randn(rows, width, dtype=dtype, device=device) if extra else None,
     }
-    matrix = Matrix(weight, randn(wide, dtype=dtype, device=device) if bias else None)
+    matrix = Matrix(weight, randn(width, dtype=dtype, device=device) if bias else None)
     return x, matrix, parts | {"eps": 1e-5, "gated": gated}
 
 

@@ -16,7 +16,7 @@ SHAPES = [  # rows, query heads, key heads, head width, channels
 ]
 
 
-@pytest.mark.parametrize("extras", [(), ("bias",), ("norms",)], ids=["plain", "biases", "norms of heads"])
+@pytest.mark.parametrize("extras", [(), ("bias", "extra"), ("norms",)], ids=["plain", "biases", "norms"])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_projection_equals_its_twin(device, shape, dtype, extras):
@@ -30,10 +30,9 @@ def test_the_projection_equals_its_twin(device, shape, dtype, extras):
     weight = randn(outputs, channels, dtype=dtype, device=device)
     matrix = Matrix(weight, randn(outputs, dtype=dtype, device=device) if "bias" in extras else None)
     norms = randn(2, width, dtype=dtype, device=device) if "norms" in extras else None
-    right = [each.double() for each in buffers]
-    expected = reference.project_qkv(
-        wide(x), wide(norm), 1e-5, wide(matrix), None if norms is None else norms.double(), places, *right
-    )
-    found = qkv.project_qkv(x, norm, 1e-5, matrix, norms, places, *buffers)
+    extra = randn(rows, outputs, dtype=dtype, device=device) if "extra" in extras else None
+    right, others = [each.double() for each in buffers], [None if x is None else x.double() for x in (norms, extra)]
+    expected = reference.project_qkv(wide(x), wide(norm), 1e-5, wide(matrix), others[0], places, *right, others[1])
+    found = qkv.project_qkv(x, norm, 1e-5, matrix, norms, places, *buffers, extra)
     for made, other in zip((*found, *buffers), (*expected, *right), strict=True):
         close(made, other)

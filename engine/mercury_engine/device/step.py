@@ -39,6 +39,9 @@ ROWS = (16, 32, 64)
 KEYS = (512, 1024, 4096)
 """Keys that a step sees, its own among them."""
 
+MEMORY_SHARE = 8
+"""The keys take at most one part in so many of the memory that is free; those of the shortest step always."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -73,11 +76,12 @@ class DeviceStep:
     """Runs the passes that fit, one at a time."""
 
     def __init__(self, decoder: TorchDecoder, is_fused: bool = False) -> None:
-        """`is_fused`: rows without an adapter run in our kernels."""
+        """`is_fused`: layers run in our kernels."""
         config, self._decoder = decoder.config, decoder
-        self._layers = TorchLayers(decoder, KEYS[-1])
-        self._fused = FusedLayers(decoder, KEYS[-1]) if is_fused else None
-        shape = config.num_hidden_layers, config.num_key_value_heads, KEYS[-1], config.head_dim
+        self._lengths = _affordable(decoder)
+        kind = FusedLayers if is_fused else TorchLayers
+        self._layers: FusedLayers | TorchLayers = kind(decoder, self._lengths[-1])
+        shape = config.num_hidden_layers, config.num_key_value_heads, self._lengths[-1], config.head_dim
         self._keys, self._values = (decoder.embedding.new_zeros(shape) for _ in range(2))
         self._held: list[Held] = []
         self._captures = Captures[Shape](decoder.device)
@@ -91,7 +95,7 @@ class DeviceStep:
         free = _free_bytes(self._decoder.device)
         for adapted in (False, True)[: 1 + (self._decoder.config.adapter_rank > 0)]:
             for rows in ROWS:
-                for keys in KEYS:
+                for keys in self._lengths:
                     self._capture(Shape(rows, keys, adapted))
         taken = free - _free_bytes(self._decoder.device)
         _log.info("%d steps captured on %s, %d MB", len(self.shapes), self._decoder.device, taken >> 20)
@@ -134,9 +138,10 @@ class DeviceStep:
     def _run(self, given: IdArray, held: Sequence[Held], adapted: Adapted) -> Shape | None:
         """Run the rows [5,R] after what they see; None for more rows or keys than there are shapes for."""
         rows, seen = given.shape[1], sum(each.tokens for each in held)
-        fitting = (Shape(r, t, adapted) for r in ROWS for t in KEYS if r >= rows and t >= seen + r)
+        fitting = (Shape(r, t, adapted) for r in ROWS for t in self._lengths if r >= rows and t >= seen + r)
         shape = next(fitting, None)
-        if shape is None or given[1].max() >= KEYS[-1]:
+        is_padded = any(each.segment.bias is not None for each in held)
+        if shape is None or is_padded or given[1].max() >= self._lengths[-1]:
             return None
         self._capture(shape)
         self._hold(held)
@@ -155,10 +160,7 @@ class DeviceStep:
         ids, positions, order, first, limit = self._inputs[:5, : shape.rows]
         rows = Rows(ids, positions, order, first, limit, self._inputs[5, 0])
         keys, values = self._keys[:, :, : shape.keys], self._values[:, :, : shape.keys]
-        if self._fused is not None and not shape.adapted:
-            self._outputs[shape] = self._fused.forward(rows, keys, values)
-        else:
-            self._outputs[shape] = self._layers.forward(rows, keys, values, shape.adapted)
+        self._outputs[shape] = self._layers.forward(rows, keys, values, shape.adapted)
 
     def _hold(self, sides: Sequence[Held]) -> None:
         """Put the segments side by side at the start of the buffer."""
@@ -189,6 +191,14 @@ def _rows(ids_R: IdArray, packing: Packing | None, start: int, block: int | None
     reach = len(ids_R) + 1
     order = run * reach + 1 + (0 if block is None else place // block)
     return np.stack((ids_R, start + place, order, run * reach + 1, order))
+
+
+def _affordable(decoder: TorchDecoder) -> list[int]:
+    """The numbers of keys whose buffer takes at most one part in MEMORY_SHARE of a GPU's free memory."""
+    config = decoder.config
+    token = 2 * config.num_hidden_layers * config.num_key_value_heads * config.head_dim * decoder.embedding.itemsize
+    limit = _free_bytes(decoder.device) // MEMORY_SHARE if decoder.device.type == "cuda" else KEYS[-1] * token
+    return [KEYS[0], *(keys for keys in KEYS[1:] if keys * token <= limit)]
 
 
 def _free_bytes(device: torch.device) -> int:

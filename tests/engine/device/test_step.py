@@ -2,10 +2,12 @@
 
 import logging
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from mercury_engine.device import step as device_step
 from mercury_engine.device.step import KEYS, ROWS, DeviceStep
 from mercury_engine.device.torch_network import TorchNetwork
 from mercury_engine.models.network import CanvasForward, ForwardRequest, packed
@@ -98,9 +100,9 @@ def test_runs_side_by_side_do_not_see_each_other(plain, step, runs):
 
 
 @pytest.mark.parametrize("canvases", [((7, 500, 500, 501),), ((7, 8, 500), (7, 9, 500))])
-def test_canvases_are_denoised_between_two_sides_with_the_adapter(canvases):
+def test_canvases_are_denoised_between_two_sides_with_the_adapter(canvases, is_fused):
     plain = TorchNetwork(tiny.network(rank=4))
-    step = DeviceStep(plain.decoder)
+    step = DeviceStep(plain.decoder, is_fused)
     before, after = [segment(plain, 30, -30), segment(plain, 6, 0)], [segment(plain, 25, 0, 3)]
     ids, packing = packed(canvases)
     forward = CanvasForward(plain, ids, before, after, 6, packing if len(canvases) > 1 else None)
@@ -127,6 +129,28 @@ def test_only_segments_that_are_new_or_moved_are_copied(plain, step):
     assert copied(far) == 0
     assert copied(far, near) == 7  # the pass before has written over it
     assert copied(segment(plain, 31, -31), near) == 38
+
+
+def test_rows_with_an_adapter_by_name_are_read_with_it(is_fused):
+    decoder = tiny.network(rank=0, attention_bias=True)
+    for layer in decoder.layers:
+        for part in (layer.qkv, layer.out, layer.gate_up, layer.down):
+            outputs, inputs = part.weight.shape
+            part.named["gap"] = 0.3 * torch.randn(4, inputs), 0.3 * torch.randn(outputs, 4)
+    plain = TorchNetwork(decoder)
+    forward = ForwardRequest(np.arange(3, 20), [segment(plain, 12, 0)], 12, adapter="gap")
+    found, without = (DeviceStep(decoder, is_fused).read(forward, name)[0] for name in ("gap", False))
+    torch.testing.assert_close(found, plain.read_together([forward])[0][0], atol=1e-4, rtol=1e-4)
+    assert float((found - without).abs().max()) > 0.1
+
+
+def test_on_a_gpu_with_little_free_memory_the_longest_steps_are_left_out(plain, monkeypatch):
+    decoder = plain.decoder
+    token = 2 * 2 * decoder.config.num_key_value_heads * decoder.config.head_dim * 4
+    monkeypatch.setattr(device_step, "_free_bytes", lambda _: 8 * 1500 * token)
+    gpu = SimpleNamespace(config=decoder.config, embedding=decoder.embedding, device=torch.device("cuda"))
+    assert device_step._affordable(gpu) == [512, 1024]
+    assert device_step._affordable(decoder) == [512, 1024, 4096]
 
 
 def test_passes_that_fit_no_shape_are_left_to_the_plain_network(plain, step):
