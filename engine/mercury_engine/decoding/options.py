@@ -37,7 +37,7 @@ class DiffusionOptions:
     schedule: Literal["path planning", "linear"] | None = None
     """A sampler with a fixed number of steps, for models with full attention; replaces both."""
     length_bias: tuple[float, float, float, float, float] | None = None
-    """A fit of `length.LengthBias`: height and rate of two exponentials, and the floor; None for the published one."""
+    """A fit of `length.LengthBias`: its five numbers; None for the published one."""
     searches_length: bool = True
     """Whether the model or a search finds the number of slots; otherwise it is the most that a request allows."""
     exact: bool = False

@@ -11,16 +11,18 @@ Dimensions: S slots, V vocabulary.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import astuple, dataclass, replace
 from functools import cache
 from itertools import product
 
 import numpy as np
 from mercury_engine.api import Control, Fill
+from mercury_engine.decoding.diffusion import length
 from mercury_engine.decoding.diffusion.canvas import Tokens
 from mercury_engine.decoding.diffusion.decoder import DiffusionDecoder
-from mercury_engine.decoding.diffusion.length import CalibratedLength, LengthBias
+from mercury_engine.decoding.diffusion.layouts import FIRST_SLOTS
+from mercury_engine.decoding.diffusion.length import LengthBias
 from mercury_engine.decoding.diffusion.texts import GapText
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.errors import RequestError
@@ -126,20 +128,24 @@ def fitted_bias(found: Sequence[MeasuredGap]) -> LengthBias:
             terms = np.stack((np.exp(-fast * n_N), np.exp(-slow * n_N), np.ones_like(n_N)), 1)
             heights, residual, rank, _ = np.linalg.lstsq(terms, sure_N, rcond=None)
             if rank == 3 and min(heights) > 0 and residual[0] < least:
-                least, best = residual[0], LengthBias((heights[0], fast), (heights[1], slow), heights[2])
+                least, best = residual[0], LengthBias(heights[0], fast, heights[1], slow, heights[2])
     return best
 
 
 def searched(each: MeasuredGap, bias: LengthBias) -> tuple[int, int]:
-    """The length that the search finds, and the lengths that it tries."""
-    search = CalibratedLength(bias, most=LONGEST).search()
-    slots, tried = next(search), 1
-    while True:
-        try:
-            slots = search.send(each.sure[slots - 1])
-        except StopIteration as end:
-            return int(end.value), tried
-        tried += 1
+    """The length that the search finds, and the number of lengths that it tries."""
+    tried = list[int]()
+
+    def sure(slots: int) -> Generator[None, None, float]:
+        yield from ()
+        tried.append(slots)
+        return each.sure[slots - 1]
+
+    try:
+        next(length.searched(sure, bias, FIRST_SLOTS, LONGEST))
+    except StopIteration as end:
+        return int(end.value), len(tried)
+    raise AssertionError("a search without passes has ended")
 
 
 def rules(bias: LengthBias) -> dict[str, Rule]:
@@ -209,7 +215,7 @@ def main(argv: list[str]) -> int:
         raise RequestError("too few gaps; raise --limit, or name a larger --corpus")
     bias = fitted_bias(taught)
     record = {
-        "length_bias": [*bias.fast, *bias.slow, bias.floor],
+        "length_bias": [*astuple(bias)],
         "fitted_on": len(taught),
         "measured_on": len(held_out),
         "rules": figures(held_out, bias),

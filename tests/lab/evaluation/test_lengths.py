@@ -13,7 +13,7 @@ from mercury_lab.evaluation.lengths import LONGEST, MeasuredGap, Written, figure
 
 from tests.support import masked, tiny
 
-BIAS = LengthBias((0.5, 0.5), (0.3, 0.05), 0.2)
+BIAS = LengthBias(0.5, 0.5, 0.3, 0.05, 0.2)
 
 
 def made(length: int, own: int = 1) -> MeasuredGap:

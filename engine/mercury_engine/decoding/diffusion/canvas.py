@@ -7,7 +7,7 @@ Dimensions: S slots, W slots that a pass told of.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -61,7 +61,7 @@ class Canvas:
         if (end := self.tokens.end) is not None and end in ids_S:
             after = int(np.argmax(ids_S == end)) + 1
             ids_S[after:], sure_S[after:] = end, 1.0
-        return replace(self, ids=ids_S, probability=sure_S)
+        return Canvas(ids_S, sure_S, self.tokens)
 
     def all_revealed(self, told: RowAnswers) -> "Canvas":
         """With the likeliest token in every mask."""
@@ -76,27 +76,18 @@ class Canvas:
         """With masks in the chosen slots."""
         ids_S, sure_S = self.ids.copy(), self.probability.copy()
         ids_S[chosen], sure_S[chosen] = self.tokens.mask, 0.0
-        return replace(self, ids=ids_S, probability=sure_S)
+        return Canvas(ids_S, sure_S, self.tokens)
 
     def repeated(self, times_S: IdArray) -> "Canvas":
         """With each slot so many times: 0 deletes it, 2 inserts the same beside it."""
-        return replace(self, ids=self.ids.repeat(times_S), probability=self.probability.repeat(times_S))
+        return Canvas(self.ids.repeat(times_S), self.probability.repeat(times_S), self.tokens)
 
-    def parted(self, slot: int) -> tuple["Canvas", "Canvas"]:
-        """The slots before this one, and the others."""
-        first, last = (
-            replace(self, ids=self.ids[part], probability=self.probability[part])
-            for part in (slice(slot), slice(slot, None))
-        )
-        return first, last
+    def __getitem__(self, slots: slice) -> "Canvas":
+        return Canvas(self.ids[slots], self.probability[slots], self.tokens)
 
-    def joined(self, other: "Canvas") -> "Canvas":
-        """With the slots of another one after these."""
-        return replace(
-            self,
-            ids=np.concatenate((self.ids, other.ids)),
-            probability=np.concatenate((self.probability, other.probability)),
-        )
+    def __add__(self, other: "Canvas") -> "Canvas":
+        ids_S, sure_S = np.concatenate((self.ids, other.ids)), np.concatenate((self.probability, other.probability))
+        return Canvas(ids_S, sure_S, self.tokens)
 
     def views(self, texts: Sequence[str]) -> list[SlotView]:
         """The slots for displaying the denoising."""

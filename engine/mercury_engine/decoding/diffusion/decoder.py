@@ -10,7 +10,7 @@ from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.decoder import Decoder
 from mercury_engine.decoding.diffusion.denoise import denoise
 from mercury_engine.decoding.diffusion.layouts import FIRST_SLOTS, Around, Blocks, CausalContext, Layout, TwoSided
-from mercury_engine.decoding.diffusion.length import CalibratedLength, LengthBias
+from mercury_engine.decoding.diffusion.length import LengthBias, searched
 from mercury_engine.decoding.diffusion.rules import Choice, rule_of, threshold_of
 from mercury_engine.decoding.diffusion.texts import Continuation, GapText
 from mercury_engine.decoding.gap_rules import GapRules
@@ -59,16 +59,13 @@ class DiffusionDecoder(Decoder):
         first = min(FIRST_SLOTS, most)
         if self.layout.tokens.expand is not None:
             return first
-        bias = LengthBias() if self.options.length_bias is None else LengthBias.of(self.options.length_bias)
-        search = CalibratedLength(bias, first, most=most).search()
-        try:
-            slots = next(search)
-            while True:
-                text.open(slots)
-                [told] = yield from self.layout.told(around, [text], draws=False)
-                slots = search.send(float(np.exp(told.logp_W).mean()))
-        except StopIteration as end:
-            return int(end.value)
+
+        def sure(slots: int) -> ForwardSteps[float]:
+            text.open(slots)
+            [told] = yield from self.layout.told(around, [text], draws=False)
+            return float(np.exp(told.logp_W).mean())
+
+        return (yield from searched(sure, LengthBias(*self.options.length_bias or ()), first, most))
 
     def _generated(
         self, layout: TwoSided | Blocks, request: GenerateRequest, prompt: list[int], control: Control

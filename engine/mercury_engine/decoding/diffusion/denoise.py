@@ -36,13 +36,13 @@ def denoise(texts: Sequence[Text], layout: Layout, around: Around, rule: Rule) -
 
 def reveal(text: Text, told: RowAnswers, rule: Rule) -> None:
     """Do a step on the first slots, of which a pass told; the last step reveals them all."""
-    canvas, rest = text.canvas.parted(len(told.token_W))
-    slots, is_last = len(canvas), text.is_last
+    slots, is_last = len(told.token_W), text.is_last
+    canvas, rest = text.canvas[:slots], text.canvas[slots:]
     if text.written.rank:
         canvas = canvas.first_revealed(told, text.written.take_rank())
     elif not is_last:
         canvas = rule.step(canvas, told, text.number, text.random)
-    text.canvas = (canvas.all_revealed(told) if is_last else canvas).joined(rest)
+    text.canvas = (canvas.all_revealed(told) if is_last else canvas) + rest
     text.length += len(canvas) - slots
     text.number, text.written.steps = text.number + 1, text.written.steps + 1
 
@@ -50,7 +50,7 @@ def reveal(text: Text, told: RowAnswers, rule: Rule) -> None:
 def accept(text: Text, layout: Layout, around: Around) -> None:
     """Accept what stands revealed at the left end; where no slot is left, open the next ones or end the text."""
     while len(text.canvas) and not text.canvas.is_mask[0] and not text.written.is_full:
-        first, text.canvas = text.canvas.parted(1)
+        first, text.canvas = text.canvas[:1], text.canvas[1:]
         text.take(int(first.ids[0]), float(first.probability[0]))
         if text.written.spell:  # the slots after it were revealed for another spelling of the word
             text.open(layout.slots(around, text))

@@ -147,5 +147,12 @@ class Continuation(Text):
     def generation(self, prompt_tokens: int, cached_tokens: int) -> Generation:
         """The text so far, as the answer."""
         self._streamed.finish()
-        text, reason, written = self._streamed.text, "stop" if self.written.ended else "length", self.written
-        return Generation(text, reason, prompt_tokens, cached_tokens, len(written.ids), written.steps, elapsed=0.0)
+        return Generation(
+            self._streamed.text,
+            "stop" if self.written.ended else "length",
+            prompt_tokens,
+            cached_tokens,
+            tokens=len(self.written.ids),
+            steps=self.written.steps,
+            elapsed=0.0,
+        )

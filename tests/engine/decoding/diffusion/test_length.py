@@ -1,37 +1,44 @@
 """The search for the number of slots."""
 
+from collections.abc import Callable
+
 import pytest
-from mercury_engine.decoding.diffusion.length import CalibratedLength, LengthBias
+from mercury_engine.decoding.diffusion import length
+from mercury_engine.decoding.diffusion.length import LengthBias
 
 
-def searched(search: CalibratedLength, confidence) -> tuple[int, list[int]]:
+def searched(
+    confidence: Callable[[int], float], first: int = 8, most: int = 64, patience: int = 2
+) -> tuple[int, list[int]]:
     """The length found, and the lengths tried, where `confidence` is a function of the length."""
-    steps, tried = search.search(), []
-    try:
-        slots = next(steps)
-        while True:
-            tried.append(slots)
-            slots = steps.send(confidence(slots))
-    except StopIteration as end:
-        return end.value, tried
+    tried = list[int]()
+
+    def sure(slots):
+        yield from ()
+        tried.append(slots)
+        return confidence(slots)
+
+    with pytest.raises(StopIteration) as end:
+        next(length.searched(sure, LengthBias(), first, most, patience))
+    return end.value.value, tried
 
 
 @pytest.mark.parametrize("true_length", [2, 5, 8, 11, 30])
 def test_the_length_that_is_surer_than_usual_is_found(true_length):
     bias = LengthBias()
-    found, _ = searched(CalibratedLength(bias), lambda n: bias.at(n) * (2 - abs(n - true_length) / 64))
+    found, _ = searched(lambda n: bias.at(n) * (2 - abs(n - true_length) / 64))
     assert found == true_length
 
 
 def test_it_gives_up_after_a_few_worse_lengths_in_each_direction():
     bias = LengthBias()
-    found, tried = searched(CalibratedLength(bias, patience=4), lambda n: bias.at(n) * (2 if n == 8 else 1))
+    found, tried = searched(lambda n: bias.at(n) * (2 if n == 8 else 1), patience=4)
     assert found == 8
     assert tried == [8, 9, 10, 11, 12, 7, 6, 5, 4]
 
 
 def test_no_length_is_tried_twice_nor_beyond_the_bounds():
-    _, tried = searched(CalibratedLength(first=3, most=5, patience=9), lambda n: 1.0)
+    _, tried = searched(lambda n: 1.0, first=3, most=5, patience=9)
     assert sorted(tried) == [1, 2, 3, 4, 5]
 
 
