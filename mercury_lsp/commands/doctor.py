@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-from mercury_engine.api import FillRequest, InferenceEngine, Rewrite, RewriteRequest
+from mercury_engine.api import FillRequest, InferenceEngine
 from mercury_engine.errors import MercuryError, ModelError
 from mercury_engine.models import gpu
 from mercury_kernels.installation import install_command
@@ -20,11 +20,13 @@ from rich.console import Console
 from rich.text import Text
 
 from mercury_lsp import default_model
+from mercury_lsp.commands import gpu_report
 from mercury_lsp.commands.loading import add_model_argument, settings_for
 from mercury_lsp.commands.loading import load as load_at_terminal
 from mercury_lsp.daemon import control, lock
 from mercury_lsp.daemon.address import Address, all_addresses
-from mercury_lsp.engine_host.blocking import filled
+from mercury_lsp.engine_host import gpu_proof
+from mercury_lsp.engine_host.blocking import filled, rewritten
 from mercury_lsp.engine_host.worker import LoadEngine
 from mercury_lsp.errors import MORE_MEMORY, is_short_of_memory
 from mercury_lsp.installed_models import checking
@@ -33,9 +35,6 @@ from mercury_lsp.statistics.store import default_path as statistics_path
 
 REQUIRED_PACKAGES = ("pygls", "lsprotocol", "tree-sitter", "tokenizers", "safetensors")
 OLDEST_PYTHON = (3, 11)
-
-HARMLESS_EDIT = RewriteRequest('def greet(name):\n    return "hello"\n', path="greet.py", language="python", cursor=33)
-"""What a server for edits is asked; no text of the user's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +48,17 @@ class Finding:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_argument(parser)
+    parser.add_argument(
+        "--gpu", action="store_true", help="compare a GPU with the CPU, minutes; writes mercury-gpu.json"
+    )
+    parser.add_argument("--quick", action="store_true", help="with --gpu: only what lets the GPU answer, seconds")
 
 
 def run(arguments: argparse.Namespace, load: LoadEngine = load_at_terminal) -> int:
     """Print the findings as they come; 1 if something is wrong."""
     console = Console(highlight=False, soft_wrap=True)
     wrong = 0
-    for finding in findings(settings_for(arguments.model), load):
+    for finding in on_gpu(arguments) if arguments.gpu else findings(settings_for(arguments.model), load):
         mark = Text("ok   ", "green") if finding.fix is None else Text("wrong", "bold red")
         console.print(mark + Text(f" {finding.name:12} {finding.value}", "default"))
         if finding.fix is not None:
@@ -63,6 +66,21 @@ def run(arguments: argparse.Namespace, load: LoadEngine = load_at_terminal) -> i
             console.print(Text(f"      fix: {finding.fix}"))
     console.print(Text(f"{wrong} wrong" if wrong else "all is well", "bold"))
     return 1 if wrong else 0
+
+
+def on_gpu(arguments: argparse.Namespace) -> Iterator[Finding]:
+    """Whether the GPU may answer; without `--quick` also all that is known of it."""
+    if (why := gpu.why_without_cuda()) is not None:
+        value, _, fix = why.partition(": ")
+        yield Finding("gpu", value, fix or "see docs/install.md")
+        return
+    model = default_model.named(arguments.model)
+    if not arguments.quick:
+        yield from (Finding(*each) for each in gpu_report.report(model))
+    why_not = gpu_report.why_not_trusted(model)
+    gpu_proof.note(model, why_not)
+    fix = "send us mercury-gpu.json, or set mercury.device to 'cuda' to use the GPU all the same" if why_not else None
+    yield Finding("verdict", why_not or "the GPU writes what the CPU writes, and answers from now on", fix)
 
 
 def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
@@ -157,6 +175,8 @@ def _gpu() -> Finding:
         return Finding("gpu", f"{found[0]} is not used: {value}", fix)
     import torch
 
+    if why_not := gpu_proof.why_not(Settings()):
+        return Finding("gpu", f"{found[0]} is not used: {why_not}", "mercury-lsp doctor --gpu")
     return Finding("gpu", f"{found[0]}, torch {torch.__version__}")
 
 
@@ -204,12 +224,11 @@ def _edit_server(load: LoadEngine, url: str) -> str:
     """What the server for edits makes of a harmless edit."""
     engine = load(Settings(model=url))
     try:
-        found = asyncio.run(engine.answer(HARMLESS_EDIT))
+        found = rewritten(engine, gpu_report.REWRITE)
     except MercuryError as error:
         raise ModelError(f"start the server at {url}, or correct {EDIT_ENGINE_VARIABLE}: {error}") from error
     finally:
         engine.close()
-    assert isinstance(found, Rewrite)
     wrote = f"wrote {found.text!r}" if found.is_finished else "gave no answer that can be used"
     about = f"{engine.name} at {url}, in the format of {engine.edit_format}"
     return f"{about}, {wrote} in {found.elapsed * 1000:.0f} ms; editors send the text around the cursor there"

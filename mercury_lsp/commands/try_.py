@@ -45,11 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the suggestion at the cursor of every example."""
-    examples = _examples(arguments.folder or _bundled_folder())
+    samples = examples(arguments.folder or bundled_folder())
     console = Console(highlight=False)
     settings = settings_for(arguments.model)
     engine = load(settings)
-    for example in examples:
+    for example in samples:
         _show(console, example, Shown.of(engine, settings, *example.context()))
     if arguments.model is None and (hint := larger.hint()):
         console.print(Text(hint), soft_wrap=True)
@@ -65,16 +65,17 @@ def read_example(path: Path) -> SampleFile | None:
     return SampleFile(path, before, after)
 
 
-def _examples(folder: Path) -> list[SampleFile]:
+def examples(folder: Path) -> list[SampleFile]:
+    """The files of a folder that have a cursor mark. Raises UsageError."""
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder; name a folder of files that contain {CURSOR_MARK}")
-    examples = [example for path in sorted(folder.iterdir()) if path.is_file() and (example := read_example(path))]
-    if not examples:
+    found = [example for path in sorted(folder.iterdir()) if path.is_file() and (example := read_example(path))]
+    if not found:
         raise UsageError(f"no file in {folder} contains {CURSOR_MARK}")
-    return examples
+    return found
 
 
-def _bundled_folder() -> Path:
+def bundled_folder() -> Path:
     """The examples' folder: beside the package in a checkout, inside it when installed."""
     package = Path(mercury_lsp.__file__).parent
     inside = package / "examples"

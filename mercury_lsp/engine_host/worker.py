@@ -22,6 +22,7 @@ from mercury_engine.api import Answer, Control, InferenceEngine, Request
 from mercury_engine.errors import Cancelled, MercuryError
 
 from mercury_lsp.debounce import Debounced
+from mercury_lsp.engine_host import gpu_proof
 from mercury_lsp.engine_host.own_thread import started
 from mercury_lsp.errors import is_short_of_memory
 from mercury_lsp.settings import Settings, is_url
@@ -57,7 +58,7 @@ def load_engine(settings: Settings) -> InferenceEngine:
     try:
         from mercury_engine.engine import Engine  # takes a while
 
-        return Engine.load(settings.model, device=settings.device, threads=settings.threads)
+        return Engine.load(settings.model, device=gpu_proof.device_for(settings), threads=settings.threads)
     finally:
         gc.enable()
 

@@ -43,7 +43,7 @@ def places(count: int):
 
 def compared(folder, requests: list[FillRequest]) -> None:
     plain, fused, steps = tiny.load(folder), tiny.load(folder), 0
-    fused.reader._step = made = DeviceStep(fused.reader.decoder, is_fused=True)
+    fused.reader.step = made = DeviceStep(fused.reader.decoder, is_fused=True)
     run, runs = made._captures.run, []
     made._captures.run = lambda shape: (runs.append(shape), run(shape))
     for request in requests:

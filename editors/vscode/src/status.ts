@@ -7,7 +7,7 @@ export interface Status {
   readonly busy: boolean;
   readonly message: string;
   readonly version?: string;
-  readonly engine?: { readonly name: string; readonly device: string; readonly backend: string };
+  readonly engine?: { readonly name: string; readonly device: string; readonly backend: string; readonly whyNotGpu?: string };
   readonly languageId?: string;
   readonly suggests?: boolean;
   /** Why nothing is suggested in the document. */
@@ -74,6 +74,9 @@ function tooltip(status: Status): MarkdownString {
   const text = new MarkdownString("**Mercury** ").appendText(sentence(status));
   if (status.engine && status.version) {
     text.appendMarkdown("\n\n").appendText(`mercury-lsp ${status.version}, ${status.engine.backend}`);
+  }
+  if (status.engine?.whyNotGpu) {
+    text.appendMarkdown("\n\n").appendText(`The GPU is not used: ${status.engine.whyNotGpu}`);
   }
   return text;
 }

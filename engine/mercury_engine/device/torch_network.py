@@ -36,7 +36,7 @@ class TorchNetwork:
         """`step` runs the passes that fit it."""
         self.decoder, self.config, self.device = decoder, decoder.config, str(decoder.device)
         self.adapters: Collection[str] = decoder.named_adapters
-        self._step = step
+        self.step = step
         self._head = Head(decoder) if decoder.device.type == "cuda" else None
 
     def rest(self) -> None:
@@ -56,7 +56,7 @@ class TorchNetwork:
 
     def _read(self, forward: ForwardRequest) -> tuple[Tensor, KeyValueBlock]:
         adapted: Adapted = forward.adapter if forward.adapter in self.adapters else False
-        if self._step is not None and (found := self._step.read(forward, adapted)) is not None:
+        if self.step is not None and (found := self.step.read(forward, adapted)) is not None:
             return found
         packing = self._moved(forward.packing)
         ids = self._tensor(forward.ids_T)[None]
@@ -69,7 +69,7 @@ class TorchNetwork:
         return [self._denoise(each) for each in forwards]
 
     def _denoise(self, forward: CanvasForward) -> Tensor:
-        if self._step is not None and (found := self._step.denoise(forward)) is not None:
+        if self.step is not None and (found := self.step.denoise(forward)) is not None:
             return found
         ends = self._tensor(np.array([forward.end]))
         ids, packing = self._tensor(forward.ids_R)[None], self._moved(forward.packing)

@@ -11,23 +11,39 @@ LONGEST_NAME = 128
 """Bytes of a device's name."""
 
 
+def _driver() -> ctypes.CDLL:
+    """Raises OSError where there is none."""
+    return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+
+
 @cache
 def nvidia_gpus() -> tuple[str, ...]:
     """The names of the GPUs that CUDA programs see; empty without a driver or a GPU."""
     try:
-        driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+        cuda = _driver()
         count, name = ctypes.c_int(), ctypes.create_string_buffer(LONGEST_NAME)
-        if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
+        if cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(count)):
             return ()
         names = []
         for number in range(count.value):
             device = ctypes.c_int()
-            if not driver.cuDeviceGet(ctypes.byref(device), number):
-                driver.cuDeviceGetName(name, LONGEST_NAME, device)
+            if not cuda.cuDeviceGet(ctypes.byref(device), number):
+                cuda.cuDeviceGetName(name, LONGEST_NAME, device)
                 names.append(name.value.decode(errors="replace"))
         return tuple(names)
     except (OSError, AttributeError):
         return ()
+
+
+@cache
+def driver() -> str:
+    """The newest version of CUDA that the driver runs, such as 13.0; empty without a driver."""
+    try:
+        found = ctypes.c_int()
+        _driver().cuDriverGetVersion(ctypes.byref(found))
+        return f"CUDA {found.value // 1000}.{found.value % 1000 // 10}"
+    except (OSError, AttributeError):
+        return ""
 
 
 def has_torch() -> bool:

@@ -201,9 +201,9 @@ class NextEdits:
             silence.add("the model in use rewrites no regions")
         elif asked.cursor is not None and self.regions.writes_edits():
             pass  # it was asked around the cursor, and elsewhere only by key
-        elif (found := await self._related(asked, at_hand)) or (asked.cursor is None and (
-            found := await self._by_model(asked, self._broken(asked, at_hand), asked.cancel)
-        )):
+        elif (found := await self._related(asked, at_hand)) or (
+            asked.cursor is None and (found := await self._by_model(asked, self._broken(asked, at_hand), asked.cancel))
+        ):
             return found
         logger.info("no next edit: %s", "; ".join(silence.reasons))
         return []

@@ -6,6 +6,7 @@ import attrs
 from lsprotocol import types
 from mercury_engine.api import InferenceEngine
 
+from mercury_lsp.engine_host import gpu_proof
 from mercury_lsp.server.server import MercuryServer
 
 STATUS_METHOD = "mercury/status"
@@ -26,7 +27,7 @@ def status(server: MercuryServer, params: StatusParams) -> dict[str, Any]:
     settings, completer = server.session.settings, server.session.completer
     answer = server.status.current.to_lsp() | {"version": server.version, "model": settings.model}
     if engine := completer.engine:
-        answer |= {"engine": _described(engine)}
+        answer |= {"engine": _described(engine) | ({"whyNotGpu": why} if (why := gpu_proof.why_not(settings)) else {})}
     if settings.for_edits is not None:
         answer |= {"editModel": settings.edit_model}
         if engine := completer.edit_engine.engine:

@@ -175,7 +175,7 @@ def test_after_loading_no_request_waits_for_a_capture_and_the_log_says_how_many_
 def test_an_engine_fills_the_same_with_steps(tmp_path, monkeypatch, markers):
     folder = tiny.folder(tmp_path / "model", rank=0, markers=markers)
     plain, stepped = tiny.load(folder), tiny.load(folder)
-    stepped.reader._step = DeviceStep(stepped.reader.decoder)
+    stepped.reader.step = DeviceStep(stepped.reader.decoder)
     read, used = DeviceStep.read, []
     monkeypatch.setattr(DeviceStep, "read", lambda *given: used.append(read(*given)) or used[-1])
     text, builder = tiny.SAMPLE * 3, ContextBuilder()

@@ -422,13 +422,13 @@ def test_every_example_has_one_cursor_between_text(path: Path):
 def test_binary_files_in_a_folder_of_examples_are_skipped(tmp_path: Path):
     (tmp_path / "a.bin").write_bytes(b"\xff\x00")
     (tmp_path / "b.py").write_text(f"x = {try_.CURSOR_MARK}\n", "utf-8")
-    assert [example.path.name for example in try_._examples(tmp_path)] == ["b.py"]
+    assert [example.path.name for example in try_.examples(tmp_path)] == ["b.py"]
 
 
 def test_a_folder_without_examples_is_an_error(tmp_path: Path):
     (tmp_path / "a.py").write_text("x = 1\n")
     with pytest.raises(UsageError, match="no file"):
-        try_._examples(tmp_path)
+        try_.examples(tmp_path)
 
 
 def test_try_tells_users_of_the_bundled_model_of_the_larger_one_and_nobody_else(
@@ -467,7 +467,7 @@ RIGHT = {
 
 @pytest.mark.slow
 def test_the_bundled_model_shows_nothing_wrong_in_the_bundled_examples():
-    examples = try_._examples(try_._bundled_folder())
+    examples = try_.examples(try_.bundled_folder())
     settings = loading.settings_for("bundled")
     bundled = loading.load(settings)
     shown = {each.path.name: Shown.of(bundled, settings, *each.context()).text for each in examples}

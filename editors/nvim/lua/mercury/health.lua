@@ -65,6 +65,9 @@ local function tell_status(said)
   if type(said.engine) == "table" then
     local engine = said.engine
     vim.health.ok(("the model %s runs on %s by %s"):format(engine.name, engine.device, engine.backend or "?"))
+    if engine.whyNotGpu then
+      vim.health.warn("the GPU is not used: " .. engine.whyNotGpu, "mercury-lsp doctor --gpu")
+    end
   elseif said.kind == "Error" then
     vim.health.error("there is no model: " .. said.message, "run `mercury-lsp doctor`")
   else

@@ -1,0 +1,124 @@
+"""Whether a GPU's kernels compute what they should, and how long its steps take beside what the card allows.
+
+Dimensions: R rows, T keys, C channels, D head width, V vocabulary.
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from mercury_kernels import launch, ops, reference
+from mercury_kernels.operands import Matrix, RowPlaces, Visibility
+from torch import Tensor
+
+from mercury_engine.device.torch_network import TorchNetwork
+from mercury_engine.models.decoder import Layer, TorchDecoder
+
+ROWS, KEYS = 16, 48
+
+TOLERANCE = {torch.bfloat16: 0.02, torch.float16: 0.004, torch.float32: 1e-4}
+"""Largest difference of a kernel from its twin in float32, as a share of the largest value."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepTime:
+    """A captured step: its shape, its median, and the time in which the card reads the weights once."""
+
+    rows: int
+    keys: int
+    adapted: bool | str
+    milliseconds: float
+    floor: float
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self) | {"times_the_floor": round(self.milliseconds / self.floor, 1)}
+
+
+@torch.no_grad()
+def wrong_kernels(decoder: TorchDecoder) -> dict[str, str]:
+    """The kernels that fail or differ from their twins at the first layer of a model, and how; run on its device."""
+    wrong = {name: f"not compiled: {why}" for name, why in launch.broken.items()}
+    tolerance = TOLERANCE[decoder.embedding.dtype]
+    for name, run in _runs(decoder):
+        try:
+            found, expected = run(ops), run(reference)
+        except RuntimeError as error:
+            wrong[name] = " ".join(str(error).split())[:300]
+            continue
+        error = max(
+            (a.float() - b.float()).abs().max() / b.float().abs().max() for a, b in zip(found, expected, strict=True)
+        )
+        if not error <= tolerance:  # NaN is wrong, too
+            wrong[name] = f"differs from its twin by {float(error):.1%} of the largest value"
+    return wrong | {name: f"not compiled: {why}" for name, why in launch.broken.items()}
+
+
+def _runs(decoder: TorchDecoder) -> Iterator[tuple[str, Callable[[Any], tuple[Tensor, ...]]]]:
+    """Each operation by its kernel's name, run on the same random numbers by the kernels or by their twins."""
+    config, device, dtype = decoder.config, decoder.device, decoder.embedding.dtype
+    layer = decoder.layers[0]
+    assert isinstance(layer, Layer)
+    random = torch.Generator().manual_seed(0)
+
+    def randn(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=random).to(device, dtype)
+
+    qkv, out, gate_up = (Matrix(each.weight, each.bias) for each in (layer.qkv, layer.out, layer.gate_up))
+    head_norms = torch.stack([*layer.head_norms]) if layer.head_norms else None
+    x, eps, width = randn(ROWS, config.hidden_size), config.rms_norm_eps, config.head_dim
+    buffer = randn(2, config.num_key_value_heads, KEYS, width)
+    cos, sin = (each[:, : width // 2].contiguous() for each in decoder.angles(torch.arange(ROWS, device=device)))
+    place = torch.arange(KEYS, device=device, dtype=torch.int32)
+    places = RowPlaces(cos, sin, place[-ROWS:])
+    q = randn(ROWS, config.num_attention_heads, width)
+    seen = Visibility(place, place[:ROWS] * 0, place[-ROWS:], place[-1] + 1)
+    lists = torch.full((ROWS,), -1, dtype=torch.int32, device=device)
+    bits = torch.zeros(1, -(-len(decoder.head_matrix) // 32), dtype=torch.int32, device=device)
+
+    def projected(by: Any) -> tuple[Tensor, ...]:
+        keys, values = buffer.clone()
+        return *by.project_qkv(x, layer.attn_norm, eps, qkv, head_norms, places, keys, values), keys, values
+
+    yield "project_qkv", projected
+    yield "attention", lambda by: (by.attention(q, *buffer, seen, config.score_factor),)
+    yield (
+        "linear",
+        lambda by: (
+            by.linear(q.flatten(1), out, residual=x),
+            by.linear(x, gate_up, layer.ffn_norm, eps, gated=True),
+        ),
+    )
+    yield "answers", lambda by: (by.answers(x, Matrix(decoder.head_matrix), bits, lists)[1],)
+
+
+def step_times(network: TorchNetwork) -> list[StepTime]:
+    """The captured steps of a network, each run over whatever its buffers hold."""
+    step, decoder = network.step, network.decoder
+    if step is None:
+        return []
+    size = sum(each.nbytes for each in decoder.parameters()) - (decoder.head is not None) * decoder.embedding.nbytes
+    floor = 1e3 * size / bytes_per_second(decoder.device)
+    return [StepTime(*shape, milliseconds(partial(step.replay, shape), decoder.device), floor) for shape in step.shapes]
+
+
+def bytes_per_second(device: torch.device) -> float:
+    """Of a large copy, read and written."""
+    source = torch.zeros(1 << (30 if torch.cuda.is_available() else 20), dtype=torch.uint8, device=device)
+    target = torch.empty_like(source)
+    return 2 * len(source) / (1e-3 * milliseconds(lambda: target.copy_(source), device))
+
+
+def milliseconds(work: Callable[[], object], device: torch.device, runs: int = 20) -> float:
+    """The median of some runs, each until the device is done."""
+    times = []
+    for _ in range(runs):
+        began = time.perf_counter()
+        work()
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        times.append(1e3 * (time.perf_counter() - began))
+    return statistics.median(times)

@@ -1,0 +1,202 @@
+"""What `mercury-lsp doctor --gpu` finds: whether a GPU writes what the CPU writes, and how fast."""
+
+import json
+import platform
+import statistics
+import sysconfig
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from shutil import which
+from typing import TYPE_CHECKING, Any
+
+from mercury_engine.api import FillRequest, RewriteRequest
+from mercury_engine.errors import MercuryError
+from mercury_engine.models import gpu
+
+from mercury_lsp import __version__
+from mercury_lsp.commands.try_ import bundled_folder, examples
+from mercury_lsp.engine_host.blocking import filled, rewritten
+
+if TYPE_CHECKING:
+    from mercury_engine.engine import Engine
+
+REPORT = Path("mercury-gpu.json")
+"""What `doctor --gpu` writes into the current folder."""
+
+DIFFUSION_MODEL = "mercury-135m-diffusion"
+
+FILLS, QUICK_FILLS = 20, 5
+
+SURE = 0.5
+"""Probability from which on the quick check compares a fill: rounding may choose another token in unsure ones."""
+
+REWRITE = RewriteRequest('def greet(name):\n    return "hello"\n', path="greet.py", language="python", cursor=33)
+"""The rewrite that both devices are asked for."""
+
+LETTERS = 3
+"""Characters of a line that stand before the gap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Fills of one model on both devices."""
+
+    model: str
+    texts: Sequence[tuple[str, str]]
+    """The GPU's and the CPU's."""
+    gpu_ms: float
+    cpu_ms: float
+    """Medians."""
+
+    @property
+    def same(self) -> int:
+        return sum(one == other for one, other in self.texts)
+
+    def __str__(self) -> str:
+        times = f"{self.gpu_ms:.1f} ms a fill, {self.cpu_ms:.1f} on the CPU"
+        return f"{self.same} of {len(self.texts)} texts are the CPU's, {times}"
+
+    def as_json(self) -> dict[str, Any]:
+        differing = [pair for pair in self.texts if pair[0] != pair[1]]
+        return {
+            "compared": len(self.texts),
+            "same": self.same,
+            "gpu_ms": round(self.gpu_ms, 2),
+            "cpu_ms": round(self.cpu_ms, 2),
+            "differing": differing,
+        }
+
+
+def surroundings() -> dict[str, Any]:
+    """The card, its driver, the versions, and what Triton needs to compile. Needs torch with CUDA."""
+    import torch
+
+    free, total = torch.cuda.mem_get_info()
+    return {
+        "mercury": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "triton": _version("triton"),
+        "card": torch.cuda.get_device_name(),
+        "capability": list(torch.cuda.get_device_capability()),
+        "driver": gpu.driver(),
+        "free_mb": free >> 20,
+        "total_mb": total >> 20,
+        "compiler": next(filter(None, map(which, ("cc", "gcc", "clang"))), None),
+        "python_h": Path(sysconfig.get_paths()["include"], "Python.h").is_file(),
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def places(count: int) -> list[FillRequest]:
+    """Gaps from the first letters of a line to its end, spread over the examples."""
+    found = []
+    for sample in examples(bundled_folder()):
+        text, start = sample.before + sample.after, 0
+        for line in text.splitlines(keepends=True):
+            cut = start + len(line) - len(line.lstrip()) + LETTERS
+            end = start + len(line.rstrip("\n"))
+            if start and end - cut > LETTERS:
+                found.append(FillRequest(text[:cut], suffix=(text[end:],), max_slots=16))
+            start += len(line)
+    return found[:: max(1, len(found) // count)][:count]
+
+
+def compared(model: str | None, on_gpu: "Engine", on_cpu: "Engine", requests: Sequence[FillRequest]) -> Compared:
+    """Both fill each gap twice; the second times are reported, in which the context was read."""
+    texts, times = [], list[tuple[float, float]]()
+    for request in requests:
+        (one, other), again = ([filled(engine, request) for engine in (on_gpu, on_cpu)] for _ in range(2))
+        texts.append((one.text, other.text))
+        times.append((again[0].elapsed, again[1].elapsed))
+    gpu_ms, cpu_ms = (1e3 * statistics.median(each) for each in zip(*times, strict=True))
+    return Compared(model or "bundled", texts, gpu_ms, cpu_ms)
+
+
+def why_not_trusted(model: str | None) -> str:
+    """Why the GPU must not answer for a model, by the quick check; empty if it may."""
+    try:
+        return _why_not_trusted(model)
+    except MercuryError as error:
+        return str(error)
+
+
+def _why_not_trusted(model: str | None) -> str:
+    on_gpu, on_cpu = both(model)
+    if wrong := _wrong_kernels(on_gpu):
+        return wrong
+    sure = (each for each in places(FILLS) if filled(on_cpu, each).confidence >= SURE)
+    found = compared(model, on_gpu, on_cpu, [request for request, _ in zip(sure, range(QUICK_FILLS), strict=False)])
+    if differing := [pair for pair in found.texts if pair[0] != pair[1]]:
+        return f"it writes {differing[0][0]!r} where the CPU writes {differing[0][1]!r}"
+    if found.gpu_ms > found.cpu_ms:
+        return f"the CPU is faster: {found.cpu_ms:.1f} ms a fill, {found.gpu_ms:.1f} on the GPU"
+    return ""
+
+
+def both(model: str | None) -> tuple["Engine", "Engine"]:
+    """The model on the GPU and on the CPU. Raises ModelError, RequestError and DeviceError."""
+    from mercury_engine.engine import Engine  # takes a while
+
+    return Engine.load(model, device="cuda"), Engine.load(model, device="cpu")
+
+
+def _wrong_kernels(engine: "Engine") -> str:
+    from mercury_engine.device.check import wrong_kernels
+    from mercury_engine.device.torch_network import TorchNetwork
+
+    assert isinstance(engine.reader, TorchNetwork)
+    return "; ".join(f"kernel {name}: {how}" for name, how in wrong_kernels(engine.reader.decoder).items())
+
+
+def report(model: str | None) -> Iterator[tuple[str, str, str | None]]:
+    """Name, value and fix of one check after another; at the end all of it is in the file REPORT."""
+    found: dict[str, Any] = surroundings()
+    yield "card", ", ".join(f"{name} {value}" for name, value in found.items() if name != "mercury"), _fix(found)
+    for kind, name in (("causal", model), ("masked", DIFFUSION_MODEL)):
+        on_gpu, on_cpu = both(name)
+        wrong = _wrong_kernels(on_gpu)
+        found[f"kernels {kind}"] = wrong or "equal their twins"
+        yield "kernels", wrong or "equal their twins", "send us the report" if wrong else None
+        steps = _steps(on_gpu)
+        found[f"steps {kind}"] = steps
+        slowest = max((each["times_the_floor"] for each in steps), default=0)
+        yield "steps", f"{len(steps)} captured, at most {slowest} times what the card's bandwidth allows", None
+        fills = compared(name, on_gpu, on_cpu, places(FILLS))
+        found[f"fills {kind}"] = fills.as_json()
+        yield f"{kind} fills", str(fills), None
+        if on_gpu.edit_format is not None:
+            texts = [rewritten(each, REWRITE).text for each in (on_gpu, on_cpu)]
+            found["rewrite"] = texts
+            yield (
+                "rewrite",
+                "the CPU's text" if texts[0] == texts[1] else f"{texts[0]!r}, on the CPU {texts[1]!r}",
+                None,
+            )
+    REPORT.write_text(json.dumps(found, indent=1) + "\n")
+    yield "report", f"{REPORT} has all of it", None
+
+
+def _fix(found: dict[str, Any]) -> str | None:
+    """What Triton lacks to compile kernels."""
+    if found["triton"] is None:
+        return "pip install triton"
+    if found["compiler"] is None:
+        return "install a C compiler (apt install gcc)"
+    return None if found["python_h"] else "install Python's headers (apt install python3-dev)"
+
+
+def _steps(engine: "Engine") -> list[dict[str, Any]]:
+    from mercury_engine.device.check import step_times
+    from mercury_engine.device.torch_network import TorchNetwork
+
+    assert isinstance(engine.reader, TorchNetwork)
+    return [each.as_json() for each in step_times(engine.reader)]

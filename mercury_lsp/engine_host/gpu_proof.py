@@ -1,0 +1,101 @@
+"""Whether this machine's GPU may answer: once it has been seen to write what the CPU writes, and faster.
+
+The check, `mercury-lsp doctor --gpu --quick`, runs once for a card, a driver, a version of torch and of this program,
+and a model, in a process of its own, so that a driver that crashes takes nothing along. Until it has passed the CPU
+answers.
+"""
+
+import contextlib
+import json
+import logging
+import os
+import subprocess
+import sys
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from mercury_engine.models import gpu
+from platformdirs import user_state_path
+
+from mercury_lsp import __version__, private_files
+from mercury_lsp.settings import Device, Settings
+
+UNFINISHED = "its check did not end; mercury-lsp doctor --gpu says more"
+"""The verdict while a check runs, and after one that crashed."""
+
+_log = logging.getLogger("mercury_lsp")
+
+
+def device_for(settings: Settings) -> Device:
+    """The device that a model is loaded on; begins the check of a GPU that was never checked."""
+    if settings.device != "auto" or not gpu.nvidia_gpus() or not gpu.has_torch():
+        return settings.device
+    found = verdict(settings.model)
+    if found == "":
+        return "auto"
+    if found is None:
+        begin(settings.model)
+        _log.info("%s is being checked; until it is known to work the CPU answers", gpu.nvidia_gpus()[0])
+    else:
+        _log.warning("%s is not used: %s", gpu.nvidia_gpus()[0], found)
+    return "cpu"
+
+
+def why_not(settings: Settings) -> str:
+    """Why the GPU does not answer though it may; empty where it does, or there is none, or the CPU was chosen."""
+    if settings.device != "auto" or not gpu.nvidia_gpus() or not gpu.has_torch():
+        return ""
+    found = verdict(settings.model)
+    return found if found is not None else "it has not been checked yet"
+
+
+def verdict(model: str | None) -> str | None:
+    """Why the GPU must not answer for a model, empty if it may, None if that was never checked."""
+    found = _read().get(_key(model))
+    return found if isinstance(found, str) else None
+
+
+def note(model: str | None, why: str) -> None:
+    """Remember a verdict. Raises OSError."""
+    folder = _path().parent
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_files.check_folder(folder)
+    text = json.dumps(_read() | {_key(model): why}, indent=1).encode()
+    descriptor = private_files.opened(_path(), os.O_WRONLY | os.O_TRUNC)
+    try:
+        os.write(descriptor, text)
+    finally:
+        os.close(descriptor)
+
+
+@cache
+def begin(model: str | None) -> None:
+    """Start the check of the GPU for a model, once in this process."""
+    named = ("--model", model) if model is not None else ()
+    command = (sys.executable, "-m", "mercury_lsp", "doctor", "--gpu", "--quick", *named)
+    nothing = subprocess.DEVNULL
+    with contextlib.suppress(OSError):
+        note(model, UNFINISHED)
+        subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)
+
+
+def _path() -> Path:
+    return user_state_path("mercury-lsp", appauthor=False) / "gpu.json"
+
+
+def _read() -> dict[str, object]:
+    try:
+        found = json.loads(_path().read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _key(model: str | None) -> str:
+    """What a verdict is of."""
+    try:
+        torch = version("torch")
+    except PackageNotFoundError:
+        torch = "none"
+    return " / ".join((*gpu.nvidia_gpus(), gpu.driver(), f"torch {torch}", __version__, model or "bundled"))

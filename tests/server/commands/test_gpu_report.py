@@ -1,0 +1,95 @@
+"""`doctor --gpu` on a pretend GPU: kernels beside their twins, fills beside the CPU's, steps beside their floor."""
+
+import argparse
+import json
+
+import pytest
+import torch
+from mercury_engine.device import check
+from mercury_engine.models import gpu
+from mercury_kernels import ops
+from mercury_lab.engine import Engine
+
+from mercury_lsp import default_model
+from mercury_lsp.commands import doctor, gpu_report
+from mercury_lsp.engine_host import gpu_proof
+from tests.support import tiny
+from tests.support.pretend_cuda import pretend_cuda
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tiny.folder(tmp_path_factory.mktemp("models") / "causal", 0)
+
+
+@pytest.fixture
+def pretend(folder, monkeypatch, tmp_path):
+    """A GPU that computes as the CPU does."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+
+    def both(_: object) -> tuple[Engine, Engine]:
+        on_gpu, on_cpu = (Engine.load(folder, device=each, dtype=torch.float32) for each in ("cuda", "cpu"))
+        return on_gpu, on_cpu
+
+    monkeypatch.setattr(gpu_report, "both", both)
+    monkeypatch.setattr(gpu_report, "filled", lambda engine, request: engine.fill(request))
+    monkeypatch.setattr(gpu_report, "SURE", 0.0)  # a random model is never sure
+    monkeypatch.setattr(gpu_report, "FILLS", 8)
+    monkeypatch.setattr(gpu, "why_without_cuda", lambda: None)
+    monkeypatch.setattr(default_model, "named", lambda model: model)
+    with pretend_cuda(monkeypatch, kernels=False) as counts:
+        yield counts
+
+
+def found(quick: bool) -> dict[str, doctor.Finding]:
+    arguments = argparse.Namespace(model=None, gpu=True, quick=quick)
+    return {each.name: each for each in doctor.on_gpu(arguments)}
+
+
+def test_a_gpu_that_is_slower_is_not_trusted(pretend, monkeypatch):
+    verdict = found(quick=True)["verdict"]
+    assert verdict.value.startswith("the CPU is faster") and verdict.fix
+    assert gpu_proof.verdict(None) == verdict.value
+
+
+def test_a_gpu_that_writes_the_same_faster_is_trusted_from_now_on(pretend, monkeypatch):
+    faster(monkeypatch)
+    assert found(quick=True)["verdict"].fix is None
+    assert gpu_proof.verdict(None) == ""
+
+
+def test_a_gpu_that_writes_another_text_is_not_trusted(pretend, monkeypatch):
+    faster(monkeypatch)
+    monkeypatch.setattr(gpu_report, "filled", lambda engine, request: engine.fill(request.__class__(engine.device)))
+    assert "where the CPU writes" in found(quick=True)["verdict"].value
+
+
+def test_a_wrong_kernel_is_named(pretend, monkeypatch):
+    right = ops.linear
+    monkeypatch.setattr(ops, "linear", lambda *args, **kwargs: right(*args, **kwargs) * 1.1)
+    assert found(quick=True)["verdict"].value.startswith("kernel linear: differs from its twin by")
+
+
+def test_all_that_is_known_is_in_one_file(pretend, tmp_path):
+    findings = found(quick=False)
+    assert findings["kernels"].value == "equal their twins"
+    assert findings["causal fills"].value.startswith("8 of 8 texts are the CPU's")
+    written = json.loads((tmp_path / "mercury-gpu.json").read_text())
+    assert written["card"] == "Pretend RTX" and written["fills masked"]["same"] == 8
+    assert all(each["milliseconds"] > 0 for each in written["steps causal"]) and written["steps causal"]
+
+
+def test_every_kernel_is_checked_at_the_shapes_of_a_family(tmp_path):
+    for changes in ({}, {"attention_bias": True}, {"qk_norm": True}):
+        decoder = tiny.network(0, **changes)
+        assert check.wrong_kernels(decoder) == {}
+        assert [name for name, _ in check._runs(decoder)] == ["project_qkv", "attention", "linear", "answers"]
+
+
+def faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the GPU's times for a thousandth."""
+    made = gpu_report.Compared
+    monkeypatch.setattr(
+        gpu_report, "Compared", lambda model, texts, gpu_ms, cpu_ms: made(model, texts, gpu_ms / 1000, cpu_ms)
+    )
