@@ -87,6 +87,7 @@ class Completer:
         self.settings = settings
         self._coalescer.silence_where(lambda request: not _is_allowed(request, settings))
         self._stop_looking_ahead()
+        self.next_edits.regions.ahead.drop()
         self.edit_engine.use(settings)
         self.allow_rewrites()
 
@@ -94,6 +95,7 @@ class Completer:
         """Have regions rewritten if a model can; others find neither place nor will to edit."""
         self.next_edits.regions.rewrite = self._rewrite_region if self.edit_engine.can_rewrite else None
         self.next_edits.regions.writes_edits = lambda: self.edit_engine.writes_edits
+        self.next_edits.regions.looks_ahead = lambda: self.edit_engine.looks_ahead
         self.next_edits.regions.gate = partial(self.price.gate, Utility(), self.settings.eagerness)
 
     async def _rewrite_region(
@@ -150,6 +152,7 @@ class Completer:
         """Give up what a newer request makes obsolete, whoever answers it."""
         self._coalescer.cancel_where(request.supersedes)
         self._stop_looking_ahead()
+        self.next_edits.regions.ahead.keep_for(request.snapshot)
         self.silences.pop(request.snapshot.uri, None)
 
     def edited(self, uri: str, edits: Sequence[Edit]) -> None:
@@ -176,6 +179,7 @@ class Completer:
         """Stop all work; returns at once."""
         self._stop_looking_ahead()
         self._coalescer.cancel_where(lambda _: True)
+        self.next_edits.regions.ahead.drop()
         self._lease.close()
         self.edit_engine.close()
 

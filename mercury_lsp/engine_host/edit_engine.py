@@ -70,6 +70,11 @@ class EditEngine:
         engine = self.engine if self._settings is not None else self._fills.engine
         return self.is_remote or (engine is not None and _family(engine) is not None)
 
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether it may be asked for more than the user waits for: not where requests may cost money."""
+        return not self.is_remote or getattr(self.engine, "is_own", False)
+
     async def family(self) -> Family | None:
         """The family of the model, which is asked for that family's windows; None for one that was not trained so."""
         if await self._has_own() and self.engine is not None:

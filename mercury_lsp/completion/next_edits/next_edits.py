@@ -82,6 +82,7 @@ class NextEdits:
         """The document was closed."""
         self._documents.pop(uri, None)
         self._silences.pop(uri, None)
+        self.regions.ahead.drop()
 
     def reasons(self, uri: str) -> list[str]:
         """Why the last question about a document had no answer, or why others than the answer were not shown."""
@@ -175,6 +176,7 @@ class NextEdits:
         asked = _Question(snapshot, path, cursor, others, around, self._silence(snapshot, cursor))
         request = SuggestionRequest(feature, snapshot, cursor, cursor is None, is_next_edit=True)
         self._coalescer.cancel_where(request.supersedes)
+        self.regions.ahead.keep_for(snapshot)
         return await self._coalescer.answer(request, lambda: SharedAnswer.of(self._search(asked), asked.cancel))
 
     def _silence(self, snapshot: Snapshot, cursor: int | None) -> Silence:

@@ -9,6 +9,7 @@ from time import perf_counter
 from mercury_engine.api import EditHunk
 from mercury_engine.utility import Utility
 
+from mercury_lsp.completion.next_edits.ahead import Ahead
 from mercury_lsp.completion.next_edits.diagnostics import Evidence
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.filters import followed, objection
@@ -19,8 +20,8 @@ from mercury_lsp.completion.next_edits.rewriting import RewrittenLines
 from mercury_lsp.completion.next_edits.written_edits import WrittenEdits
 from mercury_lsp.completion.silence import Silence
 from mercury_lsp.completion.suggestions import Suggestion
-from mercury_lsp.documents.chunked_text import ChunkedText
-from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.chunked_text import ChunkedText, with_line_feeds
+from mercury_lsp.documents.document import Document, Snapshot
 
 MIN_PROBABILITY = 0.3
 """Least probability of a hunk that is shown; what it may say is left to `filters.followed`."""
@@ -77,7 +78,12 @@ class RegionEdits:
         """Whether the model was trained on edits: what it writes need not follow the user's."""
         self.gate: Callable[[str], Utility] = lambda language: Utility()
         """When an edit in a language is worth showing unasked, if its model was trained on edits."""
+        self.looks_ahead: Callable[[], bool] = lambda: False
+        """Whether the edit after one on display may be asked for before that is taken."""
+        self.ahead = Ahead()
         self._ledger, self._written = ledger, WrittenEdits(ledger)
+        self._path = ""
+        """Of the document that the last answer is about."""
         self._in_vain: tuple[ChunkedText, int, Hunk] | None = None
         """The text, line and last change of the related region that was rewritten in vain last."""
 
@@ -103,7 +109,10 @@ class RegionEdits:
         if not edits:
             return None
         gate, silence = self._gate(snapshot, cursor), Silence(snapshot.uri)
-        return self._written.first(snapshot, edits, cursor, around.hunks, silence, 0.0, gate)
+        found = self._written.first(snapshot, edits, cursor, around.hunks, silence, 0.0, gate)
+        if found is not None:
+            self._look_ahead(snapshot, found, around)
+        return found
 
     async def first(
         self,
@@ -122,9 +131,7 @@ class RegionEdits:
         if self.rewrite is None:
             return None
         asked, started = list(regions), perf_counter()
-        rewrites = [
-            self.rewrite(each, shown(around.hunks, each.snapshot.uri), MIN_PROBABILITY, cancel) for each in asked
-        ]
+        rewrites = [self._rewritten(self.rewrite, each, around, cancel) for each in asked]
         for region, hunks in zip(asked, await asyncio.gather(*rewrites), strict=True):
             if not hunks:
                 why = "the model changes nothing" if hunks is not None else "the model must not see them"
@@ -137,6 +144,8 @@ class RegionEdits:
                 gate = self._gate(region.snapshot, region.cursor)
                 found = self._written.first(region.snapshot, edits, region.cursor, around.hunks, silence, seconds, gate)
                 if found is not None:
+                    self._path = region.path
+                    self._look_ahead(region.snapshot, found, around)
                     return region, found
                 continue
             rejected = -1
@@ -159,6 +168,27 @@ class RegionEdits:
                 self._ledger.offer(found.id, region.snapshot.uri, [EditSite(hunk.start, old, hunk.text)])
                 return region, found
         return None
+
+    async def _rewritten(
+        self, rewrite: RewriteRegion, region: Place, around: Surroundings, cancel: Event
+    ) -> Sequence[RewrittenLines] | None:
+        """The edits of a region, from ahead where it was rewritten while the user looked at the last one."""
+        if (found := await self.ahead.taken(region, cancel)) is not None:
+            return found
+        return await rewrite(region, shown(around.hunks, region.snapshot.uri), MIN_PROBABILITY, cancel)
+
+    def _look_ahead(self, snapshot: Snapshot, offered: Suggestion, around: Surroundings) -> None:
+        """Begin to rewrite what the edit on display leaves around its end, if it is its answer's last one."""
+        text, rewrite = self._written.text_if_last, self.rewrite
+        if text is None or rewrite is None or not self.looks_ahead():
+            return
+        after = Document(snapshot.uri, snapshot.language_id, snapshot.version + 1, text).snapshot()
+        start, end = snapshot.offset_at(*offered.start), snapshot.offset_at(*offered.end)
+        cursor = start + len(offered.text.rstrip("\r\n"))
+        region = replace(Place.around(after, self._path, after.source.line_of(cursor)), cursor=cursor)
+        taken = EditHunk(start, *map(with_line_feeds, (snapshot.slice(start, end), offered.text)))
+        history = [*shown(around.hunks, snapshot.uri), taken]
+        self.ahead.begin(snapshot, region, lambda cancel: rewrite(region, history, MIN_PROBABILITY, cancel))
 
     def _gate(self, snapshot: Snapshot, cursor: int | None) -> Utility | None:
         """When an edit is worth showing; None for a user who asks by key."""

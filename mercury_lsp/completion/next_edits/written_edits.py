@@ -39,6 +39,11 @@ class WrittenEdits:
             return None
         return taken.edits if taken.text == snapshot.text else None
 
+    @property
+    def text_if_last(self) -> str | None:
+        """The document's text once the edit on display is taken, if nothing is left of its answer then."""
+        return None if self._taken is None or self._taken.edits else self._taken.text
+
     def first(
         self,
         snapshot: Snapshot,

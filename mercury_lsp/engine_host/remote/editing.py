@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
@@ -79,6 +80,11 @@ class RemoteEdits:
     @property
     def edit_format(self) -> str:
         return self.family.name
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a server of the user's, to whom a request costs nothing: no API, and no key is sent to it."""
+        return self._limit is None or (self._route != ROUTES[0] and KEY_VARIABLE not in os.environ)
 
     @property
     def notice(self) -> str:

@@ -25,6 +25,7 @@ from tests.support.edit_server import (
     silent_until,
     vllm_probabilities,
 )
+from tests.support.editor import Editor
 from tests.support.fake_remote import FakeRemote, Reply, Sent, elsewhere
 
 pytestmark = [
@@ -74,6 +75,41 @@ def test_an_answer_is_taken_edit_by_edit_and_asked_for_once(zeta: tuple[FakeRemo
     assert len(remote.posted(COMPLETIONS)) == 2
 
 
+def asked(remote: FakeRemote, editor: Editor, times: int) -> None:
+    """Wait until the server has been asked so many times."""
+    while len(remote.sent) < times:
+        editor.request("mercury/status", {})
+
+
+def test_the_next_edit_is_asked_for_while_the_user_looks_at_one(model: Path):
+    with serving(completes(FIRST, BOTH)) as remote, opened(model, f"{remote.url}#zeta-2") as editor:
+        desk = Desk(editor, TYPED)
+        assert desk.asked(0, 10)
+        asked(remote, editor, 2)
+        assert "<|user_cursor|>\n" in remote.posted(COMPLETIONS)[1]["prompt"].partition("width * height")[2]
+        assert desk.take(0, 10) and desk.text == FIRST
+        assert desk.take(1, 25) and desk.text == BOTH
+        assert [body["prompt"].count("area(side, side)") for body in remote.posted(COMPLETIONS)[:2]] == [0, 0]
+
+
+def test_what_was_asked_ahead_is_of_no_use_once_the_user_types_something_else(model: Path):
+    with serving(completes(FIRST, BOTH)) as remote, opened(model, f"{remote.url}#zeta-2") as editor:
+        desk = Desk(editor, TYPED)
+        assert desk.asked(0, 10)
+        asked(remote, editor, 2)
+        desk.replace("print(volume(2))", "print(volume(3))")
+        desk.asked(0, 10)
+        assert "volume(3)" in remote.posted(COMPLETIONS)[2]["prompt"]
+
+
+def test_a_server_that_may_cost_money_is_not_asked_ahead(model: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("no_proxy", "*")
+    with serving(completes(FIRST)) as remote, opened(model, f"{elsewhere(remote)}#zeta-2") as editor:
+        desk = Desk(editor, TYPED)
+        assert desk.take(0, 10) and len(remote.posted(COMPLETIONS)) == 1
+        assert not desk.take(1, 25) and len(remote.posted(COMPLETIONS)) == 2
+
+
 def test_the_rest_of_an_answer_is_forgotten_when_the_user_types_on(zeta: tuple[FakeRemote, Desk]):
     remote, desk = zeta
     assert desk.take(0, 10)
@@ -107,7 +143,7 @@ def test_mercury_edit_answers_in_a_code_fence(model: Path):
         desk = Desk(editor, CODE)
         desk.replace("area(side)", "area(width, height)")
         assert desk.take(0, 10) and desk.text == FIRST
-    [sent] = remote.posted(EDITS)
+    sent = remote.sent[0].body
     assert set(sent) == {"model", "messages", "stream"} and "<|code_to_edit|>" in sent["messages"][0]["content"]
 
 
@@ -118,7 +154,7 @@ def test_a_family_that_chats_is_asked_by_chat_and_one_whose_name_tells_nothing_b
     ):
         desk = Desk(editor, TYPED)
         assert desk.take(0, 10) and desk.text == FIRST
-    assert remote.posted(CHAT)[0]["model"] == "my-tune"
+    assert remote.sent[0].body["model"] == "my-tune"
 
 
 def test_a_server_that_names_its_model_is_asked_for_the_name(model: Path):
@@ -191,7 +227,7 @@ def test_a_server_that_refuses_to_tell_probabilities_is_asked_without_them_from_
     with serving(route) as remote, opened(model, f"{remote.url}#zeta-2") as editor:
         desk = Desk(editor, TYPED)
         assert desk.asked(0, 10) and desk.asked(0, 11)
-        assert ["logprobs" in body for body in remote.posted(COMPLETIONS)] == [True, False, False]
+        assert ["logprobs" in body for body in remote.posted(COMPLETIONS)][:3] == [True, False, False]
 
 
 def test_a_text_that_was_cut_off_is_not_shown(model: Path):

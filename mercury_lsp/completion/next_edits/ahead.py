@@ -1,0 +1,67 @@
+"""The rewrite of a text that an edit on display leaves once it is taken, begun while the user looks at it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from threading import Event
+
+from mercury_engine.errors import Cancelled
+
+from mercury_lsp.completion.next_edits.places import Place
+from mercury_lsp.completion.next_edits.rewriting import RewrittenLines
+from mercury_lsp.documents.document import Snapshot
+
+POLL_SECONDS = 0.02
+"""Between two looks at the flag of a user who has come to wait."""
+
+Rewriting = Callable[[Event], Awaitable[Sequence[RewrittenLines] | None]]
+
+
+class Ahead:
+    """At most one such rewrite; for the event loop's thread."""
+
+    def __init__(self) -> None:
+        self._region: Place | None = None
+        self._shown = ""
+        """The text at which the edit is on display."""
+        self._cancel = Event()
+        self._asked: asyncio.Task[Sequence[RewrittenLines] | None] | None = None
+
+    def begin(self, shown: Snapshot, region: Place, rewriting: Rewriting) -> None:
+        """Rewrite the region, which is of the text that the edit on display at `shown` leaves."""
+        self.drop()
+        self._region, self._shown, self._cancel = region, shown.text, Event()
+        self._asked = asyncio.ensure_future(_quietly(rewriting(self._cancel)))
+
+    def drop(self) -> None:
+        """Nobody will ask for it."""
+        self._cancel.set()
+        self._region = self._asked = None
+
+    def keep_for(self, snapshot: Snapshot) -> None:
+        """Drop it unless the user is still looking at the edit, or has taken it."""
+        ahead = self._region
+        is_its = ahead is not None and snapshot.uri == ahead.snapshot.uri
+        if ahead is not None and is_its and snapshot.text not in (self._shown, ahead.snapshot.text):
+            self.drop()
+
+    async def taken(self, region: Place, cancel: Event) -> Sequence[RewrittenLines] | None:
+        """The edits of a region that was rewritten ahead; None if it was not, or in vain. Raises Cancelled."""
+        ahead, asked = self._region, self._asked
+        if ahead is None or asked is None or region.snapshot.uri != ahead.snapshot.uri:
+            return None
+        if not ahead.covers(region.line) or region.snapshot.text != ahead.snapshot.text:
+            return None
+        while not asked.done():
+            await asyncio.wait((asked,), timeout=POLL_SECONDS)
+            if cancel.is_set():
+                self.drop()
+                raise Cancelled("cancelled while an edit was looked for ahead")
+        return asked.result()
+
+
+async def _quietly(rewriting: Awaitable[Sequence[RewrittenLines] | None]) -> Sequence[RewrittenLines] | None:
+    """What is rewritten; None if that fails: whoever asks again is told why."""
+    with suppress(Exception):
+        return await rewriting
+    return None
