@@ -26,7 +26,7 @@ def denoise(texts: Sequence[Text], layout: Layout, around: Around, rule: Rule) -
                     accept(text, layout, around)
             texts[0].show()
             for text in live:
-                if text.is_taken_back():
+                if text.takes_back():
                     text.open(layout.slots(around, text))
                     texts[0].show()
     finally:  # time may be up

@@ -38,7 +38,7 @@ class Text:
         self.length = written.capacity
         """Most tokens; where the slots have to fit the gap, accepted tokens and slots."""
         self.number, self.random = 0, np.random.default_rng(seed)
-        """Steps since the canvas was opened."""
+        """Steps since the text began, or was last taken back."""
 
     @property
     def is_open(self) -> bool:
@@ -52,7 +52,7 @@ class Text:
 
     def open(self, slots: int) -> None:
         """Begin with so many masks."""
-        self.canvas, self.number = Canvas.masked(slots, self.canvas.tokens), 0
+        self.canvas = Canvas.masked(slots, self.canvas.tokens)
 
     def hidden(self, slots: int) -> list[MaskArray]:
         """bool [V]: the tokens that each of the first slots may not get."""
@@ -62,8 +62,8 @@ class Text:
         """Accept a token; it may end the text."""
         raise NotImplementedError
 
-    def is_taken_back(self) -> bool:
-        """Whether the text had ended, but its last tokens were taken back, to be written otherwise."""
+    def takes_back(self) -> bool:
+        """Take back the end of a text that is wrong; returns whether it was."""
         return False
 
     def show(self) -> None:
@@ -106,8 +106,10 @@ class GapText(Text):
         written.accept(written.vocabulary.end_id if is_end else token, probability)
         written.ended |= not written.spell and self._rules.leaves_gap(written)
 
-    def is_taken_back(self) -> bool:
-        return self.written.ended and self._rules.repaired(self._control, self.written)
+    def takes_back(self) -> bool:
+        is_wrong = self.written.ended and self._rules.repaired(self._control, self.written)
+        self.number = 0 if is_wrong else self.number
+        return is_wrong
 
     def show(self) -> None:
         if self._control.on_step is not None:
