@@ -66,7 +66,8 @@ def measured(layers: Layers, name: str, slots: int, rounds: int) -> dict[str, An
         rule = RULES[name]
         question = RowQuestion.of([hidden_V.copy()] * slots, VOCABULARY, rule.choice.draws)
         told = answers(logits_SV, question)
-        return rule.step(Canvas.masked(slots, TOKENS), told, 0, np.random.default_rng(0))
+        drawn = rule.choice.draw(told, np.random.default_rng(0))
+        return rule.step(Canvas.masked(slots, TOKENS), drawn, 0)
 
     assert np.array_equal(step(native).ids, step(answered).ids), f"{name}: the twin writes something else"
     ms, twin_ms = fastest(lambda: step(native), rounds), fastest(lambda: step(answered), 2)

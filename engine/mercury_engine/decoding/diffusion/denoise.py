@@ -41,7 +41,7 @@ def reveal(text: Text, told: RowAnswers, rule: Rule) -> None:
     if text.written.rank:
         canvas = canvas.first_revealed(told, text.written.take_rank())
     elif not is_last:
-        canvas = rule.step(canvas, told, text.number, text.random)
+        canvas = rule.step(canvas, rule.choice.draw(told, text.random), text.number)
     text.canvas = (canvas.all_revealed(told) if is_last else canvas) + rest
     text.length += len(canvas) - slots
     text.number, text.written.steps = text.number + 1, text.written.steps + 1

@@ -1,6 +1,6 @@
 """Rules of masked diffusion: which slots a denoise step reveals, masks again, inserts or deletes.
 
-A rule is a value with one pure function, `step`: from the canvas and what a pass told of its slots to the next canvas.
+A rule is a value with one pure function, `step`: from the canvas and a token drawn for each slot to the next canvas.
 Ties go to the leftmost slot.
 
 Dimensions: S slots, K candidates, the likeliest tokens of a slot.
@@ -95,14 +95,14 @@ class Rule(Protocol):
 
     @property
     def choice(self) -> Choice:
-        """How it draws tokens."""
+        """How tokens are drawn for it."""
 
     @property
     def settles(self) -> bool:
         """Whether what it has revealed stays, so that it may be accepted at once."""
         return True
 
-    def step(self, canvas: Canvas, told: RowAnswers, number: int, random: np.random.Generator) -> Canvas:
+    def step(self, canvas: Canvas, drawn: Drawn, number: int) -> Canvas:
         """The canvas after step `number`, counted from 0; it may have more or fewer slots."""
 
 
@@ -111,11 +111,10 @@ class EntropyBound(Rule):
     """Reveal by rising entropy while the sum less the largest is at most `bound` nats. arXiv 2505.24857."""
 
     bound: float = 0.1
-    choice: Choice = Choice()
+    choice: Choice = Choice(confidence="entropy")
 
-    def step(self, canvas: Canvas, told: RowAnswers, number: int, random: np.random.Generator) -> Canvas:
-        drawn = self.choice.draw(told, random)
-        return drawn.on(canvas, choose_by_entropy(told.entropy_W, canvas.is_mask, self.bound))
+    def step(self, canvas: Canvas, drawn: Drawn, number: int) -> Canvas:
+        return drawn.on(canvas, choose_by_entropy(-drawn.confidence_S, canvas.is_mask, self.bound))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +124,7 @@ class ConfidenceThreshold(Rule):
     threshold: float = 0.9
     choice: Choice = Choice()
 
-    def step(self, canvas: Canvas, told: RowAnswers, number: int, random: np.random.Generator) -> Canvas:
-        drawn = self.choice.draw(told, random)
+    def step(self, canvas: Canvas, drawn: Drawn, number: int) -> Canvas:
         return drawn.on(canvas, choose_by_confidence(drawn.confidence_S, canvas.is_mask, self.threshold))
 
 
@@ -142,8 +140,7 @@ class LinearSchedule(Rule):
     choice: Choice = Choice(confidence="entropy")
     eps: float = 1e-3
 
-    def step(self, canvas: Canvas, told: RowAnswers, number: int, random: np.random.Generator) -> Canvas:
-        drawn = self.choice.draw(told, random)
+    def step(self, canvas: Canvas, drawn: Drawn, number: int) -> Canvas:
         t, masks = np.linspace(1, self.eps, self.steps + 1), int(canvas.is_mask.sum())
         quota = masks if number >= self.steps - 1 else int(masks * (1 - t[number + 1] / t[number]))
         return drawn.on(canvas, surest(drawn, canvas, quota))
@@ -164,8 +161,7 @@ class PathPlanning(Rule):
     def settles(self) -> bool:
         return False
 
-    def step(self, canvas: Canvas, told: RowAnswers, number: int, random: np.random.Generator) -> Canvas:
-        drawn = self.choice.draw(told, random)
+    def step(self, canvas: Canvas, drawn: Drawn, number: int) -> Canvas:
         left = max(0, int(len(canvas) * (1 - (number + 1) / self.steps)))
         again = np.argsort(drawn.confidence_S, kind="stable")[:left]
         return drawn.on(canvas, canvas.is_mask).masked_again(again)
@@ -180,9 +176,8 @@ class ExpandAndDelete(Rule):
 
     choice: Choice = Choice(temperature=0.2, top_p=0.9, confidence="entropy")
 
-    def step(self, canvas: Canvas, told: RowAnswers, number: int, random: np.random.Generator) -> Canvas:
-        drawn, tokens = self.choice.draw(told, random), canvas.tokens
-        revealed = drawn.on(canvas, surest(drawn, canvas, 1))
+    def step(self, canvas: Canvas, drawn: Drawn, number: int) -> Canvas:
+        revealed, tokens = drawn.on(canvas, surest(drawn, canvas, 1)), canvas.tokens
         deleted_S = canvas.is_mask & np.maximum.accumulate(revealed.ids == tokens.delete)
         expanded_S = ~deleted_S & (revealed.ids == tokens.expand)
         return revealed.masked_again(expanded_S).repeated(np.where(deleted_S, 0, 1 + expanded_S))

@@ -32,7 +32,7 @@ def trace(rule, ids, *tables) -> list[list[int]]:
     """The slots after each step."""
     canvas, seen = Canvas(np.array(ids), np.zeros(len(ids), np.float32), TOKENS), []
     for number, table in enumerate(tables):
-        canvas = rule.step(canvas, told(table), number, RANDOM)
+        canvas = rule.step(canvas, rule.choice.draw(told(table), RANDOM), number)
         seen.append(canvas.ids.tolist())
     return seen
 
@@ -111,11 +111,11 @@ def test_top_k_keeps_so_many_tokens():
 
 
 def test_the_same_seed_draws_the_same_tokens():
-    masks = Canvas.masked(4, TOKENS)
-    one, other = (PathPlanning(4).step(masks, told(SURE_FIRST), 0, np.random.default_rng(7)) for _ in "ab")
-    assert one.ids.tolist() == other.ids.tolist()
+    one, other = (PathPlanning().choice.draw(told(SURE_FIRST), np.random.default_rng(7)).token_S for _ in "ab")
+    assert one.tolist() == other.tolist()
 
 
 def test_a_revealed_slot_keeps_the_probability_it_was_revealed_with():
-    canvas = ConfidenceThreshold(0.9).step(Canvas.masked(4, TOKENS), told(SURE_FIRST), 0, RANDOM)
+    drawn = Choice().draw(told(SURE_FIRST), RANDOM)
+    canvas = ConfidenceThreshold(0.9).step(Canvas.masked(4, TOKENS), drawn, 0)
     assert canvas.probability == pytest.approx([0.99, 0, 0.97, 0], abs=1e-6)
