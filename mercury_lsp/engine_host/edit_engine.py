@@ -145,7 +145,7 @@ class EditEngine:
         instead = "mercury.model makes the next edits" if is_other else "no model makes next edits"
         if self._told != why:
             self._told = why
-            self.tell(f"mercury.editModel: {why}. Meanwhile {instead}.")
+            self.tell(f"mercury.editModel: {why.rstrip('.')}. Meanwhile {instead}.")
 
 
 def _family(engine: InferenceEngine) -> Family | None:

@@ -317,32 +317,6 @@ def test_an_unknown_model_is_told_once_with_the_families(model: Path):
     assert remote.posted(COMPLETIONS) == []
 
 
-@pytest.mark.parametrize(
-    "route",
-    [
-        lambda _: (500, b"out of memory"),
-        lambda _: (401, b'{"error": {"message": "no key"}}'),
-        lambda _: (302, b"http://127.0.0.1:9/"),
-        lambda _: (200, b"<html>"),
-        lambda _: (200, b'{"choices": []}'),
-        lambda _: (200, b'{"choices": [{"text": 3}]}'),
-        lambda _: (404, b"{}"),
-        lambda _: None,
-    ],
-    ids=["fails", "no-key", "redirects", "html", "empty", "number", "no-route", "hangs-up"],
-)
-def test_a_server_of_no_use_is_told_once_and_left_alone_while_rules_go_on(model: Path, route):
-    with serving(route) as remote, opened(model, f"{remote.url}#zeta-2") as editor:
-        desk = Desk(editor, TYPED)
-        assert not desk.take(0, 10)
-        sent = len(remote.sent)
-        assert not desk.take(0, 11) and not desk.take(0, 12)
-        assert len(remote.sent) == sent
-        assert len([line for line in said(editor) if "mercury.editModel" in line]) == 1
-        desk.replace("def volume", "def content")
-        assert desk.take(4, 11) and "print(content(2))" in desk.text
-
-
 def test_rules_and_fills_do_not_wait_for_a_silent_server(model: Path):
     release = Event()
     with serving(silent_until(release.wait)) as remote, opened(model, f"{remote.url}#zeta-2") as editor:
