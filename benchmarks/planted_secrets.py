@@ -46,6 +46,7 @@ def main() -> int:
     parser.add_argument("--skip", action="append", default=[], metavar="LIST", help="a list of formats not to read")
     options = parser.parse_args()
     if options.list is not None:
+        options.out = None  # the record is of the lists in this repository
         suite.deliver(record := file_record(options.list), file_table(record), options)
         return 0
     roots = [folder.absolute() for folder in options.code or CODE if folder.exists()]
