@@ -1,5 +1,6 @@
 """The pages for newcomers name paths that exist, fit on a screen or two, and are all reachable in the site."""
 
+import json
 import re
 from pathlib import Path
 
@@ -64,3 +65,17 @@ def test_the_readme_gives_the_memory_that_was_measured():
         table_row("README.md", name)[2] for name in ("bundled, 135M", "`qwen2.5-coder-0.5b`", "`qwen2.5-coder-1.5b`")
     ]
     assert [float(cell.removesuffix(" GB")) for cell in given] == [round(megabytes / 1000, 2) for megabytes in measured]
+
+
+@pytest.mark.parametrize(
+    ("model", "record"),
+    [("bundled, 135M", "replay-levels"), ("`qwen2.5-coder-0.5b`", "replay-levels-qwen2.5-coder-0.5b")],
+)
+def test_the_readme_gives_the_keystrokes_saved_that_were_measured(model, record):
+    path = ROOT / "benchmarks" / "results" / f"{record}.json"
+    row = json.loads(path.read_text("utf-8"))["levels"]["medium"]
+    saved, of_no_use = f"{row['keystrokes_saved']:.0%}", 100 / row["not_taken_per_100"]
+    assert table_row("README.md", model)[5:7] == [
+        saved.replace("%", " %"),
+        f"once in {of_no_use:.0f} characters",
+    ]
