@@ -10,6 +10,7 @@ from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.decoding.results import ranked
 from mercury_engine.errors import Cancelled
 from mercury_engine.models import batching
+from mercury_engine.models.batching import DeadlineReached
 from mercury_engine.utility import Utility
 
 from tests.support import masked, scripted_network, tiny
@@ -150,6 +151,29 @@ def test_candidates_share_the_forward_passes(engine, passes):
     passes.clear()
     fill = engine.fill(FillRequest(near=NEAR, suffix=SUFFIX, max_slots=8, candidates=3, multiline=True))
     assert max(f.steps for f in (fill, *fill.others)) <= len(passes) <= 8  # every step accepts a token or unmasks one
+
+
+@pytest.mark.parametrize("engine", ["A2D-qwen2", "SDAR"], indirect=True)
+def test_where_candidates_share_no_passes_the_first_is_finished_before_the_others_begin(engine):
+    request = FillRequest(near=NEAR, suffix=(SUFFIX[1],), max_slots=8)
+
+    def written(request: FillRequest, most: float) -> tuple[list[Hypothesis], int]:
+        """The hypotheses of a fill whose time is up after so many passes, and the passes."""
+        steps, passes = engine.decoder.write(request, Control()), 0
+        try:
+            forward = next(steps)
+            while passes < most:
+                passes += 1
+                forward = steps.send(batching.run(engine.reader, [forward])[0])
+            steps.throw(DeadlineReached())
+        except StopIteration as end:
+            return end.value[0], passes
+        pytest.fail("time was up")
+
+    [alone], passes = written(request, math.inf)
+    first, *others = written(replace(request, candidates=3), passes)[0]
+    assert first.ids == alone.ids and first.ended == alone.ended
+    assert len(others) == 2 and not any(each.steps for each in others)
 
 
 def test_the_best_candidate_of_several_is_filled_as_if_alone(engine):

@@ -13,12 +13,12 @@ from mercury_engine.models.row_answers import RowAnswers
 
 
 def denoise(texts: Sequence[Text], layout: Layout, around: Around, rule: Rule) -> ForwardSteps[None]:
-    """Write all texts to their ends; whoever watches sees the first. They share passes where the layout can."""
+    """Write all texts to their ends, in shared passes or one after the other; whoever watches sees the first."""
     for text in texts:
         text.open(layout.slots(around, text))
     texts[0].show()
     try:
-        while live := [text for text in texts if text.is_open]:
+        while live := [text for text in texts if text.is_open][: layout.at_once]:
             told = yield from layout.told(around, live, rule.choice.draws or any(text.written.rank for text in live))
             for text, answers in zip(live, told, strict=True):
                 reveal(text, answers, rule)

@@ -75,6 +75,8 @@ class CausalContext:
 
     ends: Ends = "end marker"
     attention = None
+    at_once = None
+    """Most texts that a pass tells of."""
 
     def __init__(self, reader: Network, denoiser: Network, contexts: ContextReader, options: DiffusionOptions) -> None:
         self._denoiser, self._contexts, config = denoiser, contexts, reader.config
@@ -112,9 +114,10 @@ class CausalContext:
 
 
 class _Seeing:
-    """A layout whose passes read the text that they see."""
+    """A layout whose passes read the text that they see, each for one text."""
 
     ends: Ends
+    at_once = 1
 
     def __init__(self, network: Network, attention: MaskedAttention, tokenizer: Tokenizer) -> None:
         self.attention, self.tokens, self._tokenizer = attention, Tokens(attention.mask_id), tokenizer
@@ -175,21 +178,20 @@ class TwoSided(_Seeing):
         return left if around.cache is None else min(OPEN_SLOTS - accepted % OPEN_SLOTS, left)
 
     def told(self, around: Around, texts: Sequence[Text], draws: bool) -> ForwardSteps[list[RowAnswers]]:
-        """What a pass for each text tells of its slots."""
-        answers = list[RowAnswers]()
-        for text in texts:
-            accepted, slots = text.written.ids, text.canvas.ids.tolist()
-            sides, inside, cache = around.seen, [*accepted, *slots], around.cache or self.cache
-            if around.cache is not None:
-                ahead = min(MOST_AHEAD, text.length - len(inside))
-                sides, inside = TwoSides((*sides.before, *accepted), (self.tokens.mask,) * ahead), slots
-            question = RowQuestion.of(text.hidden(len(slots)), self._vocabulary, draws)
-            found = None if self._exact else cache.overlap(sides)
-            answers.append((yield from cache.reread(sides, inside, question, found)))
-            if around.context is None:  # what is stale or left out counts as unread
-                unread = 0 if self.cache.is_exact(around.whole) else max(self.cache.new(around.whole), 1)
-                around.context = around.after(sides.tokens if found is None else found.new, unread)
-        return answers
+        """What a pass tells of the slots of the text."""
+        [text] = texts
+        accepted, slots = text.written.ids, text.canvas.ids.tolist()
+        sides, inside, cache = around.seen, [*accepted, *slots], around.cache or self.cache
+        if around.cache is not None:
+            ahead = min(MOST_AHEAD, text.length - len(inside))
+            sides, inside = TwoSides((*sides.before, *accepted), (self.tokens.mask,) * ahead), slots
+        question = RowQuestion.of(text.hidden(len(slots)), self._vocabulary, draws)
+        found = None if self._exact else cache.overlap(sides)
+        told = yield from cache.reread(sides, inside, question, found)
+        if around.context is None:  # what is stale or left out counts as unread
+            unread = 0 if self.cache.is_exact(around.whole) else max(self.cache.new(around.whole), 1)
+            around.context = around.after(sides.tokens if found is None else found.new, unread)
+        return [told]
 
     def _unread(self, sides: TwoSides) -> int:
         return 0 if self._exact else self.cache.new(sides)
@@ -224,22 +226,29 @@ class Blocks(_Seeing):
         return self._block - (len(around.seen.before) + len(text.written.ids)) % self._block
 
     def told(self, around: Around, texts: Sequence[Text], draws: bool) -> ForwardSteps[list[RowAnswers]]:
-        """What a pass for each text tells of the slots that may be revealed next: those of a part of the block.
+        """What a pass tells of the slots of the text that may be revealed next: those of a part of the block.
 
         Where a row predicts the token of the next one, the last row before a block tells of its first slot, alone.
         """
-        answers, shifted, part = list[RowAnswers](), int(self.attention.shifted), self.attention.part or self._block
-        for text in texts:
-            ids, unread = [*around.seen.before, *text.written.ids], self._unread(around.seen)
-            rows, place = [*ids, *text.canvas.ids.tolist()], len(ids) % self._block
-            start, slots = len(ids) - place, len(text.canvas) if text.is_last else part - place % part
-            if shifted and not place and start:
-                rows, start, slots = ids, start - self._block, 1
-            wanted = [max(start, row - shifted) for row in range(len(ids), len(ids) + slots)]
-            question = RowQuestion.of(text.hidden(slots), self._vocabulary, draws)
-            answers.append((yield from self.cache.read(rows, start, wanted, question)))
-            around.context = around.context or around.after(unread, self._unread(around.whole))
-        return answers
+        [text] = texts
+        ids, unread, shifted = (
+            [*around.seen.before, *text.written.ids],
+            self._unread(around.seen),
+            self.attention.shifted,
+        )
+        rows, place, part = (
+            [*ids, *text.canvas.ids.tolist()],
+            len(ids) % self._block,
+            self.attention.part or self._block,
+        )
+        start, slots = len(ids) - place, len(text.canvas) if text.is_last else part - place % part
+        if shifted and not place and start:
+            rows, start, slots = ids, start - self._block, 1
+        wanted = [max(start, row - shifted) for row in range(len(ids), len(ids) + slots)]
+        question = RowQuestion.of(text.hidden(slots), self._vocabulary, draws)
+        told = yield from self.cache.read(rows, start, wanted, question)
+        around.context = around.context or around.after(unread, self._unread(around.whole))
+        return [told]
 
     def _unread(self, sides: TwoSides) -> int:
         return self.cache.unread(sides.before)
