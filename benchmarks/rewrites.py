@@ -27,7 +27,7 @@ from mercury_lab.evaluation import suite
 from mercury_lab.training.commits.build import read_split
 from mercury_lab.training.commits.examples import edit_example
 from mercury_lab.training.commits.moments import moments
-from mercury_lab.training.edits.stage import EditExample
+from mercury_lab.training.commits.stage import EditExample
 from mercury_lab.training.window import window
 from on_all import options as options_of_all
 from rich.table import Table

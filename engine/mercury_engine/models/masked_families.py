@@ -53,7 +53,7 @@ FAMILIES = (
     ),
     MaskedFamily("A2D", A2D_TYPES, ("<|mask|>",), shifted=False),
     MaskedFamily("Dream", {"Dream": "qwen2"}, ("<|mask|>",), shifted=True),
-    MaskedFamily("Mercury", {"mercury": "mercury"}, (), shifted=True),  # as `mercury_lab.training export` writes it
+    MaskedFamily("Mercury", {"mercury": "mercury"}, (), shifted=True),
     MaskedFamily("SDAR", {"sdar": "qwen3"}, ("<|MASK|>",), shifted=False, block=4, threshold=0.85),
     MaskedFamily(
         "Fast-dLLM v2",

@@ -5,9 +5,9 @@ from itertools import pairwise
 import pytest
 import torch
 from mercury_engine.api import FillRequest
+from mercury_engine.kv_cache.cache import without_start
 from mercury_engine.models import decoder_weights
-from mercury_engine.models.network import KeyValueSegment, join
-from mercury_lab.training.optimisation.prefill import pad_sides, read_alone, read_start
+from mercury_engine.models.network import KeyValueBlock, KeyValueSegment, join
 from transformers import (
     GraniteConfig,
     GraniteForCausalLM,
@@ -137,13 +137,28 @@ def test_reading_depends_on_relative_positions_only(network, ids):
     assert (moved - expected).abs().max() > 1e-2
 
 
+def read_alone(network, tokens) -> KeyValueBlock:
+    """The block of random tokens."""
+    with torch.no_grad():
+        return without_start(network.read(torch.tensor([[0, *torch.randint(1, 500, (tokens,)).tolist()]]))[1])
+
+
+def pad_sides(sides) -> KeyValueSegment:
+    """Sides of several requests [L,1,H,T,D] as one batch, padded on the right, with the padding hidden."""
+    longest = max(side.keys.shape[3] for side in sides)
+    bias = torch.zeros(len(sides), 1, 1, longest)
+    for row, side in enumerate(sides):
+        bias[row, ..., side.keys.shape[3] :] = float("-inf")
+    pad = torch.nn.functional.pad
+    each = [[pad(t, (0, 0, 0, longest - t.shape[3])) for t in (side.keys, side.values)] for side in sides]
+    return KeyValueSegment(*(torch.cat(parts, 1) for parts in zip(*each, strict=True)), bias)
+
+
+@torch.no_grad()
 def sides(network, seed, before=9, after=5):
     torch.manual_seed(seed)
-    prefix = [
-        read_start(network, 0),
-        *read_alone(network, [tuple(torch.randint(1, 500, (before,)).tolist())], 0),
-    ]
-    (suffix,) = read_alone(network, [tuple(torch.randint(1, 500, (after,)).tolist())], 0)
+    prefix = [network.read(torch.tensor([[0]]))[1], read_alone(network, before)]
+    suffix = read_alone(network, after)
     left = [network.rotated(b, at) for b, at in zip(prefix, (-before - 1, -before), strict=True)]
     return join(left), network.rotated(suffix, 0), prefix, suffix
 

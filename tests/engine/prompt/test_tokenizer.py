@@ -1,17 +1,14 @@
 """Text to tokens and back; typing adds few tokens to the part that is read."""
 
-import json
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mercury_engine.model_folders import BUNDLED_MODEL
 from mercury_engine.prompt import gguf_vocabulary
 from mercury_engine.prompt.tokenizer import LONGEST_WORD, RELEASED_PER_CHARACTER, Tokenizer
-from mercury_lab.training.conversion.base import build_tokenizer, cut_vocabulary
 from tokenizers import pre_tokenizers
 
 from tests.support import tiny
@@ -122,59 +119,6 @@ def test_the_word_under_the_cursor_is_spelled_and_the_text_before_it_read(tokeni
     cut = tokenizer.cut("import os\nprint")
     assert cut.spell == "print"
     assert tokenizer.decode(cut.read) == "import os\n"
-
-
-def whole_and_cut(used: set[int]) -> tuple[tokenizers.Tokenizer, tokenizers.Tokenizer, list[int]]:
-    """A tokenizer, its copy with only the used tokens and their parts, and the old ids that were kept."""
-    trained = tiny.tokenizer(420)
-    numbers = trained.get_vocab()
-    tokens = sorted(numbers, key=lambda token: numbers[token])
-    merges = [" ".join(pair) for pair in json.loads(trained.to_str())["model"]["merges"]]
-    keep, alive = cut_vocabulary(tokens, merges, 1, used)
-    return build_tokenizer(tokens, merges, 1), build_tokenizer([tokens[i] for i in keep], alive, 1), keep
-
-
-USED = set(range(257, 420, 3))
-WHOLE, SMALL, KEEP = whole_and_cut(USED)
-
-
-def encode(tokenizer: tokenizers.Tokenizer, text: str) -> list[int]:
-    return tokenizer.encode(text, add_special_tokens=False).ids
-
-
-def test_the_vocabulary_is_really_cut():
-    assert set(KEEP) > USED
-    assert len(KEEP) == SMALL.get_vocab_size() < WHOLE.get_vocab_size() == 420
-
-
-@settings(max_examples=300)
-@given(
-    st.lists(st.sampled_from(KEEP[1:]), max_size=30).map(lambda ids: WHOLE.decode(ids)),
-)
-def test_the_cut_vocabulary_gives_the_same_tokens_unless_one_was_cut(text):
-    """Words without a cut token keep their tokens; the tokens of other words spell the same text."""
-    kept = set(KEEP)
-    words = [text[start:end] for _, (start, end) in WHOLE.pre_tokenizer.pre_tokenize_str(text)]
-    for word in words:
-        before, after = encode(WHOLE, word), [KEEP[i] for i in encode(SMALL, word)]
-        if kept.issuperset(before):
-            assert after == before
-        assert WHOLE.decode(after) == word
-
-
-@given(st.text(max_size=100))
-def test_the_cut_vocabulary_still_spells_every_text(text):
-    assert SMALL.decode(encode(SMALL, text), skip_special_tokens=False) == text
-
-
-def test_every_used_token_is_still_one_token():
-    found = 0
-    for token in USED:
-        text = WHOLE.decode([token])
-        if encode(WHOLE, text) == [token]:
-            assert [KEEP[i] for i in encode(SMALL, text)] == [token]
-            found += 1
-    assert found > 20
 
 
 @given(st.text("abcdef_ (\n", min_size=1, max_size=70))

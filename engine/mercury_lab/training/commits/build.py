@@ -2,7 +2,7 @@
 
 `python -m mercury_lab.training commits --mirror DIR --held-out CORPUS --out DIR` reads the bare clones below the
 mirror and writes {training,validation,test}.jsonl.gz (see commit_edit) and manifest.json. The split is by repository.
-The same clones give the same bytes. CORPUS is a corpus folder or shard with the fingerprints of the held-out files.
+The same clones give the same bytes. CORPUS is a corpus folder with the fingerprints of the held-out files.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Turn a moment of a commit into an example of the next rewrite, as for synthetic edits."""
+"""Turn a moment of a commit into an example of the next rewrite."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -10,8 +10,7 @@ from mercury_engine.text.lines import lines_of
 
 from mercury_lab.training.commits.commit_edit import Step
 from mercury_lab.training.commits.moments import Moment
-from mercury_lab.training.edits.plan import Site
-from mercury_lab.training.edits.stage import EditExample, Stage, choose_example
+from mercury_lab.training.commits.stage import EditExample, Site, Stage, choose_example
 
 
 def edit_example(

@@ -25,26 +25,26 @@ from mercury_lab.training.data.sources import PackageSource, SourceError
 CONCURRENT_DOWNLOADS = 4
 
 
-def build_held_out(folder: Path, *, near: bool = True) -> Corpus:
+def build_held_out(folder: Path) -> Corpus:
     """Write the repositories kept for evaluation to `folder`, without caps."""
     corpus = Corpus()
-    _collect(corpus, sources.load().held_out, folder, Duplicates(near), frozenset(), None)
+    _collect(corpus, sources.load().held_out, folder, Duplicates(), frozenset(), None)
     corpus.write(folder)
     return corpus
 
 
-def build_corpus(folder: Path, held_out: Path, *, near: bool = True) -> Corpus:
+def build_corpus(folder: Path, held_out: Path) -> Corpus:
     """Write the corpus to `folder`, without the text of the held-out set in `held_out`, which is built if missing."""
     listed = sources.load()
-    if not held_out.is_file() and not (held_out / MANIFEST).is_file():
-        lost = build_held_out(held_out, near=near).missing
+    if not (held_out / MANIFEST).is_file():
+        lost = build_held_out(held_out).missing
         if lost:
             (held_out / MANIFEST).unlink()
             raise SourceError(
                 f"the held-out set is incomplete, so the corpus cannot be checked against it: {lost[0]['reason']}"
             )
     kept_out = [file.text for file in read_files(held_out)]
-    duplicates = Duplicates(near)
+    duplicates = Duplicates()
     for text in kept_out:
         duplicates.add(text)
     corpus = Corpus()
@@ -94,12 +94,11 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="mercury_lab.training corpus", description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder for the corpus and its archives")
     parser.add_argument("--held-out", action="store_true", help="build the repositories kept for evaluation instead")
-    parser.add_argument("--near-dedup", action=argparse.BooleanOptionalAction, default=True)
     options = parser.parse_args(argv)
     if options.held_out:
-        corpus = build_held_out(options.out, near=options.near_dedup)
+        corpus = build_held_out(options.out)
     else:
-        corpus = build_corpus(options.out, options.out.with_name("held_out"), near=options.near_dedup)
+        corpus = build_corpus(options.out, options.out.with_name("held_out"))
         assert_no_held_out(options.out)
     print_totals(corpus)
     return 1 if corpus.missing else 0

@@ -1,4 +1,4 @@
-"""A corpus: in memory, as a folder, and as one file (a shard, see mercury_lab.training.data.pack).
+"""A corpus: in memory, and as a folder.
 
 A folder holds {language}.jsonl.gz with one file per line as {"path", "package", "text"}; held_out.bin, the fingerprints
 of the held-out repositories; and manifest.json with every package, its version, licence and share.
@@ -17,7 +17,7 @@ from typing import Any
 
 from rich.progress import track
 
-from mercury_lab.training.data import shard, sources
+from mercury_lab.training.data import sources
 from mercury_lab.training.data.contamination import Fingerprints
 from mercury_lab.training.data.sources import HeldOut, PackageSource, SourceError
 from mercury_lab.training.data.sources import SourceFile as SourceFile
@@ -36,11 +36,6 @@ class Corpus:
     dropped: Counter[str] = field(default_factory=Counter)
     contaminated: list[str] = field(default_factory=list)
     known: Fingerprints | None = None
-
-    @classmethod
-    def load(cls, path: Path) -> "Corpus":
-        """A corpus folder or shard, in memory; raises HeldOut as `read_checked` does."""
-        return cls(read_checked(path), read_manifest(path).get("packages", []), known=read_fingerprints(path))
 
     def add(self, source: PackageSource, found: list[SourceFile]) -> None:
         self.packages.append(asdict(source) | _totals(found))
@@ -108,28 +103,20 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """The manifest of a corpus folder or shard; raises SourceError."""
-    if path.is_file():
-        return shard.read_manifest(path)
+    """The manifest of a corpus folder; raises SourceError."""
     if not (path / MANIFEST).is_file():
         raise SourceError(f"no corpus in {path}; build one with `mercury_lab.training corpus --out {path}`")
     return json.loads((path / MANIFEST).read_bytes())
 
 
 def read_fingerprints(path: Path) -> Fingerprints | None:
-    """The fingerprints of the held-out files in a corpus folder or shard; None if it was made without them."""
+    """The fingerprints of the held-out files in a corpus folder; None if it was made without them."""
     stored = path / FINGERPRINTS
-    packed = (
-        shard.read_section(path, "held_out") if path.is_file() else stored.read_bytes() if stored.is_file() else b""
-    )
-    return Fingerprints.from_bytes(packed) if packed else None
+    return Fingerprints.from_bytes(stored.read_bytes()) if stored.is_file() else None
 
 
 def read_files(path: Path) -> Iterator[SourceFile]:
-    """The files of a corpus folder or shard, language by language. Raises SourceError."""
-    if path.is_file():
-        yield from (SourceFile(**record) for record in shard.read_entries(path))
-        return
+    """The files of a corpus folder, language by language. Raises SourceError."""
     for language in sorted(read_manifest(path)["languages"]):
         stored = path / f"{language}.jsonl.gz"
         try:
@@ -141,7 +128,7 @@ def read_files(path: Path) -> Iterator[SourceFile]:
 
 
 def read_checked(path: Path) -> list[SourceFile]:
-    """All files of a corpus folder or shard; raises HeldOut, naming file and package, if one may not be trained on.
+    """All files of a corpus folder; raises HeldOut, naming file and package, if one may not be trained on.
 
     Held-out names are always checked, held-out text only if the corpus has fingerprints; a warning says if it has none.
     """

@@ -1,17 +1,14 @@
-"""Cut gaps out of real files and lay them out exactly as the server lays out the text around a cursor."""
+"""Cut gaps out of real files."""
 
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from mercury_engine.prompt.layout import path_block
-from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.text.brackets import outside_strings
 
 from mercury_lab.training.data.corpus import SourceFile
 from mercury_lab.training.examples.snippets import snippet_blocks
-from mercury_lab.training.window import window
 
 PATH_SHARE = 0.7
 """Share of windows that include the file's path."""
@@ -33,16 +30,6 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingGap:
-    """Tokens around and inside one gap. `far` and `suffix` are blocks that are each prefilled alone."""
-
-    far: list[tuple[int, ...]]
-    near: list[int]
-    suffix: list[tuple[int, ...]]
-    target: list[int]
-
-
-@dataclass(frozen=True, slots=True)
 class GapSettings:
     """How gaps are chosen: the shares of the kinds, and the context budgets in characters."""
 
@@ -57,21 +44,8 @@ class GapSettings:
 class GapSampler:
     """Samples gaps from files; equal generators give equal gaps."""
 
-    def __init__(self, tokenizer: Tokenizer, rng: random.Random, spans: GapSettings | None = None) -> None:
-        self.tokenizer, self.rng, self.spans = tokenizer, rng, spans or GapSettings()
-
-    def gaps(self, file: SourceFile, count: int, others: Sequence[SourceFile] = ()) -> list[TrainingGap]:
-        """Up to `count` gaps of one window, in text order, so that they can share their prefill.
-
-        `others` are files of the same package; some windows include a block or two of them.
-        """
-        drawn = self.places(file, 3 * count, others)
-        if drawn is None:
-            return []
-        text, first, spans = drawn
-        found = ((span, self.gap(text, *span, first)) for span in spans)
-        useful = islice(((span, gap) for span, gap in found if gap.target and gap.near), count)
-        return [gap for _, gap in sorted(useful, key=lambda pair: pair[0])]
+    def __init__(self, rng: random.Random, spans: GapSettings | None = None) -> None:
+        self.rng, self.spans = rng, spans or GapSettings()
 
     def places(
         self, file: SourceFile, count: int, others: Sequence[SourceFile] = ()
@@ -85,18 +59,6 @@ class GapSampler:
         low, high = max(0, middle - WINDOW_REACH_CHARS), min(len(text) - 1, middle + WINDOW_REACH_CHARS)
         first = first_blocks(file, text[low:high], others, self.rng)
         return text, first, (self._span(text, self.rng.randrange(low, high)) for _ in range(count))
-
-    def gap(self, text: str, start: int, end: int, first: Sequence[str] = ()) -> TrainingGap:
-        """The gap text[start:end] with the context of the server for a cursor at `start`, after the blocks `first`."""
-        far, near, suffix = window(text, start, end, self.spans.prefix_chars, self.spans.suffix_chars)
-        cut = self.tokenizer.cut(near)
-        target = self.tokenizer.encode(cut.spell + text[start:end])
-        return TrainingGap(
-            [self.tokenizer.block(b) for b in (*first, *far)],
-            cut.read + cut.known,
-            [self.tokenizer.block(b) for b in suffix],
-            target,
-        )
 
     def _span(self, text: str, at: int) -> Span:
         kind = self.rng.random()

@@ -2,24 +2,17 @@
 
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from pathlib import PurePosixPath
 
 from mercury_engine.api import MAX_REGION_CHARS, EditHunk
 
-from mercury_lab.training.edits.plan import EditPlan, Site, TextSpan, applied, line_end, line_start
+TextSpan = tuple[int, int]
 
 REGION_CHARS = 600
 """Most characters of a region."""
-
-TOP_DOWN_SHARE = 0.7
-"""Share of edits that are made from the first site down the file; the others in random order."""
-
-QUIET_SHARE = 0.25
-"""Share of examples with nothing to change."""
 
 CENTRED_SHARE = 0.5
 """Share of windows with the change in their middle, as when the place was ranked exactly."""
@@ -29,8 +22,14 @@ MAX_QUIET_ATTEMPTS = 8
 
 WORD = re.compile(r"[^\W\d]\w+")
 
-_TOP_LEVEL = re.compile(r"\n\n(?=[^\s)\]}])")
-_SIBLINGS = ("base", "core", "utils", "common", "models", "types", "helpers", "main", "api", "client")
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """text[start:end] becomes `text`."""
+
+    start: int
+    end: int
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,48 +67,6 @@ class EditExample:
     def is_quiet(self) -> bool:
         """Whether the region does not change."""
         return self.rewritten == self.region_text
-
-
-def steps(made: EditPlan) -> list[Site]:
-    """The plan's sites as replacements of whole lines, in the plan's order; sites that share a line are merged."""
-    ranks = {site: rank for rank, site in enumerate(made.sites)}
-    groups: list[tuple[TextSpan, list[Site]]] = []
-    for site in sorted(made.sites, key=lambda s: (s.start, s.end)):
-        start, end = _lines_of(made.text, site)
-        if groups and start < groups[-1][0][1]:
-            (first, last), members = groups[-1]
-            groups[-1] = (first, max(last, end)), [*members, site]
-        else:
-            groups.append(((start, end), [site]))
-    groups.sort(key=lambda group: min(ranks[site] for site in group[1]))
-    return [_step(made.text, span, members) for span, members in groups]
-
-
-def _lines_of(text: str, site: Site) -> TextSpan:
-    start = line_start(text, site.start)
-    if start == site.start and (not site.text or site.text.endswith("\n")):
-        if site.start == site.end:  # whole lines inserted
-            return start, start
-        if text[site.end - 1] == "\n":
-            return start, site.end
-    return start, line_end(text, site.end)
-
-
-def _step(text: str, span: TextSpan, members: list[Site]) -> Site:
-    inside = [Site(site.start - span[0], site.end - span[0], site.text) for site in members]
-    return Site(*span, applied(text[slice(*span)], inside))
-
-
-def steps_in_order(made: EditPlan, rng: random.Random) -> list[Site]:
-    """The plan's steps in the order in which a sampled user makes them."""
-    first, *others = steps(made)
-    if made.ordered:
-        return [first, *others]
-    if rng.random() < TOP_DOWN_SHARE:
-        others.sort(key=lambda step: (step.start < first.start, step.start))
-    else:
-        rng.shuffle(others)
-    return [first, *others]
 
 
 @dataclass(frozen=True)
@@ -208,30 +165,6 @@ class Stage:
         places = (match.start() for match in found)
         return [at for at in places if not any(s.start <= at <= s.end for s in self.open)][:200]
 
-    def lookup_text(self, example: EditExample, rng: random.Random) -> EditExample:
-        """The example with its history in another file, which gets the text before a top-level line.
-
-        The unchanged example if history and region cannot be separated.
-        """
-        low = max((end for _, end in self.made), default=0)
-        cuts = [match.end() for match in _TOP_LEVEL.finditer(self.current, low, example.region[0] + 1)]
-        cuts = [cut for cut in cuts if cut < example.region[0]]
-        path = PurePosixPath(self.path)
-        others = [stem for stem in _SIBLINGS if stem != path.stem]
-        if not cuts or self.history == ():
-            return example
-        cut = rng.choice(cuts)
-        other = f"{path.with_name(rng.choice(others) + path.suffix)}"
-        rest = [Site(s.start - cut, s.end - cut, s.text) for s in self.open if s.start >= cut]
-        text = self.current[cut:]
-        return replace(
-            example,
-            before=text,
-            after=applied(text, rest),
-            history=tuple(replace(change, path=other) for change in self.history),
-            region=(example.region[0] - cut, example.region[1] - cut),
-        )
-
     def _around(self, start: int, end: int, above: int, below: int) -> TextSpan:
         """The span extended to whole lines of the current text; an empty span gets at least one line."""
         text = self.current
@@ -287,3 +220,22 @@ def changed_words(changes: Sequence[EditHunk]) -> set[str]:
 def moved(at: int, done: Sequence[Site]) -> int:
     """The offset `at` of `before` after the done steps; lines inserted at an offset come before it."""
     return at + sum(len(step.text) - (step.end - step.start) for step in done if step.end <= at)
+
+
+def applied(text: str, sites: Iterable[Site]) -> str:
+    """The text after applying all sites, which must not overlap."""
+    parts, at = [], 0
+    for site in sorted(sites, key=lambda site: (site.start, site.end)):
+        parts += [text[at : site.start], site.text]
+        at = site.end
+    return "".join([*parts, text[at:]])
+
+
+def line_start(text: str, at: int) -> int:
+    return text.rfind("\n", 0, at) + 1
+
+
+def line_end(text: str, at: int) -> int:
+    """The offset after the line break of the line that contains `at`."""
+    found = text.find("\n", at)
+    return len(text) if found < 0 else found + 1

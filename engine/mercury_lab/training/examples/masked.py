@@ -1,4 +1,4 @@
-"""What a denoiser learns from: texts of a fixed number of tokens, with a gap under noise.
+"""What a masked model learns from: texts of a fixed number of tokens, with a gap under noise.
 
 The gap's slots hold its tokens, sometimes followed by slots to delete. Some are masked; two masked neighbours may be
 merged into one that is to be expanded, which teaches the model to find a gap's length: DreamOn, arXiv 2602.01326.
@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mercury_engine.prompt.tokenizer import Tokenizer
-from torch.utils.data import Dataset
 
 from mercury_lab.training.examples.gaps import GapSampler, GapSettings
 from mercury_lab.training.examples.mixture import Mixture
@@ -114,7 +113,7 @@ def _noise(
 
 
 @dataclass(frozen=True)
-class CanvasSteps(Dataset[list[Canvas]]):
+class CanvasSteps:
     """Step number -> canvases of `files` windows, `gaps` each; the same seed and number give the same canvases."""
 
     tokenizer: Tokenizer
@@ -131,7 +130,7 @@ class CanvasSteps(Dataset[list[Canvas]]):
         return [each for _ in range(self.files) for each in self._window(rng)]
 
     def _window(self, rng: random.Random) -> list[Canvas]:
-        drawn = GapSampler(self.tokenizer, rng, SPANS).places(self.mixture.sample(rng), self.gaps)
+        drawn = GapSampler(rng, SPANS).places(self.mixture.sample(rng), self.gaps)
         if drawn is None:
             return []
         text, _, spans = drawn

@@ -1,4 +1,4 @@
-"""What adapters learn from: gaps of files and edits of commits, laid out as the engine lays out a request."""
+"""Gaps of files and edits of commits, laid out as the engine lays out a request."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -10,17 +10,16 @@ from mercury_engine.api import REGION_LINES_ABOVE, REGION_LINES_BELOW, FillReque
 from mercury_engine.decoding.context_reader import far_blocks, lines_around
 from mercury_engine.errors import RequestError
 from mercury_engine.prompt.budget import near_part
+from mercury_engine.prompt.edit_layout import edit_blocks
 from mercury_engine.prompt.gap_format import split_line
+from mercury_engine.prompt.layout import path_block
 from mercury_engine.prompt.tokenizer import Tokenizer
-from torch.utils.data import Dataset
 
 from mercury_lab.training.commits.commit_edit import CommitEdit
 from mercury_lab.training.commits.examples import edit_example
 from mercury_lab.training.commits.moments import Moment, begun, moments
-from mercury_lab.training.data.corpus import SourceFile
-from mercury_lab.training.edits.stage import EditExample
-from mercury_lab.training.examples.edits import EditSampler
-from mercury_lab.training.examples.gaps import GapSampler, GapSettings, Span
+from mercury_lab.training.commits.stage import EditExample
+from mercury_lab.training.examples.gaps import PATH_SHARE, GapSampler, GapSettings, Span
 from mercury_lab.training.examples.mixture import Mixture
 from mercury_lab.training.window import window
 
@@ -50,12 +49,6 @@ At a line's beginning the edit may end or insert lines, so a smaller weight ther
 """
 
 MOMENTS_PER_EDIT = 3
-
-SYNTHETIC_SHARE = 0.5
-"""Share of draws that make synthetic edits in a commit's files instead of its own edits."""
-
-SYNTHETIC_EDITS = 4
-"""Synthetic edits of a file, which share the blocks around them."""
 
 FORESEEN_SHARE = 0.85
 """Least share of a commit's changed tokens that occur in the edits so far or around the region.
@@ -161,7 +154,7 @@ class GapExamples:
     def sample(self, rng: random.Random) -> list[Example]:
         """The gaps of one window; may be empty."""
         file = self.mixture.sample(rng)
-        sampler = GapSampler(self.layouter.tokenizer, rng, self.spans)
+        sampler = GapSampler(rng, self.spans)
         drawn = sampler.places(file, 3 * self.gaps, self.mixture.others(file, rng))
         if drawn is None:
             return []
@@ -179,32 +172,23 @@ class GapExamples:
 
 
 class EditExamples:
-    """Edits of commits: the next step of a moment, or a region that stays when all steps are made.
-
-    A share of the draws are synthetic edits of the commits' files, whose answers follow from what is shown.
-    """
+    """Edits of commits: the next step of a moment, or a region that stays when all steps are made."""
 
     def __init__(
         self,
         tokenizer: Tokenizer,
         edits: Sequence[CommitEdit],
         spans: GapSettings,
-        synthetic: float = SYNTHETIC_SHARE,
         foreseen: float = FORESEEN_SHARE,
     ) -> None:
         self.layouter, self.edits, self.spans = Layouter(tokenizer), edits, spans
-        self.synthetic, self.foreseen = synthetic, foreseen
+        self.foreseen = foreseen
 
     def sample(self, rng: random.Random) -> list[Example]:
-        """The examples of one commit, or of one of its files; may be empty."""
+        """The examples of one commit; may be empty."""
         edit = rng.choice(self.edits)
-        sampler = EditSampler(self.layouter.tokenizer, rng, self.spans, REGION_LINES, MAX_EDIT_TOKENS - 1)
-        if rng.random() < self.synthetic:
-            file = rng.choice(edit.files)
-            source = SourceFile(file.path, edit.repository, file.language, file.text)
-            return [self._example(sampler, each) for each in sampler.examples(source, SYNTHETIC_EDITS)]
         found = (self._of_moment(moment, rng) for moment in self._moments(edit, rng))
-        laid = [self._example(sampler, each) for each in found if each is not None]
+        laid = [self._example(each, rng) for each in found if each is not None]
         return [example for example in laid if example.foreseen >= self.foreseen]
 
     def _of_moment(self, moment: Moment, rng: random.Random) -> EditExample | None:
@@ -224,23 +208,14 @@ class EditExamples:
     def _fits(self, example: EditExample) -> bool:
         return len(self.layouter.tokenizer.encode(example.rewritten)) < MAX_EDIT_TOKENS
 
-    def _example(self, sampler: EditSampler, example: EditExample) -> Example:
-        far, near, suffix = sampler.surroundings(example)
+    def _example(self, example: EditExample, rng: random.Random) -> Example:
+        """Far blocks with history and region last, near prefix and suffix blocks, as the server sends them."""
+        (start, end), text = example.region, example.current
+        sizes = self.spans.prefix_chars, self.spans.suffix_chars
+        far, near, _ = window(text, start, start, *sizes)  # the document's own chunks: the region stands in it
+        _, _, suffix = window(text, end, end, *sizes)
+        far += edit_blocks(example.history, text[start:end], example.language)
+        if rng.random() < PATH_SHARE:
+            far.insert(0, path_block(example.path, example.language))
         request = FillRequest(near=near, far=tuple(far), suffix=tuple(suffix))
         return self.layouter.edit(request, example.region_text, example.rewritten)
-
-
-Examples = GapExamples | EditExamples
-
-
-@dataclass(frozen=True)
-class ExampleSteps(Dataset[list[Example]]):
-    """Step number -> examples of `windows` windows or commits; the same seed and number give the same examples."""
-
-    examples: Examples
-    windows: int
-    seed: int
-
-    def __getitem__(self, step: int) -> list[Example]:
-        rng = random.Random(f"{self.seed}/adapter/{step}")
-        return [example for _ in range(self.windows) for example in self.examples.sample(rng)]

@@ -1,1 +1,0 @@
-"""Turning a causal model into one that denoises gaps with full attention."""

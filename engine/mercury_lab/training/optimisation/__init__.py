@@ -1,1 +1,0 @@
-"""Train: losses, batches, optimisers, and the runs that use them."""

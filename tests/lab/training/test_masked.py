@@ -1,0 +1,61 @@
+"""Canvases: texts with a gap under noise, which masked models learn from."""
+
+import random
+
+import pytest
+from mercury_engine.prompt.tokenizer import Tokenizer
+from mercury_lab.training.data.corpus import read_files
+from mercury_lab.training.examples.masked import Canvas, CanvasSteps, MaskedTokens, canvas
+from mercury_lab.training.examples.mixture import Mixture
+
+from tests.support import tiny, training_data
+
+TOKENS = MaskedTokens(mask=900, expand=901, delete=902)
+
+
+def revealed(found: Canvas) -> list[int]:
+    """The text after the masks got their tokens, and expanded ones the two that they stand for."""
+    ids, targets = list[int](), {place: token for place, token, _ in found.targets}
+    for place, token in enumerate(found.ids):
+        wanted = targets.get(place, token)
+        if wanted == TOKENS.expand:
+            ids += found.clean[found.origins[place] : found.origins[place] + 2]
+        elif wanted != TOKENS.delete:
+            ids.append(wanted)
+    return ids
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_canvas_whose_masks_are_revealed_is_the_text(seed):
+    rng = random.Random(seed)
+    before, middle, after = list(range(1, 30)), list(range(100, 100 + 1 + seed % 20)), list(range(200, 240))
+    whole, found = (canvas(before, middle, after, TOKENS, rng, length) for length in (None, 48))
+    for each in filter(None, (whole, found)):
+        assert revealed(each) == list(each.clean)
+        assert {each.ids[place] for place, _, _ in each.targets} == {TOKENS.mask}
+        stands = [(at, origin) for at, origin in enumerate(each.origins) if origin >= 0]
+        assert all(each.ids[at] in (TOKENS.mask, each.clean[origin]) for at, origin in stands)
+    assert found is None or len(found.ids) == 48
+
+
+def test_canvases_are_masked_whole_expand_and_delete():
+    rng = random.Random(1)
+    many = [canvas([1, 2], list(range(100, 110)), [3], TOKENS, rng) for _ in range(200)]
+    targets = [[token for _, token, _ in each.targets] for each in many]
+    assert 0.2 < sum(TOKENS.expand in each for each in targets) / 200 < 0.9
+    assert 0.3 < sum(TOKENS.delete in each for each in targets) / 200 < 0.6
+    assert sum(each.ids.count(TOKENS.mask) == len(each.ids) - 3 for each in many) > 40
+
+
+def test_a_text_that_is_too_short_has_no_canvas():
+    assert canvas([1], [2, 3], [4], TOKENS, random.Random(0), 1000) is None
+
+
+def test_steps_draw_canvases_of_one_length_and_the_same_ones_again(tmp_path):
+    tokenizer = Tokenizer(tiny.folder(tmp_path / "base", rank=0, vocab_size=502))
+    files = read_files(training_data.corpus(tmp_path / "corpus"))
+    steps = CanvasSteps(tokenizer, Mixture(files), MaskedTokens.of(tokenizer, 502), 32, files=2, gaps=4, seed=1)
+    assert steps.tokens == MaskedTokens(501, 500, 0)
+    drawn = [steps[step] for step in range(6)]
+    assert {len(each.ids) for found in drawn for each in found} == {32}
+    assert steps[3] == drawn[3] != drawn[4]
