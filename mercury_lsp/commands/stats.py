@@ -16,7 +16,7 @@ from mercury_lsp.completion.price import Price
 from mercury_lsp.errors import UsageError
 from mercury_lsp.statistics import OutcomeRecord, store
 from mercury_lsp.statistics.statistics import LEARNED_ROWS, learn
-from mercury_lsp.statistics.summary import Summary, by_day, by_language
+from mercury_lsp.statistics.summary import Summary, by_day, by_language, parted
 
 COLUMNS = ("shown", "accepted", "partly", "taken", "wrong", "saved", "p50 ms", "p95 ms")
 
@@ -47,8 +47,11 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _print(records: Sequence[OutcomeRecord], days: int, path: Path) -> None:
+def _print(rows: Sequence[OutcomeRecord], days: int, path: Path) -> None:
     console = Console(highlight=False)
+    records, requests = parted(rows)
+    for model, count in requests.items():
+        console.print(f"{model} was sent {count:,} {'request' if count == 1 else 'requests'} for edits")
     if not records:
         console.print(f"No suggestions were counted in the last {days} days. Write some code, then try again.")
         return
@@ -86,12 +89,14 @@ def _cells(of: Summary) -> list[str]:
     return [*taken, *others, *latency]
 
 
-def _object(records: Sequence[OutcomeRecord], since: date) -> dict[str, object]:
+def _object(rows: Sequence[OutcomeRecord], since: date) -> dict[str, object]:
     """The figures as JSON; `total` is null if nothing was counted."""
+    records, requests = parted(rows)
     return {
         "since": since.isoformat(),
         "total": asdict(Summary.of(records)) if records else None,
         "by_language": {name: asdict(each) for name, each in by_language(records).items()},
+        "edit_requests": requests,
         "by_day": {name: asdict(each) for name, each in by_day(records).items()},
     }
 

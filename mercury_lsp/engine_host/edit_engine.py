@@ -38,6 +38,8 @@ class EditEngine:
         self.tell: Callable[[str], None] = logger.warning
         """Called with what the user should know, once."""
         self.log: Callable[[str], None] = logger.info
+        self.count: Callable[[str, int], None] = lambda model, requests: None
+        """Called with the model's name and the number of requests that were sent to its server."""
 
     @property
     def engine(self) -> InferenceEngine | None:
@@ -98,9 +100,16 @@ class EditEngine:
                 if not self.is_remote or isinstance(error, Cancelled):
                     raise
                 self._pause(str(error))
+            finally:
+                self._count()
         if is_servers:
             return None
         return await self._fills.rewrite(request, control) if self._fills_rewrite else None
+
+    def _count(self) -> None:
+        if self.is_remote and self.engine is not None:
+            uncounted: Callable[[], int] = getattr(self.engine, "uncounted", lambda: 0)
+            self.count(self.engine.name, uncounted())
 
     def close(self) -> None:
         """Stop using an engine; returns at once."""

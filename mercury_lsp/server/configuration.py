@@ -38,7 +38,7 @@ class Configuration:
         """The newest load."""
         self._stop_watching: Callable[[], None] = lambda: None
         edit_engine = session.completer.edit_engine
-        edit_engine.log = editor.log
+        edit_engine.log, edit_engine.count = editor.log, session.statistics.asked
         edit_engine.tell = lambda text: editor.show_message(types.MessageType.Warning, f"Mercury: {text}")
 
     def begin(self, options: Any) -> None:

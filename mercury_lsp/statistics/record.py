@@ -1,14 +1,15 @@
-"""The record of one suggestion that was shown: figures only, no text and no file name."""
+"""The record of one suggestion that was shown, or of one request for edits: figures only, no text and no file name."""
 
 from dataclasses import dataclass
 from typing import Literal
 
-Outcome = Literal["accepted", "partly", "typed", "rejected", "ignored"]
+Outcome = Literal["accepted", "partly", "typed", "rejected", "ignored", "asked"]
 """accepted: the whole text, or all that was left of it, was inserted at once.
 partly: the start of it was inserted at once.
 typed: the user typed the same text key by key; nothing was saved.
 rejected: the user typed something else there, moved away or dismissed it.
-ignored: none of these; the document was closed, or another suggestion replaced it."""
+ignored: none of these; the document was closed, or another suggestion replaced it.
+asked: no suggestion, but a request that was sent to a server for edits."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import Thread
+from time import time
 
 from mercury_lsp.completion.price import Price
 from mercury_lsp.errors import StatisticsError
@@ -53,6 +54,11 @@ class Statistics:
         elif not on:
             self._price.forget()
         self._is_on = on
+
+    def asked(self, model: str, requests: int) -> None:
+        """Count requests that were sent to a server for edits."""
+        for _ in range(requests if self._is_on else 0):
+            self._put(OutcomeRecord(int(time()), "", "", model, True, 0.0, 0.0, 0, "asked", 0))
 
     def close(self) -> None:
         """Have the remaining records written; returns at once."""

@@ -1,6 +1,7 @@
 """Summarises records, in total, by language or by day."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import get_args
@@ -28,7 +29,8 @@ class Summary:
     def of(cls, records: Sequence[OutcomeRecord]) -> "Summary":
         """The figures of some records, which must not be empty."""
         assert records
-        count = {outcome: sum(each.outcome == outcome for each in records) for outcome in get_args(Outcome)}
+        outcomes = [each for each in get_args(Outcome) if each != "asked"]
+        count = {outcome: sum(each.outcome == outcome for each in records) for outcome in outcomes}
         latencies = sorted(each.latency_ms for each in records)
         return cls(
             shown=len(records),
@@ -44,6 +46,17 @@ def percentile(ordered: Sequence[float], share: float) -> float:
     """The percentile of ordered values by the nearest-rank method; `share` is from 0 to 1."""
     rank = -(-share * len(ordered) // 1)
     return ordered[max(0, int(rank) - 1)]
+
+
+def parted(records: Iterable[OutcomeRecord]) -> tuple[list[OutcomeRecord], dict[str, int]]:
+    """The records of suggestions, and the number of requests sent to servers for edits, by model."""
+    suggestions, asked = list[OutcomeRecord](), Counter[str]()
+    for each in records:
+        if each.outcome == "asked":
+            asked[each.model] += 1
+        else:
+            suggestions.append(each)
+    return suggestions, dict(asked)
 
 
 def by_language(records: Iterable[OutcomeRecord]) -> dict[str, Summary]:

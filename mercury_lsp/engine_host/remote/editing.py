@@ -67,8 +67,8 @@ class RemoteEdits:
         self._limit = None if is_loopback(self._base) else requests_per_minute
         self._asked: deque[float] = deque(maxlen=requests_per_minute)
         """When it was asked last."""
-        self.requests = 0
-        """Number of requests that were sent."""
+        self.requests = self._counted = 0
+        """Number of requests that were sent, and of those that were counted by who shares the engine."""
         self._missed = 0
         self._asks_probabilities = self._route != ROUTES[0]
         self._connection: Connection | None = None
@@ -119,6 +119,11 @@ class RemoteEdits:
             return Rewrite(request.text, 0, self._clock() - began)
         hunks = _hunks(lines_of(request.text), lines_of(text), written[1])
         return Rewrite(text, 1, self._clock() - began, True, hunks=hunks)
+
+    def uncounted(self) -> int:
+        """Number of requests sent since it was asked last."""
+        found, self._counted = self.requests - self._counted, self.requests
+        return found
 
     def rest(self) -> None: ...
 

@@ -68,6 +68,18 @@ def test_the_tables_have_languages_days_and_the_sum(state: Path, capsys):
     assert day(NOW) in {line[0] for line in lines if line}
 
 
+ASKED = replace(TAKEN, language="", model="mercury-edit", outcome="asked", saved=0)
+
+
+def test_requests_to_servers_for_edits_are_counted_apart(state: Path, capsys):
+    counted(TAKEN, ASKED, ASKED, replace(ASKED, model="zeta-2"))
+    figures = json.loads(said(capsys, "--json"))
+    assert figures["edit_requests"] == {"mercury-edit": 2, "zeta-2": 1}
+    assert figures["total"]["shown"] == 1 and list(figures["by_language"]) == ["python"]
+    out = said(capsys)
+    assert "mercury-edit was sent 2 requests for edits" in out and "zeta-2 was sent 1 request for edits" in out
+
+
 def test_earlier_days_are_left_out(state: Path, capsys):
     counted(TAKEN, replace(TAKEN, shown_at=NOW - 5 * 86_400))
     assert json.loads(said(capsys, "--json", "--days", "3"))["total"]["shown"] == 1

@@ -8,6 +8,7 @@ from threading import Event
 
 import pytest
 
+from mercury_lsp.statistics import store
 from tests.support import tiny
 from tests.support.edit_server import (
     CHAT,
@@ -108,6 +109,16 @@ def test_a_server_that_may_cost_money_is_not_asked_ahead(model: Path, monkeypatc
         desk = Desk(editor, TYPED)
         assert desk.take(0, 10) and len(remote.posted(COMPLETIONS)) == 1
         assert not desk.take(1, 25) and len(remote.posted(COMPLETIONS)) == 2
+
+
+def test_requests_are_counted_for_the_statistics(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("no_proxy", "*")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with serving(completes(FIRST)) as remote, opened(model, f"{elsewhere(remote)}#zeta-2") as editor:
+        desk = Desk(editor, TYPED)
+        assert desk.take(0, 10) and not desk.take(1, 25)
+    rows = store.read(store.default_path(), 0)
+    assert [(row.outcome, row.model) for row in rows] == [("asked", "zeta-2")] * 2
 
 
 def test_the_rest_of_an_answer_is_forgotten_when_the_user_types_on(zeta: tuple[FakeRemote, Desk]):
