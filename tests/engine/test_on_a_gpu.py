@@ -7,7 +7,7 @@ from itertools import islice
 import numpy as np
 import pytest
 import torch
-from mercury_engine.api import FillRequest
+from mercury_engine.api import FillRequest, GenerateRequest, Sampling
 from mercury_engine.errors import DeviceError
 from mercury_engine.models import adapters, decoder_weights, weights
 from mercury_engine.models.network import ForwardRequest
@@ -26,7 +26,11 @@ REQUESTS = [FillRequest(NEAR + "a" * typed, suffix=("\n\n\nprint(add(1, 2))\n",)
 MOST_LAUNCHES = 18
 """Launches from the host for a pass, beside its graphs."""
 
-FAMILIES = ["Open-dCoder", "DreamOn", "SDAR", "Fast-dLLM v2"]
+FAMILIES = ["Open-dCoder", "DreamOn", "SDAR", "Fast-dLLM v2", "twin"]
+
+
+RANKS = {"causal": 0, "twin": 4}
+"""Of the models of our own: the one that denoises has an adapter."""
 
 
 class Folders(dict):
@@ -37,8 +41,8 @@ class Folders(dict):
 
     def __missing__(self, family):
         path = self.root / family.replace(" ", "-")
-        if family == "causal":
-            self[family] = tiny.folder(path, 0)
+        if family in RANKS:
+            self[family] = tiny.folder(path, RANKS[family])
         else:
             from tests.support import masked  # imports transformers, which takes a while
 
@@ -108,6 +112,19 @@ def test_a_causal_model_fills_with_one_wait_and_no_blocking_copy_a_pass(folders,
         assert not counts.blocking_copies
         assert counts.replays >= found.steps
     assert counts.launches.total() <= MOST_LAUNCHES * found.steps
+
+
+@pytest.mark.parametrize("family", ["causal", "SDAR", "Open-dCoder"])
+def test_a_text_is_generated_as_on_the_cpu_with_one_wait_a_pass(folders, monkeypatch, family):
+    request = GenerateRequest(NEAR, max_tokens=12, sampling=Sampling(temperature=0.0))
+    expected = Engine.load(folders[family], device="cpu", dtype=torch.float32).generate(request)
+    with pretend_cuda(monkeypatch) as counts:
+        engine = Engine.load(folders[family], device="cuda", dtype=torch.float32)
+        counts.clear()
+        found = engine.generate(request)
+    assert found.text == expected.text
+    assert 0 < counts.waits.total() <= 2 * found.steps
+    assert not counts.blocking_copies
 
 
 def real_gaps(count):

@@ -110,6 +110,10 @@ class DeviceStep:
         """Run a step over whatever the buffers hold, to time it."""
         self._captures.run(shape)
 
+    def release(self) -> None:
+        """Let go of the segments that the buffer holds copies of."""
+        self._held = []
+
     def read(self, forward: ForwardRequest, adapted: Adapted) -> tuple[Tensor, KeyValueBlock] | None:
         """See `Network.read_together`; None for what fits no shape."""
         given = _rows(forward.ids_T, forward.packing, forward.start, forward.block)

@@ -129,6 +129,8 @@ def test_only_segments_that_are_new_or_moved_are_copied(plain, step):
     assert copied(far) == 0
     assert copied(far, near) == 7  # the pass before has written over it
     assert copied(segment(plain, 31, -31), near) == 38
+    step.release()
+    assert copied(near) == 7
 
 
 def test_rows_with_an_adapter_by_name_are_read_with_it(is_fused):
