@@ -114,6 +114,22 @@ def test_a_causal_model_fills_with_one_wait_and_no_blocking_copy_a_pass(folders,
     assert counts.launches.total() <= MOST_LAUNCHES * found.steps
 
 
+def test_typed_keys_take_a_pass_a_step_and_none_that_only_reads(folders, adapted, monkeypatch):
+    for folder in (folders["causal"], adapted):
+        requests = [replace(REQUESTS[0], near=NEAR + "(self.x + 1"[:typed]) for typed in range(12)]
+        engine = Engine.load(folder, device="cpu", dtype=torch.float32)
+        expected = [engine.fill(each).text for each in requests]
+        with pretend_cuda(monkeypatch) as counts:
+            engine, extra = Engine.load(folder, device="cuda", dtype=torch.float32), []
+            for request, text in zip(requests, expected, strict=True):
+                counts.clear()
+                found = engine.fill(request)
+                assert found.text == text
+                extra.append(counts.replays - 2 * found.steps)  # a step, and its answers
+        assert extra[1:].count(0) >= 9
+        assert max(extra[1:]) <= 1  # reads what was left before
+
+
 @pytest.mark.parametrize("family", ["causal", "SDAR", "Open-dCoder"])
 def test_a_text_is_generated_as_on_the_cpu_with_one_wait_a_pass(folders, monkeypatch, family):
     request = GenerateRequest(NEAR, max_tokens=12, sampling=Sampling(temperature=0.0))

@@ -38,6 +38,11 @@ class GapContext:
         return self.near[-1]
 
     @property
+    def unread(self) -> TokenIds:
+        """The tokens up to that one that are still to be read, itself among them."""
+        return self.near[-1 - self.cached.left :]
+
+    @property
     def ends(self) -> int:
         """The position of that token, counted from the start of `near`."""
         return len(self.near) - 1
@@ -74,8 +79,8 @@ class ContextReader:
         """The text directly in front of the gap, cut: the near prefix, or in a gap format the cursor's line."""
         return self.tokenizer.cut(request.near if self.markers is None else split_line(request.near)[1])
 
-    def read(self, request: FillRequest, near: list[int]) -> ForwardSteps[GapContext]:
-        """What is around a gap after the tokens of `near`; prefills only what is new.
+    def read(self, request: FillRequest, near: list[int], leaves: bool = False) -> ForwardSteps[GapContext]:
+        """What is around a gap after the tokens of `near`; prefills only what is new, see `BlockCache.context`.
 
         `near` is what `cut` said to read; in a gap format it belongs to the cursor's line.
         """
@@ -97,7 +102,7 @@ class ContextReader:
         if len(seen) < len(far):
             suffix = [*suffix[: len(line)], *(block for block in suffix[len(line) :] if block in seen)]
         prefix = ids[:-1] if adapted is None else ids[: -1 - len(adapted.ids)]
-        cached = yield from self.cache.context(seen, prefix, suffix, adapted)
+        cached = yield from self.cache.context(seen, prefix, suffix, adapted, leaves)
         cached.tokens_unread = sum(map(len, far)) - sum(map(len, seen))
         if cached.tokens_read > MANY_TOKENS_READ and self.cache.network.device == "cpu":
             return_freed_memory()

@@ -41,6 +41,9 @@ MEMORY_SHARE = 8
 PACKED_TOKENS = 512
 """Tokens of blocks that a GPU reads in one pass, side by side; a CPU gains nothing and reads each block alone."""
 
+LEFT_TOKENS = 8
+"""Tokens at the end of a near prefix that a GPU may leave to the pass after it, which takes as long without them."""
+
 KEPT_SEGMENTS = 4
 """Number of assembled sides that are kept: both sides of two gaps."""
 
@@ -78,6 +81,8 @@ class CachedContext:
     tokens_read: int
     tokens_unread: int = 0
     """Tokens of far blocks that the request left out."""
+    left: int = 0
+    """Tokens at the end of the near prefix that the next pass has to read; they count as read."""
 
 
 class BlockCache:
@@ -101,13 +106,20 @@ class BlockCache:
         self._stacks = LeastRecentlyUsed[StackKey, tuple[NearStack, ...]](stacks * (2 if network.adapters else 1))
 
     def context(
-        self, far: list[TokenIds], near: TokenIds, suffix: list[TokenIds], adapted: AdaptedTokens | None = None
+        self,
+        far: list[TokenIds],
+        near: TokenIds,
+        suffix: list[TokenIds],
+        adapted: AdaptedTokens | None = None,
+        leaves: bool = False,
     ) -> ForwardSteps[CachedContext]:
         """The sides for these blocks; reads only tokens that were never read in their place before.
 
         With `adapted`, more tokens follow the near prefix, read with an adapter. What has been read is kept even if the
-        caller stops before the rest is read.
+        caller stops before the rest is read. `leaves`: on a GPU, a few tokens at the end may be left to the caller.
         """
+        most_left = LEFT_TOKENS if leaves and self._tokens_per_pass else 0
+        is_adapted, left = adapted is not None and len(adapted.ids) > 0, 0
         ahead, following = (True, tuple(b for b in far if b)), (False, tuple(b for b in suffix if b))
         # held from here on: other requests may read in the meantime
         sides = {side: self._sides.get(side) for side in (ahead, following)}
@@ -116,15 +128,15 @@ class BlockCache:
         blocks, read = yield from self.read(missing)  # in one go: a block may be part of both sides
         before = [sides[ahead] or self._assembled(ahead, blocks)]
         if near:
-            side, pushed = yield from self._near((ahead[1], (), ""), near, before)
-            before.append(side)
+            place = ahead[1], (), ""
+            pushed, left = yield from self._near(place, near, before, 0, 0 if is_adapted else most_left)
             read += pushed
-        if adapted is not None and adapted.ids:
-            side, pushed = yield from self._near((ahead[1], near, adapted.adapter), adapted.ids, before, adapted.kept)
-            before.append(side)
+        if adapted is not None and is_adapted:
+            place = ahead[1], near, adapted.adapter
+            pushed, left = yield from self._near(place, adapted.ids, before, adapted.kept, most_left)
             read += pushed
         after = [sides[following] or self._assembled(following, blocks)] if following[1] else []
-        return CachedContext(before, after, read)
+        return CachedContext(before, after, read, left=left)
 
     def affordable(self, far: list[TokenIds], near: TokenIds, limit: int) -> list[TokenIds]:
         """The far blocks to see if at most `limit` tokens may be read: as many as possible.
@@ -213,21 +225,22 @@ class BlockCache:
         return block
 
     def _near(
-        self, place: StackKey, near: TokenIds, before: list[KeyValueSegment], kept_tokens: int = 0
-    ) -> ForwardSteps[tuple[KeyValueSegment, int]]:
-        """A stack of exactly these tokens at the place, and how many of them were read now."""
+        self, place: StackKey, near: TokenIds, before: list[KeyValueSegment], kept_tokens: int, most_left: int
+    ) -> ForwardSteps[tuple[int, int]]:
+        """Add a stack of these tokens at the place to the sides; how many of them are new, and left to be read."""
         stacks = self._stacks.get(place) or ()
         stack = max(stacks, key=lambda each: common_prefix(each.ids, near), default=None)
         kept = common_prefix(stack.ids, near) if stack else 0
         side = first_tokens(stack.side, kept) if stack else None
-        if kept < len(near):
+        left = len(near) - kept if len(near) - kept <= most_left else 0
+        if kept < len(near) - left:
             side = yield from self._push(side, near[kept:], place, kept, before)
             others = self._stacks.get(place) or ()  # some may have been read in the meantime
             latest = [NearStack(near, side), *(each for each in others if each.ids != near[: len(each.ids)])]
             fitting = bisect_right([*accumulate(len(each.ids) for each in latest)], kept_tokens)
             self._stacks.put(place, tuple(latest[: max(KEPT_BRANCHES, fitting)]))
-        assert side is not None
-        return side, len(near) - kept
+        before += [] if side is None else [side]
+        return len(near) - kept, left
 
     def _push(
         self, side: KeyValueSegment | None, ids: TokenIds, place: StackKey, kept: int, before: list[KeyValueSegment]

@@ -54,7 +54,7 @@ def engine_way(engine: Engine) -> Way:
 class CausalReader(ContextReader):
     """Reads a gap format in one causal run; an edit anywhere reads everything after it again."""
 
-    def read(self, request: FillRequest, near: list[int]) -> ForwardSteps[GapContext]:
+    def read(self, request: FillRequest, near: list[int], leaves: bool = False) -> ForwardSteps[GapContext]:
         assert self.markers is not None
         head, rest = split_line("".join((*request.far, request.near)))[0], "".join(request.suffix)
         ids = self.markers.stack(self.tokenizer.block(head), self.tokenizer.block(rest), tuple(near))

@@ -25,7 +25,7 @@ def token_by_token(engine, request: FillRequest, text: str) -> float:
     near, nats = [*(cut.read or [engine.tokenizer.start_id]), *cut.known], 0.0
     for token in engine.tokenizer.encode(cut.spell + text + rest_of_line(request.follows)):
         place = engine.surroundings(request, near)
-        stack = Verifier(engine.reader, place.cached.before, place.last, place.ends)
+        stack = Verifier(engine.reader, place.cached.before, [place.last], place.ends)
         [[logp_V]] = finished(stack.verify([[]], [[]]), engine.reader)
         nats += float(logp_V[token])
         near = [*near, token]
@@ -50,7 +50,7 @@ def test_a_text_scored_again_with_nothing_between_has_the_same_score(engine):
     request = FillRequest(near="x = ", far=FAR, suffix=SUFFIX)
     cut = engine.tokenizer.cut(request.near)
     place = engine.surroundings(request, [*cut.read, *cut.known])
-    verifier = Verifier(engine.reader, place.cached.before, place.last, place.ends)
+    verifier = Verifier(engine.reader, place.cached.before, [place.last], place.ends)
     ids = engine.tokenizer.encode("view(1)")
     first, second = (finished(verifier.score([ids]), engine.reader) for _ in range(2))
     assert second == pytest.approx(first, abs=2e-3)

@@ -88,7 +88,7 @@ class Generator:
     ) -> ForwardSteps[None]:
         """Write up to `most` tokens."""
         lookup = NgramLookup([prompt])
-        verifier = Verifier(self._network, context.before, prompt[-1], len(prompt) - 1)
+        verifier = Verifier(self._network, context.before, prompt[-1:], len(prompt) - 1)
         while not writing.ended and len(writing.ids) < most:
             found = writing.forced() or lookup.find((*prompt[-LONGEST_MATCH:], *writing.ids)).draft
             draft = found[: min(self._lookahead, most - len(writing.ids) - 1)]

@@ -48,7 +48,8 @@ class Speculation:
         """
         context: GapContext | None = None
         with suppress(DeadlineReached):
-            context = yield from self._contexts.read(request, near)
+            leaves = len(hypotheses) == 1 and not hypotheses[0].writes_on  # else several passes would read them again
+            context = yield from self._contexts.read(request, near, leaves)
             yield from self.write_after(request, control, hypotheses, context)
         return context
 

@@ -34,22 +34,24 @@ class Verifier:
     """
 
     def __init__(
-        self, network: Network, before: Sequence[KeyValueSegment], last: int, ends: int, adapter: str = ""
+        self, network: Network, before: Sequence[KeyValueSegment], unread: Sequence[int], start: int, adapter: str = ""
     ) -> None:
-        self.network, self.before, self.pending, self.position = network, list(before), [last], ends
+        """`unread`: tokens of the context that are still to be read, at least its last; the first is at `start`."""
+        self.network, self.before, self.pending, self.position = network, list(before), [*unread], start
         self._adapter = adapter
         self.side: KeyValueSegment | None = None
         self._fresh: KeyValueSegment | None = None
         """What the last pass read: pending tokens, then the draft."""
         self._draft: Sequence[int] = ()
-        self._last = last
+        self._last = unread[-1]
         """The last token that was pushed."""
         self._kept = 0
         """Number of tokens of `_fresh` that were pushed."""
 
     @classmethod
     def after(cls, network: Network, context: GapContext) -> "Verifier":
-        return cls(network, context.cached.before, context.last, context.ends, context.adapter)
+        start = context.ends - context.cached.left
+        return cls(network, context.cached.before, context.unread, start, context.adapter)
 
     def fork(self, ids: Sequence[int]) -> "Verifier":
         """A verifier that goes on after these first tokens of the last draft; this one stays as it is."""
