@@ -51,7 +51,7 @@ export class Subtle implements Disposable {
     ask: () => ProviderResult<InlineCompletionItem[] | InlineCompletionList>,
   ): Promise<Answer> {
     if (workspace.getConfiguration("mercury").get("display") !== "subtle") {
-      this.clear();
+      if (this.marked) this.clear();
       return ask();
     }
     const revealed = this.revealed(document, position);
@@ -62,7 +62,9 @@ export class Subtle implements Disposable {
     const [first] = items;
     const isAsked = context.triggerKind === InlineCompletionTriggerKind.Invoke;
     this.clear();
-    if (!first || isAsked || goesOn(this.shown, textOf(first))) return answer;
+    const text = first ? textOf(first) : "";
+    this.shown = isAsked || goesOn(this.shown, text) ? text : "";
+    if (!first || this.shown) return answer;
     this.marked = { document, version: document.version, position, items };
     this.draw(position);
     return undefined;
