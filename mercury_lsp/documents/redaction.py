@@ -174,7 +174,7 @@ def _kept(text: str, redacted: frozenset[int]) -> Iterable[str]:
 def _redacted(text: str, language_id: str, above: str, below: str) -> frozenset[int]:
     """The numbers of the lines of a text that look like secrets."""
     above, below = _last_lines(above), _first_lines(below) if text.endswith(("\n", "\r")) else ""
-    above, below = above if leads_on(above) else "", below if is_led_to(text, below) else ""
+    above, below = above if leads_on(above, language_id) else "", below if is_led_to(text, below) else ""
     found = secret_lines(above + text + below, language_id)
     if not found:
         return found

@@ -64,10 +64,15 @@ _Cut = tuple[int, int, str]
 """A part of a text, from and to, and what is read in its place."""
 
 
-def leads_on(above: str) -> bool:
-    """Whether lines may decide about what follows them: they leave a value open, name it, or are of a key."""
+def leads_on(above: str, language_id: str) -> bool:
+    """Whether lines may decide about what follows them: they leave a value open, name it, or are of a key.
+
+    In a text that is no code they may speak of an access as well.
+    """
     last = above[above.rstrip().rfind("\n") + 1 :]
     if last.rstrip()[-1:] in _OPENERS or "----" in above or key_row(last):
+        return True
+    if language_id not in CODE_LANGUAGES and LINES.cue.search(above.lower()):
         return True
     return has_word(above) and any(map(_names_what_follows, map(str.rstrip, LINE.findall(above))))
 

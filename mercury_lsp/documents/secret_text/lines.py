@@ -45,8 +45,8 @@ MIN_COMPARED_CHARS = 6
 MIN_FREE_TEXT_CHARS = 8
 """Shortest string that may hold the name of a secret and its value."""
 
-COMMAND_WORDS = words("commands")
-"""Parts of commands, calls and statements in lower case: a line without any of them is not examined for these."""
+COMMAND_WORDS = tuple(each for each in words("commands") if not any(word in each for word in words("words")))
+"""Parts of commands, calls and statements, in lower case, but those that hold a word like `password`."""
 
 CODE_LANGUAGES = frozenset(words("code_languages"))
 """Languages in which a word without quotes is a name. In all others, also unknown ones, it is a value."""
@@ -120,18 +120,21 @@ def is_secret_line(line: str, language_id: str) -> bool:
         return True
     if language_id == "sql" and LINES.sql_setting.match(line) and is_secret_line(line, "yaml"):
         return True
+    if not any(map(str.isdigit, line)):
+        return False
     has_cue = (LINES.cue if is_text else LINES.code_cue).search(low) is not None
     if shows_password(line, is_text, WORDS_AND_NUMBER if has_cue else SIGNED):
         return True
     if is_text or (found := LINES.comment.search(line)) is None or not LINES.cue.search(found["text"].lower()):
         return False
-    return shows_password(found["text"], True, MIXED)
+    return shows_password(found["text"], True, MIXED if LINES.code_cue.search(low) else SIGNED)
 
 
 def shows_password(line: str, is_text: bool, least: int) -> bool:
     """Whether a word of a text, or a string of code, is a password at least so surely (`values.password_look`)."""
     typed = LINES.tokens.findall(line) if is_text else LINES.strings.findall(line)
-    return any(password_look(word.strip(LOOSE)) >= least for word in typed)
+    found = [word for word in typed if password_look(word.strip(LOOSE)) >= least]
+    return any(is_text or not LINES.code_cue.search(word.lower()) for word in found)
 
 
 def _has_any(line: str, *each: re.Pattern[str]) -> bool:
@@ -146,6 +149,8 @@ def _has_token(line: str) -> bool:
         return False
     if key_body(line) or has_key_in_line(line) or has_opaque_run(line):
         return True
+    if not any(map(looks_random, LINES.issued.findall(line))):
+        return False
     return any(looks_random(found[1]) for found in LINES.named_issuer.finditer(line))
 
 
@@ -222,7 +227,8 @@ def _has_named_value(line: str, is_code: bool, language_id: str) -> bool:
             return True
     if "</" in line and any(is_password(found["value"]) for found in named(LINES.element, line)):
         return True
-    return _has_any(line, LINES.substituted) or any(is_password(each["value"]) for each in named(LINES.otherwise, line))
+    given = [found for shape in (LINES.otherwise, LINES.default) for found in named(shape, line)]
+    return _has_any(line, LINES.substituted) or any(is_password(found["value"]) for found in given)
 
 
 def _has_quoted(line: str, is_code: bool) -> bool:
@@ -242,6 +248,8 @@ def _has_quoted(line: str, is_code: bool) -> bool:
 
 def _is_secret_value(line: str, found: _Found, value: str, is_code: bool) -> bool:
     """Whether a quoted value is a secret, by the name before it and by what gives it to that name."""
+    if "::" in line[: found.start()].rpartition(found["close"][:1] or '"')[2] and found["close"]:
+        return False  # the name of a type
     if looks_random(value) or is_opaque(value):
         return True
     name, rest, before, gap = _strong_name(found, is_code), found["rest"], line[: found.start()], found["gap"]

@@ -95,7 +95,12 @@ def _is_password_name(name: str) -> bool:
         return digits > 0 and not VALUES.keyword.search(name)
     if VALUES.keyword.search(name):
         count = len(re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name))
-        return count == 1 or count >= MIN_SENTENCE_WORDS or digits > 1 or bool(VALUES.digit_inside.search(name))
+        return (
+            count == 1
+            or (count >= MIN_SENTENCE_WORDS and "-" in name)
+            or digits > 1
+            or bool(VALUES.digit_inside.search(name))
+        )
     return "_" not in name or not name.isupper()
 
 
