@@ -24,7 +24,7 @@ class _Product:
 
     @classmethod
     def of(cls, part: AdaptedLinear) -> "_Product":
-        adapters: dict[Adapted, tuple[Tensor, Tensor]] = {**part.named}
+        adapters = dict[Adapted, tuple[Tensor, Tensor]](part.named.items())
         if part.down is not None and part.up is not None:
             adapters[True] = part.down, part.up
         kind = part.weight.dtype
@@ -75,7 +75,7 @@ class FusedLayers:
         places = RowPlaces(self._cos[rows.positions], self._sin[rows.positions], slots.int())
         numbers = rows.orders(place, slots), rows.first, rows.limit, rows.held + len(slots)
         seen = Visibility(*(each.int() for each in numbers))
-        x, own = self._decoder.embed(rows.ids), []
+        x, own = self._decoder.embed(rows.ids), list[Tensor]()
         for layer, layer_keys, layer_values in zip(self._layers, keys, values, strict=True):
             norm, extra = layer.attn_norm, layer.qkv.added(x, adapted, layer.attn_norm, eps)
             given = places, layer_keys, layer_values

@@ -79,9 +79,11 @@ class DeviceStep:
         """`is_fused`: layers run in our kernels."""
         config, self._decoder = decoder.config, decoder
         self._lengths = _affordable(decoder)
-        kind = FusedLayers if is_fused else TorchLayers
-        self._layers: FusedLayers | TorchLayers = kind(decoder, self._lengths[-1])
-        shape = config.num_hidden_layers, config.num_key_value_heads, self._lengths[-1], config.head_dim
+        longest = self._lengths[-1]
+        self._layers: FusedLayers | TorchLayers = (
+            FusedLayers(decoder, longest) if is_fused else TorchLayers(decoder, longest)
+        )
+        shape = config.num_hidden_layers, config.num_key_value_heads, longest, config.head_dim
         self._keys, self._values = (decoder.embedding.new_zeros(shape) for _ in range(2))
         self._held: list[Held] = []
         self._captures = Captures[Shape](decoder.device)
