@@ -1,6 +1,6 @@
 """`python -m mercury_lab.training STEP`, with a step of:
 
-corpus, commits.
+corpus, commits, adapt.
 """
 
 import sys
@@ -10,6 +10,7 @@ from mercury_lab.subcommands import run
 STEP_MODULES = {
     "corpus": "training.data.build",
     "commits": "training.commits.build",
+    "adapt": "training.adapt",
 }
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import random
 import pytest
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_lab.training.data.corpus import read_files
-from mercury_lab.training.examples.masked import Canvas, CanvasSteps, MaskedTokens, canvas
+from mercury_lab.training.examples.masked import Canvas, CanvasSampler, MaskedTokens, canvas
 from mercury_lab.training.examples.mixture import Mixture
 
 from tests.support import tiny, training_data
@@ -51,11 +51,11 @@ def test_a_text_that_is_too_short_has_no_canvas():
     assert canvas([1], [2, 3], [4], TOKENS, random.Random(0), 1000) is None
 
 
-def test_steps_draw_canvases_of_one_length_and_the_same_ones_again(tmp_path):
+def test_windows_have_canvases_of_one_length_and_equal_generators_draw_equal_ones(tmp_path):
     tokenizer = Tokenizer(tiny.folder(tmp_path / "base", rank=0, vocab_size=502))
-    files = read_files(training_data.corpus(tmp_path / "corpus"))
-    steps = CanvasSteps(tokenizer, Mixture(files), MaskedTokens.of(tokenizer, 502), 32, files=2, gaps=4, seed=1)
-    assert steps.tokens == MaskedTokens(501, 500, 0)
-    drawn = [steps[step] for step in range(6)]
+    mixture = Mixture(read_files(training_data.corpus(tmp_path / "corpus")))
+    sampler = CanvasSampler(tokenizer, mixture, MaskedTokens.of(tokenizer, 502), gaps=4, length=32)
+    assert sampler.tokens == MaskedTokens(501, 500, 0)
+    drawn = [sampler.sample(random.Random(seed)) for seed in range(6)]
     assert {len(each.ids) for found in drawn for each in found} == {32}
-    assert steps[3] == drawn[3] != drawn[4]
+    assert sampler.sample(random.Random(3)) == drawn[3] != drawn[4]

@@ -113,23 +113,19 @@ def _noise(
 
 
 @dataclass(frozen=True)
-class CanvasSteps:
-    """Step number -> canvases of `files` windows, `gaps` each; the same seed and number give the same canvases."""
+class CanvasSampler:
+    """Draws canvases of a corpus; equal generators give equal canvases."""
 
     tokenizer: Tokenizer
     mixture: Mixture
     tokens: MaskedTokens
-    length: int
-    """Tokens of a text; files with fewer are left out."""
-    files: int
     gaps: int
-    seed: int | str
+    """Gaps of a window."""
+    length: int = 512
+    """Tokens of a text; files with fewer are left out."""
 
-    def __getitem__(self, step: int) -> list[Canvas]:
-        rng = random.Random(f"{self.seed}/denoiser/{step}")
-        return [each for _ in range(self.files) for each in self._window(rng)]
-
-    def _window(self, rng: random.Random) -> list[Canvas]:
+    def sample(self, rng: random.Random) -> list[Canvas]:
+        """The canvases of one window; may be empty."""
         drawn = GapSampler(rng, SPANS).places(self.mixture.sample(rng), self.gaps)
         if drawn is None:
             return []
