@@ -145,7 +145,7 @@ def searched(each: MeasuredGap, bias: LengthBias) -> tuple[int, int]:
         next(length.searched(sure, bias, FIRST_SLOTS, LONGEST))
     except StopIteration as end:
         return int(end.value), len(tried)
-    raise AssertionError("a search without passes has ended")
+    raise AssertionError("the search asked for a pass")
 
 
 def rules(bias: LengthBias) -> dict[str, Rule]:

@@ -3,7 +3,7 @@
 A canvas is a value. A rule reveals slots in any order, masks some again, inserts and deletes; what then stands revealed
 at the left end is accepted, and the rest is the next canvas.
 
-Dimensions: S slots, W slots that a pass told of.
+Dimensions: S slots.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,6 @@ import numpy as np
 
 from mercury_engine.api import SlotView
 from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray
-from mercury_engine.models.row_answers import RowAnswers, SmallIdArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +51,7 @@ class Canvas:
         """bool [S]."""
         return self.ids == self.tokens.mask
 
-    def revealed(
-        self, chosen: IdArray | MaskArray, token_S: IdArray | SmallIdArray, probability_S: FloatArray
-    ) -> "Canvas":
+    def revealed(self, chosen: IdArray | MaskArray, token_S: IdArray, probability_S: FloatArray) -> "Canvas":
         """With these tokens in the chosen slots."""
         ids_S, sure_S = self.ids.copy(), self.probability.copy()
         ids_S[chosen], sure_S[chosen] = token_S[chosen], probability_S[chosen]
@@ -62,15 +59,6 @@ class Canvas:
             after = int(np.argmax(ids_S == end)) + 1
             ids_S[after:], sure_S[after:] = end, 1.0
         return Canvas(ids_S, sure_S, self.tokens)
-
-    def all_revealed(self, told: RowAnswers) -> "Canvas":
-        """With the likeliest token in every mask."""
-        return self.revealed(self.is_mask, told.token_W, np.exp(told.logp_W))
-
-    def first_revealed(self, told: RowAnswers, rank: int) -> "Canvas":
-        """With the first slot's token of this rank there, which sets a candidate apart; 0 is the likeliest."""
-        probability_W = np.exp(told.candidate_logp_WK[:, rank])
-        return self.revealed(np.zeros(1, np.int64), told.candidate_WK[:, rank], probability_W)
 
     def masked_again(self, chosen: IdArray | MaskArray) -> "Canvas":
         """With masks in the chosen slots."""

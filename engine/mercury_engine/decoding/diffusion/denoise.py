@@ -5,11 +5,15 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from mercury_engine.decoding.diffusion.layouts import Around, Layout
-from mercury_engine.decoding.diffusion.rules import Rule
+from mercury_engine.decoding.diffusion.rules import Choice, Drawn, Rule
 from mercury_engine.decoding.diffusion.texts import Text
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.row_answers import RowAnswers
+
+FIRST, LIKELIEST = np.zeros(1, np.int64), Choice()
 
 
 def denoise(texts: Sequence[Text], layout: Layout, around: Around, rule: Rule) -> ForwardSteps[None]:
@@ -35,15 +39,19 @@ def denoise(texts: Sequence[Text], layout: Layout, around: Around, rule: Rule) -
 
 
 def reveal(text: Text, told: RowAnswers, rule: Rule) -> None:
-    """Do a step on the first slots, of which a pass told; the last step reveals them all."""
+    """Do a step on the first slots, of which a pass told; the last step reveals them all.
+
+    Another candidate begins with its own first token, in a step of its own.
+    """
     slots, is_last = len(told.token_W), text.is_last
     canvas, rest = text.canvas[:slots], text.canvas[slots:]
     if text.written.rank:
-        canvas = canvas.first_revealed(told, text.written.take_rank())
+        canvas = Drawn.ranked(told, text.written.take_rank()).on(canvas, FIRST)
     elif not is_last:
         canvas = rule.step(canvas, rule.choice.draw(told, text.random), text.number)
-    text.canvas = (canvas.all_revealed(told) if is_last else canvas) + rest
-    text.length += len(canvas) - slots
+    if is_last:
+        canvas = LIKELIEST.draw(told, text.random).on(canvas, canvas.is_mask)
+    text.canvas, text.length = canvas + rest, text.length + len(canvas) - slots
     text.number, text.written.steps = text.number + 1, text.written.steps + 1
 
 

@@ -35,6 +35,12 @@ class Drawn:
     probability_S: FloatArray
     """What the model gives the token, whatever it was drawn from."""
 
+    @classmethod
+    def ranked(cls, told: RowAnswers, rank: int) -> "Drawn":
+        """The candidate of this rank for each slot; 0 is the likeliest."""
+        probability_S = np.exp(told.candidate_logp_WK[:, rank])
+        return cls(told.candidate_WK[:, rank].astype(np.int64), probability_S, probability_S)
+
     def on(self, canvas: Canvas, chosen: IdArray | MaskArray) -> Canvas:
         """The canvas with these tokens in the chosen slots."""
         return canvas.revealed(chosen, self.token_S, self.probability_S)
