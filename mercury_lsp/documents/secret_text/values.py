@@ -97,7 +97,7 @@ def _is_password_name(name: str) -> bool:
         count = len(re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name))
         return (
             count == 1
-            or (count >= MIN_SENTENCE_WORDS and "-" in name)
+            or (count >= MIN_SENTENCE_WORDS and "_" not in name)
             or digits > 1
             or bool(VALUES.digit_inside.search(name))
         )
