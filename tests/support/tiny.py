@@ -1,6 +1,5 @@
 """Tiny random model folders: real files in the real formats, small enough to load in every test."""
 
-import gzip
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -119,12 +118,3 @@ def watched(engine: Engine, request: FillRequest) -> tuple[Fill, list[tuple[Slot
     """The fill, and what was seen of it before and after its steps."""
     canvases: list[tuple[SlotView, ...]] = []
     return engine.fill(request, Control(on_step=canvases.append)), canvases
-
-
-def corpus(path: Path, files: list[tuple[str, str, str]]) -> Path:
-    """A Python corpus of (package, path, text) in the format of the corpus step."""
-    path.mkdir(parents=True, exist_ok=True)
-    lines = [json.dumps({"path": p, "package": package, "text": text}) + "\n" for package, p, text in files]
-    (path / "python.jsonl.gz").write_bytes(gzip.compress("".join(lines).encode()))
-    (path / "manifest.json").write_text(json.dumps({"languages": {"python": {}}, "packages": []}))
-    return path

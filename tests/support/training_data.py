@@ -23,8 +23,10 @@ def base(path: Path) -> Path:
 
 
 def corpus(path: Path) -> Path:
-    files = [("toy", "toy/a.py", CODE), ("toy", "toy/b.py", CALLS), ("other", "other/c.py", CALLS[::-1])]
-    return tiny.corpus(path, files)
+    for name, text in {"toy/a.py": CODE, "toy/b.py": CALLS, "other/c.py": CALLS[::-1]}.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_text(text)
+    return path
 
 
 def commit() -> CommitEdit:

@@ -11,7 +11,6 @@ from mercury_engine.errors import ModelNotFound, RequestError
 from mercury_engine.prompt.chunking import split
 from mercury_engine.prompt.layout import path_block
 
-from mercury_lab.training.data.corpus import read_files
 from mercury_lab.training.data.filters import DATA_LANGUAGES, language_of
 from mercury_lab.training.window import window
 
@@ -52,12 +51,12 @@ class Gap:
 
 
 def held_out_files(corpus: Path, but: Collection[str] = ()) -> list[HeldOutFile]:
-    """The source files below a folder or in one of the corpus step, by name, except those whose text is in `but`.
+    """The source files below a folder, by name, except those whose text is in `but`.
 
     Raises ModelNotFound for none.
     """
     found = []
-    for name, text in _packed(corpus) if any(corpus.glob("*.jsonl.gz")) else _below(corpus):
+    for name, text in _below(corpus):
         language = language_of(name, b"")
         if language is None or language in DATA_LANGUAGES:
             continue
@@ -72,13 +71,6 @@ def _below(folder: Path) -> Iterator[tuple[str, str]]:
     """Names and texts of the files below a folder."""
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
         yield path.relative_to(folder).as_posix(), path.read_text("utf-8", "replace")
-
-
-def _packed(corpus: Path) -> list[tuple[str, str]]:
-    """Names and texts of the files of the corpus step; names begin with the package."""
-    return sorted(
-        (f"{file.package}/{file.path.removeprefix(f'{file.package}/')}", file.text) for file in read_files(corpus)
-    )
 
 
 def gaps(corpus: Path, limit: int, seed: int, kinds: tuple[str, ...] = GAP_KINDS) -> Iterator[Gap]:

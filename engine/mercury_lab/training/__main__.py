@@ -1,6 +1,6 @@
 """`python -m mercury_lab.training STEP`, with a step of:
 
-corpus, commits, adapt.
+held-out, commits, adapt.
 """
 
 import sys
@@ -8,7 +8,7 @@ import sys
 from mercury_lab.subcommands import run
 
 STEP_MODULES = {
-    "corpus": "training.data.build",
+    "held-out": "training.data.held_out",
     "commits": "training.commits.build",
     "adapt": "training.adapt",
 }

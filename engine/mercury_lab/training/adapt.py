@@ -1,7 +1,7 @@
 """Train a low-rank change: `python -m mercury_lab.training adapt --base MODEL --examples KIND --data DIR --out DIR`.
 
-`gaps` of a corpus and `edits` of a folder of commits give an adapter of a model with a gap format: the untouched model
-reads the context, so that adapters share what is cached. `masked` gaps of a corpus turn a causal model into one that
+`gaps` of source files and `edits` of commits give an adapter of a model with a gap format: the untouched model
+reads the context, so that adapters share what is cached. `masked` gaps turn a causal model into one that
 denoises; its folder is written whole.
 """
 
@@ -25,7 +25,7 @@ from safetensors.numpy import save_file
 
 from mercury_lab.training.commits.build import read_split
 from mercury_lab.training.conversion.adapter_file import write_adapter
-from mercury_lab.training.data.corpus import read_checked, read_files
+from mercury_lab.training.data.folder import source_files, training_files
 from mercury_lab.training.examples.gaps import GapSettings
 from mercury_lab.training.examples.masked import CanvasSampler, MaskedTokens
 from mercury_lab.training.examples.mixture import Mixture
@@ -94,16 +94,16 @@ def mean_nats(model: PeftModel, held_out: Sequence[Rows], start_id: int) -> floa
     return float(sum((each * weight).sum() for each, weight in found) / sum(weight.sum() for _, weight in found))
 
 
-def sampler(kind: str, base: Path, data: Path, gaps: int, held_out: bool = False) -> Sampler:
-    """What draws examples of a kind from a corpus, or from a folder of commits. Raises MercuryError.
+def sampler(kind: str, base: Path, data: Path, gaps: int, held_out: Path | None = None) -> Sampler:
+    """What draws examples of a kind from a folder of packages, or of commits. Raises MercuryError.
 
-    `held_out`: to measure, not to learn from: a corpus of held-out files, or the commits' validation split.
+    No file with text of the `held_out` folder is drawn. To measure with it, name it as `data`, too.
     """
     tokenizer = Tokenizer(base)
     if kind == "edits":
-        edits = EditExamples(tokenizer, list(read_split(data, "validation" if held_out else "training")), SPANS)
+        edits = EditExamples(tokenizer, list(read_split(data, "validation" if data == held_out else "training")), SPANS)
         return lambda rng: [rows_of(each) for each in edits.sample(rng)]
-    mixture = Mixture(read_files(data) if held_out else read_checked(data))
+    mixture = Mixture(source_files(data) if data == held_out else training_files(data, held_out))
     if kind == "gaps":
         drawn = GapExamples(tokenizer, mixture, SPANS, gaps)
         return lambda rng: [rows_of(each) for each in drawn.sample(rng)]
@@ -150,7 +150,7 @@ def _held_out(options: argparse.Namespace) -> list[Rows]:
     """The same rows every time; none without a folder of them."""
     if options.held_out is None:
         return []
-    sample = sampler(options.examples, options.base, options.held_out, gaps=1, held_out=True)
+    sample = sampler(options.examples, options.base, options.held_out, 1, options.held_out)
     return [rows for seed in range(HELD_OUT_WINDOWS) for rows in sample(random.Random(f"held out {seed}"))]
 
 
@@ -162,9 +162,9 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="mercury_lab.training adapt", description=__doc__)
     parser.add_argument("--base", type=Path, required=True, help="model folder or GGUF file")
     parser.add_argument("--examples", choices=("gaps", "edits", "masked"), required=True)
-    parser.add_argument("--data", type=Path, required=True, help="a corpus, or what `commits` wrote")
+    parser.add_argument("--data", type=Path, required=True, help="folder of clones, or what `commits` wrote")
     parser.add_argument("--out", type=Path, required=True, help="folder for the result")
-    parser.add_argument("--held-out", type=Path, help="a corpus or folder of commits to measure with, before and after")
+    parser.add_argument("--held-out", type=Path, help="folder of the same kind, to measure with and not to learn from")
     parser.add_argument("--parent", type=Path, help="folder with an adapter to begin with")
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--windows", type=int, default=1, help="files or commits of a step (default: 1)")
@@ -174,7 +174,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu")
     options = parser.parse_args(argv)
-    sample = sampler(options.examples, options.base, options.data, options.gaps)
+    sample = sampler(options.examples, options.base, options.data, options.gaps, options.held_out)
     model = with_change(causal_model(options.base), options.rank).to(options.device)
     if options.parent:
         put_factors(model, _stored(options.parent, options.base, options.examples))

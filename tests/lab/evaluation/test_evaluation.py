@@ -147,12 +147,14 @@ def test_a_fit_of_a_bare_file_says_where_its_settings_would_be_kept(tmp_path):
         suite.store_settings(file, utility={"least": 3.0})
 
 
-def test_the_files_of_a_corpus_step_are_read_as_they_are(tmp_path):
+def test_files_below_a_folder_are_held_out_but_for_the_texts_that_are_left_out(tmp_path):
     code = "total = left + right\n"
-    packed = tiny.corpus(tmp_path, [("two", "src/b.py", code), ("one", "one/a.py", f"# first\n{code}")])
-    found = gaps.held_out_files(packed, {code})
+    for name, text in {"two/src/b.py": code, "one/a.py": f"# first\n{code}"}.items():
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(text)
+    found = gaps.held_out_files(tmp_path, {code})
     assert [(file.name, file.repository, file.language) for file in found] == [("one/a.py", "one", "python")]
-    assert [file.name for file in gaps.held_out_files(packed)] == ["one/a.py", "two/src/b.py"]
+    assert [file.name for file in gaps.held_out_files(tmp_path)] == ["one/a.py", "two/src/b.py"]
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from mercury_lab.training.commits.repositories import Repository
 from mercury_lab.training.data.contamination import Fingerprints
 from mercury_lab.training.data.sources import HeldOut, SourceError
 
+from tests.support import tiny
 from tests.support.git_project import GitProject
 
 FIRST = "def load(path):\n    return read(path)\n\n\n" + "".join(f"number_{n} = {n}\n" for n in range(20))
@@ -144,20 +145,18 @@ def test_no_listed_repository_is_used_twice_and_every_split_has_some():
     assert {repository.split for repository in listed} == set(repositories.SPLITS)
 
 
-def test_the_same_clone_gives_the_same_files(project, tmp_path, monkeypatch):
+def test_the_same_clone_gives_the_same_files(project, tmp_path):
     project.commit("Add a mode", {"load.py": with_mode(LOAD), "use.py": with_mode(USE)})
-    monkeypatch.setattr(build, "read_fingerprints", lambda path: Fingerprints.of(["other words"]))
     listed = [Repository("someone/toy", project.head, "MIT", "validation")]
     for name in ("one", "two"):
-        build.build(listed, tmp_path / "mirror", tmp_path, tmp_path / name, 10)
+        build.build(listed, tmp_path / "mirror", tiny.HELD_OUT, tmp_path / name, 10)
     packed = [(tmp_path / name / "validation.jsonl.gz").read_bytes() for name in ("one", "two")]
     assert packed[0] == packed[1]
     assert len(list(commit_edit.read(tmp_path / "one" / "validation.jsonl.gz"))) == 1
 
 
-def test_a_corpus_without_fingerprints_is_refused(project, tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "read_fingerprints", lambda path: None)
-    with pytest.raises(SourceError, match="no fingerprints"):
+def test_held_out_files_are_needed(tmp_path):
+    with pytest.raises(SourceError, match="training held-out"):
         build.build([], tmp_path, tmp_path, tmp_path / "out", 10)
 
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 from mercury_engine.prompt.tokenizer import Tokenizer
-from mercury_lab.training.data.corpus import read_files
+from mercury_lab.training.data.folder import source_files
 from mercury_lab.training.examples.masked import Canvas, CanvasSampler, MaskedTokens, canvas
 from mercury_lab.training.examples.mixture import Mixture
 
@@ -53,7 +53,7 @@ def test_a_text_that_is_too_short_has_no_canvas():
 
 def test_windows_have_canvases_of_one_length_and_equal_generators_draw_equal_ones(tmp_path):
     tokenizer = Tokenizer(tiny.folder(tmp_path / "base", rank=0, vocab_size=502))
-    mixture = Mixture(read_files(training_data.corpus(tmp_path / "corpus")))
+    mixture = Mixture(source_files(training_data.corpus(tmp_path / "corpus")))
     sampler = CanvasSampler(tokenizer, mixture, MaskedTokens.of(tokenizer, 502), gaps=4, length=32)
     assert sampler.tokens == MaskedTokens(501, 500, 0)
     drawn = [sampler.sample(random.Random(seed)) for seed in range(6)]

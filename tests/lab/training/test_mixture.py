@@ -5,7 +5,7 @@ import random
 import pytest
 from mercury_engine.prompt.chunking import split
 from mercury_engine.prompt.layout import path_block
-from mercury_lab.training.data import corpus
+from mercury_lab.training.data.folder import source_files
 from mercury_lab.training.data.sources import SourceFile
 from mercury_lab.training.examples.gaps import WINDOW_REACH_CHARS, GapSampler, closing_bracket
 from mercury_lab.training.examples.mixture import Mixture
@@ -17,7 +17,7 @@ from tests.support.training_data import CODE
 
 @pytest.fixture(scope="module")
 def mixture(tmp_path_factory):
-    return Mixture(corpus.read_files(training_data.corpus(tmp_path_factory.mktemp("mixture") / "corpus")))
+    return Mixture(source_files(training_data.corpus(tmp_path_factory.mktemp("mixture") / "corpus")))
 
 
 def file(mixture, path):

@@ -1,8 +1,8 @@
 """Collect real edits from the commits of permissively licensed repositories.
 
-`python -m mercury_lab.training commits --mirror DIR --held-out CORPUS --out DIR` reads the bare clones below the
+`python -m mercury_lab.training commits --mirror DIR --held-out DIR --out DIR` reads the bare clones below the
 mirror and writes {training,validation,test}.jsonl.gz (see commit_edit) and manifest.json. The split is by repository.
-The same clones give the same bytes. CORPUS is a corpus folder with the fingerprints of the held-out files.
+The same clones give the same bytes. Files with text of the held-out folder are left out.
 """
 
 import argparse
@@ -18,14 +18,13 @@ from mercury_engine.lru import LeastRecentlyUsed
 from rich.progress import track
 
 from mercury_lab.training.commits import commit_edit, repositories
-from mercury_lab.training.commits.commit_edit import CommitEdit, CommitFile, Step
+from mercury_lab.training.commits.commit_edit import CommitEdit, CommitFile, Step, replace_file
 from mercury_lab.training.commits.history import Blobs, Commit, FileHunks, commits, hunks_of
 from mercury_lab.training.commits.repositories import SPLITS, Repository
 from mercury_lab.training.commits.selection import CODE_SUFFIXES, code_files, commit_fault, steps_fault, steps_of
 from mercury_lab.training.data import filters, sources
-from mercury_lab.training.data.contamination import Fingerprints
-from mercury_lab.training.data.corpus import MANIFEST, read_fingerprints, replace_file
-from mercury_lab.training.data.duplicates import digest
+from mercury_lab.training.data.contamination import Fingerprints, digest
+from mercury_lab.training.data.folder import source_files
 from mercury_lab.training.data.sources import SourceError
 
 OPEN_FILES = 4
@@ -160,9 +159,10 @@ def _rank(commit: Commit) -> bytes:
 
 def build(listed: Sequence[Repository], mirror: Path, held_out: Path, folder: Path, limit: int) -> dict[str, object]:
     """Write the edits of all listed repositories and return the manifest; raises SourceError."""
-    known = read_fingerprints(held_out)
-    if known is None:
-        raise SourceError(f"{held_out} has no fingerprints of the held-out files; build it with `corpus --out`")
+    texts = [file.text for file in source_files(held_out)]
+    if not texts:
+        raise SourceError(f"no source files in {held_out}; get them with `mercury_lab.training held-out`")
+    known = Fingerprints.of(texts)
     folder.mkdir(parents=True, exist_ok=True)
     collector, rows = Collector(known, limit), list[dict[str, object]]()
     for split in SPLITS:
@@ -174,7 +174,7 @@ def build(listed: Sequence[Repository], mirror: Path, held_out: Path, folder: Pa
             edits += found
         commit_edit.write(folder / f"{split}.jsonl.gz", edits)
     manifest: dict[str, object] = {"repositories": rows, "dropped": dict(sorted(collector.dropped.items()))}
-    replace_file(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
+    replace_file(folder / "manifest.json", json.dumps(manifest, indent=1).encode())
     return manifest
 
 
@@ -193,7 +193,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="mercury_lab.training commits", description=__doc__)
     parser.add_argument("--repositories", type=Path, default=repositories.REPOSITORIES_FILE, help="list (TOML)")
     parser.add_argument("--mirror", type=Path, required=True, help="folder of bare clones, OWNER+NAME[/repo]")
-    parser.add_argument("--held-out", type=Path, required=True, help="corpus with fingerprints of held-out files")
+    parser.add_argument("--held-out", type=Path, required=True, help="folder that `held-out` wrote")
     parser.add_argument("--out", type=Path, required=True, help="folder for the edits")
     parser.add_argument("--limit", type=int, default=400, help="most edits per repository (default: 400)")
     options = parser.parse_args(argv)

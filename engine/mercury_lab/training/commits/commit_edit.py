@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from mercury_lab.training.data.corpus import replace_file
 from mercury_lab.training.data.sources import SourceError
 
 
@@ -47,6 +46,13 @@ class CommitEdit:
     def language(self) -> str:
         """The language of the first step's file."""
         return self.files[self.steps[0].file].language
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file so that readers see the old content or the new, never a part."""
+    partial = path.with_name(path.name + ".partial")
+    partial.write_bytes(content)
+    partial.replace(path)
 
 
 def write(path: Path, edits: Iterable[CommitEdit]) -> None:

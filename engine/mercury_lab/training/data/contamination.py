@@ -13,21 +13,13 @@ Adjacent shared 13-grams form a run. A file shares too much when either
 """
 
 import hashlib
-import io
-import lzma
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
-from mercury_engine.errors import MercuryError
-
-from mercury_lab.training.data.duplicates import digest
-
-FORMAT_HEADER = b"mercury held-out 1\n"
-"""Increment the number whenever words or hashes are computed differently: older fingerprints would find nothing."""
 
 GRAM_WORDS = 13
 """Words in one n-gram."""
@@ -52,10 +44,6 @@ _COARSE_BITS = 8
 Hashes = npt.NDArray[np.uint32]
 
 
-class FingerprintsCorrupt(MercuryError):
-    """The stored fingerprints of the held-out files cannot be read."""
-
-
 @dataclass(frozen=True, slots=True)
 class Overlap:
     """How much text is shared: the share of words in runs of at least MIN_RUN_WORDS, and the longest run in words."""
@@ -66,6 +54,11 @@ class Overlap:
     @property
     def contaminated(self) -> bool:
         return self.share >= CONTAMINATED_SHARE or self.run >= CONTAMINATED_RUN_WORDS
+
+
+def digest(text: str) -> bytes:
+    """The SHA-256 of a text after every run of white space is replaced by one space."""
+    return hashlib.sha256(" ".join(text.split()).encode()).digest()
 
 
 def gram_hashes(text: str) -> Hashes:
@@ -88,27 +81,17 @@ class Fingerprints:
     _coarse: npt.NDArray[np.bool_]
 
     @classmethod
-    def of(cls, texts: Iterable[str]) -> "Fingerprints":
-        """Fingerprints of the held-out texts with all their 13-grams, including common ones."""
-        digests, parts = set(), [np.empty(0, np.uint32)]
-        for text in texts:
-            digests.add(digest(text))
-            parts.append(np.unique(gram_hashes(text)))
-        return cls._made(np.unique(np.concatenate(parts)), frozenset(digests))
+    def of(cls, texts: Sequence[str]) -> "Fingerprints":
+        """Fingerprints of the held-out texts, without the 13-grams that are common among them."""
+        parts = [np.empty(0, np.uint32), *(np.unique(gram_hashes(text)) for text in texts)]
+        found, files = np.unique(np.concatenate(parts), return_counts=True)
+        return cls._made(found[files <= MAX_FILES_PER_GRAM], frozenset(map(digest, texts)))
 
     @classmethod
     def _made(cls, hashes: Hashes, digests: frozenset[bytes]) -> "Fingerprints":
         coarse = np.zeros(1 << (32 - _COARSE_BITS), np.bool_)
         coarse[hashes >> _COARSE_BITS] = True
         return cls(hashes, digests, coarse)
-
-    def without_common(self, texts: Iterable[str]) -> "Fingerprints":
-        """Drop the 13-grams that occur in more than MAX_FILES_PER_GRAM of the texts."""
-        files = np.zeros(len(self.hashes), np.uint32)
-        for text in texts:
-            found = np.unique(self._places(gram_hashes(text)))
-            files[found[found >= 0]] += 1
-        return self._made(self.hashes[files <= MAX_FILES_PER_GRAM], self.digests)
 
     def _places(self, found: Hashes) -> npt.NDArray[np.int64]:
         """Each hash's index among the known ones; -1 if it is unknown."""
@@ -135,27 +118,6 @@ class Fingerprints:
         if digest(text) in self.digests:
             return "held-out file"
         return "held-out part" if self.overlap(text).contaminated else None
-
-    def to_bytes(self) -> bytes:
-        """A compact form; equal fingerprints give equal bytes."""
-        file = io.BytesIO()
-        gaps = np.diff(self.hashes, prepend=np.uint32(0))
-        np.save(file, gaps)
-        np.save(file, np.frombuffer(b"".join(sorted(self.digests)), np.uint8))
-        return FORMAT_HEADER + lzma.compress(file.getvalue())
-
-    @classmethod
-    def from_bytes(cls, packed: bytes) -> "Fingerprints":
-        """The fingerprints that `to_bytes` wrote; raises FingerprintsCorrupt."""
-        if not packed.startswith(FORMAT_HEADER):
-            raise FingerprintsCorrupt("fingerprints of held-out files were made by another version; build again")
-        try:
-            file = io.BytesIO(lzma.decompress(packed[len(FORMAT_HEADER) :]))
-            hashes = np.cumsum(np.load(file, allow_pickle=False), dtype=np.uint32)
-            digests = np.load(file, allow_pickle=False).tobytes()
-        except (lzma.LZMAError, ValueError, EOFError) as error:
-            raise FingerprintsCorrupt(f"fingerprints of held-out files are damaged ({error}); build again") from error
-        return cls._made(hashes, frozenset(digests[i : i + 32] for i in range(0, len(digests), 32)))
 
 
 def _covered(starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> int:

@@ -1,55 +1,40 @@
-"""Select the files of a package that go into the corpus."""
+"""Select the source files of a package."""
 
-import hashlib
-import sys
-from collections import Counter, defaultdict
-from collections.abc import Iterable
-
-from mercury_engine.text.paths_of_tests import is_test
+from collections import Counter
+from collections.abc import Iterable, Set
 
 from mercury_lab.training.data import filters, sources
-from mercury_lab.training.data.duplicates import Duplicates
-from mercury_lab.training.data.sources import PackageSource, SourceFile
+from mercury_lab.training.data.contamination import Fingerprints, digest
+from mercury_lab.training.data.sources import SourceFile
 
 
 def select(
-    source: PackageSource,
+    package: str,
     files: Iterable[tuple[str, bytes]],
-    duplicates: Duplicates,
-    held_names: frozenset[str] = frozenset(),
-    caps: dict[str, int] | None = None,
+    held_names: Set[str] = frozenset(),
+    known: Fingerprints | None = None,
     dropped: Counter[str] | None = None,
 ) -> list[SourceFile]:
     """The files of a package that are kept, by path; `dropped` counts the reasons for the others.
 
-    `caps` (bytes by language, or "default") are filled with tests last and otherwise in an arbitrary fixed order, so
-    that a cap takes files from all parts of a package.
+    `held_names` and `known`: the names and the text of what is held out.
     """
-    dropped = Counter() if dropped is None else dropped
-    room = defaultdict(lambda: caps["default"] if caps else sys.maxsize, caps or {})
-    kept = []
-    for path, content in sorted(files, key=lambda item: _rank(item[0])):
+    dropped, seen, kept = Counter[str]() if dropped is None else dropped, set[bytes](), list[SourceFile]()
+    for path, content in sorted(files):
         language = filters.language_of(path, content)
         if language is None:
             continue
         text, fault = _judge(path, content, language, held_names)
-        size = len(text.encode())
-        if not fault and size > room[language]:
-            fault = "over the cap"
-        fault = fault or duplicates.add(text)
+        fault = fault or (known.fault(text) if known else None) or ("duplicate" if digest(text) in seen else None)
         if fault:
             dropped[fault] += 1
             continue
-        room[language] -= size
-        kept.append(SourceFile(path, source.name, language, text))
-    return sorted(kept, key=lambda file: file.path)
+        seen.add(digest(text))
+        kept.append(SourceFile(path, package, language, text))
+    return kept
 
 
-def _rank(path: str) -> tuple[bool, bytes]:
-    return is_test(path), hashlib.sha256(path.encode()).digest()
-
-
-def _judge(path: str, content: bytes, language: str, held_names: frozenset[str]) -> tuple[str, str | None]:
+def _judge(path: str, content: bytes, language: str, held_names: Set[str]) -> tuple[str, str | None]:
     """The text, and the reason why it is dropped or None."""
     if sources.held_out_in(path, held_names):
         return "", "held out"

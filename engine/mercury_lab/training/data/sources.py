@@ -12,10 +12,10 @@ import tarfile
 import tomllib
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from mercury_engine.errors import MercuryError
 
@@ -23,7 +23,7 @@ from mercury_lab.training.data import debian
 
 SOURCES_FILE = Path(__file__).with_name("sources.toml")
 
-Registry = Literal["pypi", "npm", "debian", "debian-source"]
+Registry = Literal["pypi", "npm", "debian"]
 REGISTRIES: tuple[Registry, ...] = get_args(Registry)
 
 PERMISSIVE_LICENCES = frozenset(
@@ -49,27 +49,26 @@ FETCH_SECONDS = 300
 
 
 class SourceError(MercuryError):
-    """The list of sources names something that a corpus must not hold, or a source cannot be obtained."""
+    """A list names something that must not be trained on, or a source cannot be obtained."""
 
 
 class HeldOut(SourceError):
-    """A package kept for evaluation is in the corpus, or about to be added."""
+    """A list to train on names what is kept for evaluation."""
 
 
 @dataclass(frozen=True, slots=True)
 class PackageSource:
-    """One version of one package. `include`: the folders to take paths from; empty takes all."""
+    """One version of one package."""
 
     registry: Registry
     name: str
     version: str
     licence: str
-    include: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One file of the corpus; `path` begins with the package's name or import path."""
+    """One source file; `path` begins with the package's name or import path."""
 
     path: str
     package: str
@@ -79,39 +78,18 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The checked content of sources.toml. `caps`: bytes per language and package; `held_names`: see `held_out_in`."""
+    """What sources.toml holds out; `held_names`: see `held_out_in`."""
 
-    training: tuple[PackageSource, ...]
     held_out: tuple[PackageSource, ...]
     held_names: frozenset[str]
-    caps: dict[str, int]
 
 
-def load(path: Path = SOURCES_FILE) -> Sources:
-    """Read and check the list; raises SourceError on a licence, HeldOut on a held-out source."""
-    table = tomllib.loads(path.read_text("utf-8"))
-    held_out = _sources(table["held_out"])
-    names = {normalised_name(name) for name in table["held_out"]["names"]} | {
-        normalised_name(source.name) for source in held_out
-    }
-    training = _sources(table["sources"])
-    for source in training:
-        if normalised_name(source.name) in names:
-            raise HeldOut(f"{source.name} is kept for evaluation; remove it from [sources] in {path}")
-    return Sources(training, held_out, frozenset(names), table["caps"])
-
-
-def _sources(table: dict[str, Any]) -> tuple[PackageSource, ...]:
-    sources = []
-    for registry in REGISTRIES:
-        for entry in table.get(registry, ()):
-            source = PackageSource(registry, **{**entry, "include": tuple(entry.get("include", ()))})
-            if not is_permissive(source.licence):
-                raise SourceError(
-                    f"{source.name} is under {source.licence!r}; allowed: {', '.join(sorted(PERMISSIVE_LICENCES))}"
-                )
-            sources.append(source)
-    return tuple(sources)
+def load() -> Sources:
+    """What the list holds out; the rest of it says what the bundled model was trained on."""
+    table = tomllib.loads(SOURCES_FILE.read_text("utf-8"))["held_out"]
+    held_out = tuple(PackageSource(registry, **entry) for registry in REGISTRIES for entry in table.get(registry, ()))
+    names = {normalised_name(name) for name in (*table["names"], *(source.name for source in held_out))}
+    return Sources(held_out, frozenset(names))
 
 
 def is_permissive(expression: str) -> bool:
@@ -127,7 +105,7 @@ def normalised_name(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name.lower()).strip("-")
 
 
-def held_out_in(path: str, held_names: frozenset[str]) -> str | None:
+def held_out_in(path: str, held_names: Set[str]) -> str | None:
     """The held-out name that is a component of the path (the last also without its suffix), or None."""
     parts = PurePosixPath(path).parts
     for part in (*parts, PurePosixPath(path).stem):
@@ -150,26 +128,22 @@ def fetch(source: PackageSource, archives: Path) -> Path:
 
 def _download(source: PackageSource, folder: Path) -> None:
     try:
-        command = _fetch_command(source, folder.parents[1])
+        command = _fetch_command(source)
         subprocess.run(command, cwd=folder, capture_output=True, check=True, timeout=FETCH_SECONDS)
     except (OSError, subprocess.SubprocessError) as error:
         raise SourceError(f"{source.name} {source.version} could not be fetched from {source.registry}") from error
-    if source.registry == "debian-source":
-        debian.keep_original(folder)
     if not any(folder.iterdir()):
         raise SourceError(f"{source.registry} has no archive of {source.name} {source.version}")
 
 
-def _fetch_command(source: PackageSource, archives: Path) -> tuple[str, ...]:
+def _fetch_command(source: PackageSource) -> tuple[str, ...]:
     """The command that downloads the source's archive into the working folder."""
     if source.registry == "pypi":
         pip = (sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps")
         return *pip, "--only-binary", ":all:", "--dest", ".", f"{source.name}=={source.version}"
     if source.registry == "npm":
         return "npm", "pack", "--silent", f"{source.name}@{source.version}"
-    if source.registry == "debian":
-        return debian.fetch_binary(source.name, source.version)
-    return debian.fetch_source(source.name, source.version, archives)
+    return debian.fetch_binary(source.name, source.version)
 
 
 def archive_files(source: PackageSource, archive: Path) -> Iterator[tuple[str, bytes]]:
@@ -194,9 +168,7 @@ def _wheel_files(archive: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _packed_files(source: PackageSource, archive: Path) -> Iterator[tuple[str, bytes]]:
-    """Files of an npm or source archive; the package's name replaces the single top folder."""
+    """Files of an npm archive; the package's name replaces the single top folder."""
     with tarfile.open(archive) as tar:
         for path, content in debian.tar_files(tar):
-            inner = path.partition("/")[2]
-            if not source.include or inner.startswith(source.include):
-                yield f"{source.name.lstrip('@')}/{inner}", content
+            yield f"{source.name.lstrip('@')}/{path.partition('/')[2]}", content

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from mercury_engine.prompt.layout import path_block
 from mercury_engine.text.brackets import outside_strings
 
-from mercury_lab.training.data.corpus import SourceFile
+from mercury_lab.training.data.sources import SourceFile
 from mercury_lab.training.examples.snippets import snippet_blocks
 
 PATH_SHARE = 0.7

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 
 from mercury_engine.errors import ModelCorrupt
 
-from mercury_lab.training.data.corpus import SourceFile
+from mercury_lab.training.data.sources import SourceFile
 
 
 class Mixture:
-    """A corpus in memory, sampled with a fixed share of each language. Raises ModelCorrupt if it has no file."""
+    """Files in memory, sampled with a fixed share of each language. Raises ModelCorrupt if it has no file."""
 
     def __init__(self, files: Iterable[SourceFile], python_share: float = 0.5) -> None:
         self.python_share = python_share
@@ -19,7 +19,7 @@ class Mixture:
             self.files.setdefault(file.language, []).append(file)
             self._packages.setdefault(file.package, []).append(file)
         if not self.files:
-            raise ModelCorrupt("the corpus holds no source files; run the corpus step again")
+            raise ModelCorrupt("there are no source files")
 
     def sample(self, rng: random.Random) -> SourceFile:
         others = [name for name in self.files if name != "python"]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from mercury_engine.prompt.chunking import split
 from mercury_engine.prompt.layout import path_block
 
-from mercury_lab.training.data.corpus import SourceFile
+from mercury_lab.training.data.sources import SourceFile
 
 MAX_SNIPPET_FILES = 3
 """Other files that are searched."""
