@@ -348,6 +348,7 @@ def pretend_cuda(monkeypatch: pytest.MonkeyPatch, free: int = 22 << 30, kernels:
     monkeypatch.setattr(ops, "why_not", lambda _: None if kernels else "Triton is missing")
     monkeypatch.setattr(capture, "WARMUPS", 1)
     monkeypatch.setattr(step, "ROWS", (16, 64))  # fewer, to save time
+    monkeypatch.setattr(step, "LONG_ROWS", ())
     monkeypatch.setattr(step, "KEYS", (512,))
     captured = capture.Captures._capture
 

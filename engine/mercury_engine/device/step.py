@@ -36,6 +36,9 @@ from mercury_engine.models.network import (
 ROWS = (16, 32, 64)
 """Rows of a step; a GPU takes about as long for 16 as for one."""
 
+LONG_ROWS = (128, 512)
+"""Rows of steps that read context, by torch's operations: for many rows its products are faster than ours."""
+
 KEYS = (512, 1024, 4096)
 """Keys that a step sees, its own among them."""
 
@@ -80,15 +83,15 @@ class DeviceStep:
         config, self._decoder = decoder.config, decoder
         self._lengths = _affordable(decoder)
         longest = self._lengths[-1]
-        self._layers: FusedLayers | TorchLayers = (
-            FusedLayers(decoder, longest) if is_fused else TorchLayers(decoder, longest)
-        )
+        self._sizes = [(rows, keys) for rows in (*ROWS, *LONG_ROWS) for keys in self._lengths if rows < keys]
+        self._long = TorchLayers(decoder, longest)
+        self._layers: FusedLayers | TorchLayers = FusedLayers(decoder, longest) if is_fused else self._long
         shape = config.num_hidden_layers, config.num_key_value_heads, longest, config.head_dim
         self._keys, self._values = (decoder.embedding.new_zeros(shape) for _ in range(2))
         self._held: list[Held] = []
         self._captures = Captures[Shape](decoder.device)
-        self._inputs = torch.zeros(6, ROWS[-1], dtype=torch.long, device=decoder.device)
-        """The fields of `Rows`."""
+        self._inputs = torch.zeros(6 * self._sizes[-1][0], dtype=torch.long, device=decoder.device)
+        """The fields of `Rows`, of a step's rows each."""
         self._outputs: dict[Shape, tuple[Tensor, Tensor, Tensor]] = {}
 
     @torch.no_grad()
@@ -96,8 +99,8 @@ class DeviceStep:
         """Capture a graph of every shape, so that no request waits for it; of a named adapter at its first pass."""
         free = _free_bytes(self._decoder.device)
         for adapted in (False, True)[: 1 + (self._decoder.config.adapter_rank > 0)]:
-            for rows in ROWS:
-                for keys in self._lengths:
+            for rows, keys in self._sizes:
+                if not adapted or rows <= ROWS[-1]:
                     self._capture(Shape(rows, keys, adapted))
         taken = free - _free_bytes(self._decoder.device)
         _log.info("%d steps captured on %s, %d MB", len(self.shapes), self._decoder.device, taken >> 20)
@@ -144,17 +147,17 @@ class DeviceStep:
     def _run(self, given: IdArray, held: Sequence[Held], adapted: Adapted) -> Shape | None:
         """Run the rows [5,R] after what they see; None for more rows or keys than there are shapes for."""
         rows, seen = given.shape[1], sum(each.tokens for each in held)
-        fitting = (Shape(r, t, adapted) for r in ROWS for t in self._lengths if r >= rows and t >= seen + r)
+        fitting = (Shape(r, t, adapted) for r, t in self._sizes if r >= rows and t >= seen + r)
         shape = next(fitting, None)
         is_padded = any(each.segment.bias is not None for each in held)
         if shape is None or is_padded or given[1].max() >= self._lengths[-1]:
             return None
         self._capture(shape)
         self._hold(held)
-        padded = np.zeros((6, ROWS[-1]), np.int64)
+        padded = np.zeros((6, shape.rows), np.int64)
         padded[:5, :rows], padded[5] = given, seen
         padded[2, rows:], padded[3:5, rows:] = UNSEEN, given[3:, :1]  # padding sees what the first row does
-        self._inputs.copy_(staged(padded, self._inputs.device), non_blocking=True)
+        self._inputs[: padded.size].copy_(staged(padded.reshape(-1), self._inputs.device), non_blocking=True)
         self._captures.run(shape)
         return shape
 
@@ -163,10 +166,11 @@ class DeviceStep:
 
     def _work(self, shape: Shape) -> None:
         """The captured work: from the inputs and the buffer to the outputs, all at fixed addresses."""
-        ids, positions, order, first, limit = self._inputs[:5, : shape.rows]
-        rows = Rows(ids, positions, order, first, limit, self._inputs[5, 0])
+        ids, positions, order, first, limit, held = self._inputs[: 6 * shape.rows].view(6, -1)
+        rows = Rows(ids, positions, order, first, limit, held[0])
         keys, values = self._keys[:, :, : shape.keys], self._values[:, :, : shape.keys]
-        self._outputs[shape] = self._layers.forward(rows, keys, values, shape.adapted)
+        layers = self._layers if shape.rows <= ROWS[-1] else self._long
+        self._outputs[shape] = layers.forward(rows, keys, values, shape.adapted)
 
     def _hold(self, sides: Sequence[Held]) -> None:
         """Put the segments side by side at the start of the buffer."""

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 import torch
 from mercury_engine.device import step as device_step
-from mercury_engine.device.step import KEYS, ROWS, DeviceStep
+from mercury_engine.device.step import KEYS, LONG_ROWS, ROWS, DeviceStep
 from mercury_engine.device.torch_network import TorchNetwork
+from mercury_engine.kv_cache import cache as cache_module
+from mercury_engine.kv_cache.cache import BlockCache
 from mercury_engine.models.network import CanvasForward, ForwardRequest, packed
+from mercury_lab.engine import finished
 
 from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document
@@ -72,7 +75,7 @@ def alike(step, network, forward):
         torch.testing.assert_close(placed.values, expected.values, atol=3e-5, rtol=3e-5)
 
 
-@pytest.mark.parametrize("rows", [1, 15, 16, 17, 64])
+@pytest.mark.parametrize("rows", [1, 15, 16, 17, 64, 90])
 @pytest.mark.parametrize("lengths", [(), (5,), (400, 40), (512, 511, 1)])
 def test_a_pass_of_fixed_shape_reads_what_the_plain_one_reads(plain, step, rows, lengths):
     past = [segment(plain, count, 0, seed) for seed, count in enumerate(lengths)]
@@ -93,7 +96,7 @@ def test_every_family_is_read_causally_in_blocks_and_as_a_whole(family, block, i
     )
 
 
-@pytest.mark.parametrize("runs", [((5, 6, 7), (8,), (9, 10)), ((5,) * 9, (6,) * 9)])
+@pytest.mark.parametrize("runs", [((5, 6, 7), (8,), (9, 10)), ((5,) * 9, (6,) * 9), ((5, 9) * 70, (6, 8, 9) * 90)])
 def test_runs_side_by_side_do_not_see_each_other(plain, step, runs):
     ids, packing = packed(runs)
     alike(step, plain, ForwardRequest(ids, [segment(plain, 20, 0)], 20, packing))
@@ -156,7 +159,7 @@ def test_on_a_gpu_with_little_free_memory_the_longest_steps_are_left_out(plain, 
 
 
 def test_passes_that_fit_no_shape_are_left_to_the_plain_network(plain, step):
-    assert step.read(ForwardRequest(np.arange(ROWS[-1] + 1)), False) is None
+    assert step.read(ForwardRequest(np.arange(LONG_ROWS[-1] + 1) % 400), False) is None
     nearly = [segment(plain, KEYS[-1] - 16, 0)]
     assert step.read(ForwardRequest(np.arange(16), nearly), False) is not None
     assert step.read(ForwardRequest(np.arange(17), nearly), False) is None
@@ -167,10 +170,28 @@ def test_passes_that_fit_no_shape_are_left_to_the_plain_network(plain, step):
 def test_after_loading_no_request_waits_for_a_capture_and_the_log_says_how_many_there_are(plain, step, caplog):
     with caplog.at_level(logging.INFO):
         step.prepare()
-    assert len(step._captures._graphs) == len(ROWS) * len(KEYS) == 9
-    assert "9 steps captured on cpu" in caplog.text
+    assert len(step._captures._graphs) == len(ROWS) * len(KEYS) + len(LONG_ROWS) * len(KEYS) - 1 == 14
+    assert "14 steps captured on cpu" in caplog.text
     step.read(ForwardRequest(np.arange(1, 40), [segment(plain, 600, 0)], 600), False)
-    assert len(step._captures._graphs) == 9
+    assert len(step._captures._graphs) == 14
+
+
+def test_a_context_takes_a_step_for_every_512_tokens_and_is_read_as_blocks_are_alone(monkeypatch):
+    decoder = tiny.network(rank=0)
+    far = [tuple(range(first, first + count)) for first, count in ((1, 30), (40, 200), (300, 1), (5, 290), (7, 60))]
+    gpu, alone = TorchNetwork(decoder, DeviceStep(decoder)), TorchNetwork(decoder)
+    gpu.device = "cuda"
+    caches = [BlockCache(network, 0) for network in (gpu, alone)]
+    runs, run = [], gpu.step._captures.run
+    gpu.step._captures.run = lambda shape: (runs.append(shape.rows), run(shape))
+    monkeypatch.setattr(cache_module, "free_bytes", lambda _: None)
+    for cache, network in zip(caches, (gpu, alone), strict=True):
+        finished(cache.context(far, (), []), network)
+    assert runs == [512, 512]  # 581 tokens
+    for block in far:
+        found, expected = (cache._blocks.get(block) for cache in caches)
+        torch.testing.assert_close(found.keys, expected.keys, atol=3e-5, rtol=3e-5)
+        torch.testing.assert_close(found.values, expected.values, atol=3e-5, rtol=3e-5)
 
 
 @pytest.mark.parametrize("markers", [(), tiny.QWEN_MARKERS], ids=["blocks", "gap format"])
