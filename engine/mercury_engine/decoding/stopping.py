@@ -41,6 +41,8 @@ class StoppingCriteria:
             [i for i, text in enumerate(texts) if not text or text.startswith("<|") or i in special]
         )
         """Tokens that are not text; no fill holds them."""
+        self._blanks = frozenset(i for i, text in enumerate(texts) if text and not text.strip(" \t"))
+        """Tokens of blanks alone: they come before a digit, too, and do not tell that the text after the gap begins."""
         self._last: tuple[tuple[str, bool], StopTokens] | None = None
 
     def at(self, follows: str, multiline: bool, written: str) -> StopTokens | None:
@@ -62,7 +64,7 @@ class StoppingCriteria:
         if not follows.strip() or follows.startswith(("\n", "\r")):
             return StopTokens(np.concatenate((self.breaks, self.ends_text)), is_certain=False)
         begin = self._tokenizer.spelling(follows[0]) if follows[0] in END_MARKS else self._tokenizer.beginning(follows)
-        tokens = _array(begin)
+        tokens = _array([token for token in begin if token not in self._blanks])
         return StopTokens(tokens if multiline else np.union1d(tokens, self.breaks), is_certain=True)
 
 

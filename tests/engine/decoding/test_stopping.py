@@ -82,6 +82,7 @@ def chosen(engine: Engine, suffix: str, written: str, likely: str, multiline: bo
         (")\n", "x", ".", "."),
         (" = 1\n", "x", " =", "end"),
         (" = 1\n", "f(x", " =", "end"),
+        (" and x\n", "a >", " ", " "),
     ],
 )
 def test_a_fill_ends_before_the_text_that_is_already_there(engine, suffix, written, likely, expected):
