@@ -6,9 +6,16 @@ from dataclasses import replace
 import pytest
 from mercury_engine.api import Control, EditHunk, RegionHunk, RewriteRequest
 from mercury_engine.api import Rewrite as RegionRewrite
+from mercury_engine.prompt.edit_families import family_of
 
 from mercury_lsp.completion.next_edits.places import Place
-from mercury_lsp.completion.next_edits.rewriting import RewrittenLines, rewrite_region, rewrite_request
+from mercury_lsp.completion.next_edits.rewriting import (
+    WINDOW_REACH_CHARS,
+    RewrittenLines,
+    rewrite_region,
+    rewrite_request,
+    window_request,
+)
 from mercury_lsp.documents.document import Document
 
 TEXT = "import os\n\n\ndef first(name):\n    value = load(name)\n    return value\n\n\nx = first('a')\ny = first('b')\n"
@@ -125,3 +132,19 @@ def test_an_emoji_before_the_region_moves_nothing():
     text = "# 😀😀\n" + TEXT
     found = hunk("load(name)", "load()", text=text, start=4, end=7)
     assert applied(text, found) == text.replace("load(name)", "load()")
+
+
+def test_a_window_is_that_of_the_models_family_with_whole_lines_of_bounded_length_around():
+    family = family_of("zeta-2")
+    lines = [f"value_{number} = '{'x' * 200}'\n" for number in range(200)]
+    place = region("".join(lines), 100, 101)
+    assert family is not None
+    request = window_request(replace(place, cursor=place.snapshot.offset_at(100, 5)), (), family)
+    start, end = family.region(lines, 100)
+    assert request is not None
+    assert (request.text, request.first_line) == ("".join(lines[start:end]), start + 1)
+    assert request.text[: request.cursor].endswith("\nvalue") and request.text[request.cursor or 0 :].startswith("_100")
+    above, [below] = request.near, request.suffix
+    for text in (above, below):
+        assert WINDOW_REACH_CHARS - len(lines[0]) < len(text) <= WINDOW_REACH_CHARS
+    assert "".join(lines).count(above + request.text + below) == 1 and above.startswith("value_")

@@ -206,3 +206,19 @@ async def test_a_server_for_edits_that_fails_is_told_once_and_asked_again_after_
     desk.now, server.answer = RETRY_SECONDS, works
     found = await desk.edit_engine.rewrite(request)
     assert found is not None and found.text == "server" and not server.closed
+
+
+@pytest.mark.parametrize(
+    ("fills", "edits", "settings", "family"),
+    [
+        ("mercury", "sweep-card", BOTH, "sweep-card"),
+        ("zeta-2.1", None, Settings(model="fills"), "zeta-2.1"),
+        ("mercury", None, Settings(model="fills"), None),
+        (None, None, Settings(model="fills"), None),
+    ],
+)
+async def test_a_model_of_edits_is_asked_for_its_familys_windows_whichever_it_is(fills, edits, settings, family):
+    engine = (await Desk(fills, edits).open(settings)).edit_engine
+    found = await engine.family()
+    assert (None if found is None else found.name) == family
+    assert engine.writes_edits is (family is not None) and engine.looks_ahead
