@@ -17,7 +17,7 @@ from mercury_lsp.completion.next_edits import NextEdits
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.next_edits.rewriting import DEADLINE_MS, RewrittenLines, rewrite_region
 from mercury_lsp.completion.postprocessing import postprocess
-from mercury_lsp.completion.price import Price
+from mercury_lsp.completion.price import OF_EDITS, Price
 from mercury_lsp.completion.silence import why_silent
 from mercury_lsp.completion.standing import without_standing
 from mercury_lsp.completion.suggestions import Suggestion, differs
@@ -96,7 +96,7 @@ class Completer:
         self.next_edits.regions.rewrite = self._rewrite_region if self.edit_engine.can_rewrite else None
         self.next_edits.regions.writes_edits = lambda: self.edit_engine.writes_edits
         self.next_edits.regions.looks_ahead = lambda: self.edit_engine.looks_ahead
-        self.next_edits.regions.gate = partial(self.price.gate, Utility(), self.settings.eagerness)
+        self.next_edits.regions.gate = partial(self.price.gate, OF_EDITS, self.settings.eagerness)
 
     async def _rewrite_region(
         self, region: Place, history: Sequence[EditHunk], enough: float, cancel: Event

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from time import monotonic
 
 from mercury_engine.text.lines import equal_ends
-from mercury_engine.utility import Utility
+from mercury_engine.utility import MIN_PROBABILITY, Utility
 
 from mercury_lsp.settings import Eagerness
 
@@ -26,6 +26,10 @@ REMEMBERED = 200
 REFUSALS, REFUSED_WITHIN_SECONDS, CALM_SECONDS = 3, 30.0, 60.0
 """So many texts typed against within that time double the price for a minute."""
 
+
+OF_EDITS = Utility(min_probability=MIN_PROBABILITY)
+"""When an edit of a model that was trained on edits is worth showing: it has said already that something changes, and
+the product of the probabilities of many tokens is small even where the edit is right."""
 
 GOING_KEYS = 4
 """Keys that take the cursor to an edit, beside those that make it; assumed."""

@@ -50,7 +50,7 @@ class Ahead:
         ahead, asked = self._region, self._asked
         if ahead is None or asked is None or region.snapshot.uri != ahead.snapshot.uri:
             return None
-        if not ahead.covers(region.line) or region.snapshot.text != ahead.snapshot.text:
+        if region.line != ahead.line or region.snapshot.text != ahead.snapshot.text:  # another line has another window
             return None
         while not asked.done():
             await asyncio.wait((asked,), timeout=POLL_SECONDS)

@@ -18,6 +18,7 @@ from mercury_lsp.completion.next_edits.ledger import Ledger
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.next_edits.rewriting import RewrittenLines
 from mercury_lsp.completion.next_edits.written_edits import WrittenEdits
+from mercury_lsp.completion.price import OF_EDITS
 from mercury_lsp.completion.silence import Silence
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.chunked_text import ChunkedText, with_line_feeds
@@ -76,7 +77,7 @@ class RegionEdits:
         """Nothing is offered without it."""
         self.writes_edits: Callable[[], bool] = lambda: False
         """Whether the model was trained on edits: what it writes need not follow the user's."""
-        self.gate: Callable[[str], Utility] = lambda language: Utility()
+        self.gate: Callable[[str], Utility] = lambda language: OF_EDITS
         """When an edit in a language is worth showing unasked, if its model was trained on edits."""
         self.looks_ahead: Callable[[], bool] = lambda: False
         """Whether the edit after one on display may be asked for before that is taken."""
@@ -184,7 +185,7 @@ class RegionEdits:
             return
         after = Document(snapshot.uri, snapshot.language_id, snapshot.version + 1, text).snapshot()
         start, end = snapshot.offset_at(*offered.start), snapshot.offset_at(*offered.end)
-        cursor = start + len(offered.text.rstrip("\r\n"))
+        cursor = start + len(offered.text)  # where editors put it
         region = replace(Place.around(after, self._path, after.source.line_of(cursor)), cursor=cursor)
         taken = EditHunk(start, *map(with_line_feeds, (snapshot.slice(start, end), offered.text)))
         history = [*shown(around.hunks, snapshot.uri), taken]

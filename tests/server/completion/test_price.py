@@ -3,7 +3,14 @@
 import pytest
 from mercury_engine.utility import Utility
 
-from mercury_lsp.completion.price import CALM_SECONDS, PRIOR_SUGGESTIONS, REMEMBERED, Price, least_probability_of_edit
+from mercury_lsp.completion.price import (
+    CALM_SECONDS,
+    OF_EDITS,
+    PRIOR_SUGGESTIONS,
+    REMEMBERED,
+    Price,
+    least_probability_of_edit,
+)
 
 LOW, MEDIUM, HIGH = (Price().gate(Utility(), level, "python") for level in ("low", "medium", "high"))
 
@@ -72,10 +79,11 @@ def test_the_user_is_told_what_the_level_comes_from():
 
 
 def test_an_edit_is_worth_showing_from_a_higher_probability_on_the_less_it_saves():
+    low, medium, high = (Price().gate(OF_EDITS, level, "python") for level in ("low", "medium", "high"))
     old = "    return read(path)\n"
-    short, long = old.replace("path", "paths"), old.replace("path", 'path, "utf-8", errors="strict"')
-    assert least_probability_of_edit(old, long, MEDIUM) == MEDIUM.min_probability
-    assert MEDIUM.min_probability < least_probability_of_edit(old, short, MEDIUM) < 1
-    assert least_probability_of_edit(old, short, HIGH) < least_probability_of_edit(old, short, MEDIUM)
-    assert least_probability_of_edit(old, short, LOW) <= 1
-    assert least_probability_of_edit(old, "", MEDIUM) == MEDIUM.min_probability  # a removed line saves keys, too
+    short, long = old.replace("path", "paths"), old + "    close(path, when=later)\n" * 3
+    assert least_probability_of_edit(old, long, medium) == OF_EDITS.min_probability
+    assert OF_EDITS.min_probability < least_probability_of_edit(old, short, medium) < 1
+    assert least_probability_of_edit(old, short, high) < least_probability_of_edit(old, short, medium)
+    assert least_probability_of_edit(old, long, medium) < least_probability_of_edit(old, long, low) <= 1
+    assert least_probability_of_edit(long, "", medium) == OF_EDITS.min_probability  # removed lines save keys, too

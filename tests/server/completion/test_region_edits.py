@@ -155,7 +155,7 @@ def test_silence_has_a_reason(change, reason):
     assert reason in desk.silence
 
 
-@pytest.mark.parametrize(("probability", "unasked"), [(0.9, 1), (0.2, 0), (1.0, 1)])
+@pytest.mark.parametrize(("probability", "unasked"), [(0.5, 1), (0.1, 0), (1.0, 1)])
 def test_the_edit_of_a_model_made_for_edits_is_shown_if_it_pays_and_always_by_key(probability, unasked):
     desk = RewriteDesk(("    text = load(name)\n", "    text = name.read()\n", probability))
     desk.next_edits.regions.writes_edits = lambda: True

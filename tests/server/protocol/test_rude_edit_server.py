@@ -200,6 +200,16 @@ class User:
         self.editor.notify("workspace/didChangeConfiguration", {"settings": settings})
         return Desk(self.editor, TYPED)
 
+    def asks(self, desk: Desk) -> Any:
+        """Ask for an edit until the server is asked, for the new configuration may not be in use yet."""
+        where = {"textDocument": {"uri": desk.uri, "version": 1}, "position": {"line": 0, "character": 10}}
+        while True:
+            asked = self.editor.ask("textDocument/copilotInlineEdit", where)
+            while not self.server.asked and asked not in self.editor.replies:
+                self.editor.request("mercury/status", {})
+            if self.server.asked:
+                return asked
+
     def works_elsewhere(self) -> None:
         """Fills and edits by rules are answered in another document."""
         other = Desk(self.editor, OTHER)
@@ -223,13 +233,7 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
 
 @pytest.mark.parametrize("talk", WAITS.values(), ids=WAITS)
 def test_nobody_waits_for_a_server_that_keeps_its_connection_open(user: User, talk: Talk):
-    desk = user.meets(talk)
-    position = {"line": 0, "character": 10}
-    asked = user.editor.ask(
-        "textDocument/copilotInlineEdit", {"textDocument": {"uri": desk.uri, "version": 1}, "position": position}
-    )
-    while not user.server.asked:
-        user.editor.request("mercury/status", {})
+    asked = user.asks(user.meets(talk))
     user.works_elsewhere()
     user.editor.notify("$/cancelRequest", {"id": asked})
     user.editor.reply(asked)
@@ -241,7 +245,7 @@ def test_nobody_waits_for_a_server_that_keeps_its_connection_open(user: User, ta
 def test_a_server_of_no_use_is_told_once_and_left_alone(user: User, talk: Talk):
     told = len(user.told())
     desk = user.meets(talk)
-    assert desk.asked(0, 10) == []
+    assert user.editor.result(user.asks(desk)) == {"edits": []}
     user.works_elsewhere()
     assert desk.asked(0, 11) == []
     assert 1 <= user.server.asked <= MAX_REQUESTS
@@ -253,7 +257,7 @@ def test_a_server_of_no_use_is_told_once_and_left_alone(user: User, talk: Talk):
 def test_an_answer_of_no_use_shows_nothing_and_says_why(user: User, talk: Talk):
     told = len(user.told())
     desk = user.meets(talk)
-    assert desk.asked(0, 10) == []
+    assert user.editor.result(user.asks(desk)) == {"edits": []}
     assert "the model changes nothing" in desk.explained() or "is not shown" in desk.explained()
     user.works_elsewhere()
     assert user.server.asked == 1 and len(user.told()) == told
@@ -262,5 +266,6 @@ def test_an_answer_of_no_use_shows_nothing_and_says_why(user: User, talk: Talk):
 @pytest.mark.parametrize("talk", SHOWN.values(), ids=SHOWN)
 def test_odd_replies_with_an_edit_show_it(user: User, talk: Talk):
     desk = user.meets(talk)
+    user.editor.result(user.asks(desk))
     assert desk.take(0, 10) and "return width * " in desk.text
     user.works_elsewhere()
