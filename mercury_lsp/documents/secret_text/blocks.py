@@ -46,7 +46,7 @@ MAX_JOINED_LINES, MAX_INDENT_CHARS = 6, 80
 MAX_BLOCK_LINES = 40
 """Most lines of a block, a list or a table that are examined."""
 
-MAX_SHORT_WORDS = 4
+MAX_SHORT_WORDS = 6
 """Most words of a line that is no sentence."""
 
 MAX_NAME_WORDS = 2

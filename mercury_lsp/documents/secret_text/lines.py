@@ -75,6 +75,7 @@ def suspicious_offsets(text: str, language_id: str) -> Iterator[int]:
     if is_code:
         wanted += [(LINES.quoted_mnemonic, text), (LINES.signed_string, text)]
     else:
+        wanted += [(LINES.pair_line, text)] if ":" in text else []
         wanted += [(LINES.mnemonic, text), (LINES.signed_word, text), (LINES.cue, low), (ADDRESSES.chap, text)]
     wanted += [(KEYS.key_mark, text)] if "----" in text or "PuTTY" in text or "Private-" in text else []
     wanted += [(LINES.source_part, text)] if "@" in text else []
@@ -123,7 +124,8 @@ def is_secret_line(line: str, language_id: str) -> bool:
     if not any(map(str.isdigit, line)):
         return False
     has_cue = (LINES.cue if is_text else LINES.code_cue).search(low) is not None
-    if shows_password(line, is_text, WORDS_AND_NUMBER if has_cue else SIGNED):
+    least = WORDS_AND_NUMBER if has_cue else MIXED if not is_code and LINES.pair.match(line) else SIGNED
+    if shows_password(line, is_text, least):
         return True
     if is_text or (found := LINES.comment.search(line)) is None or not LINES.cue.search(found["text"].lower()):
         return False

@@ -173,7 +173,9 @@ def _is_key(line: str, start: int, end: int) -> bool:
     value, before = line[start:end].strip("./="), line[max(0, start - 60) : start]
     if len(value) < MIN_OPAQUE_CHARS or line.startswith("//", start) or RUNS.uuid.search(value) or not is_opaque(value):
         return False
-    if RUNS.digest.search(before) or RUNS.url.search(before):
+    if RUNS.digest.search(before) and not RUNS.paired.search(before):
+        return False
+    if RUNS.url.search(before) and not RUNS.parameter.search(before):
         return False
     digits = value.removeprefix("0x")
     if not RUNS.hex.match(digits):
@@ -252,6 +254,8 @@ inside of words; signs as well."""
 
 def password_look(word: str) -> int:
     """How surely a word is a password by itself, as above; 0 for any other."""
+    if RUNS.groups.fullmatch(word):
+        return MIXED
     if not RUNS.typed.fullmatch(word) or not any(map(str.isdigit, word)) or RUNS.not_typed.search(word):
         return 0
     if any(shape.search(word) for shape in (VALUES.alphabet, VALUES.placeholder, RUNS.uuid, RUNS.all_hex)):
@@ -260,7 +264,7 @@ def password_look(word: str) -> int:
         return SIGNED
     kinds = sum(any(map(kind, word)) for kind in (str.islower, str.isupper))
     is_mixed = kinds == 2 and _changes(word) > 0.3 * len(word)
-    if is_mixed or RUNS.inside.search(word) or RUNS.groups.fullmatch(word):
+    if is_mixed or RUNS.inside.search(word):
         return MIXED
     return WORDS_AND_NUMBER if RUNS.numbered.fullmatch(word) else 0
 
