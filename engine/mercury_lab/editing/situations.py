@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
 
+from rich.markup import escape
 from rich.table import Column, Table
 
 from mercury_lab.editing import drawn_cursors
@@ -164,7 +165,7 @@ def beginnings_table(record: suite.SuiteRecord) -> Table:
     table = Table("cursor", "shown", "", title=title)
     for each in record["answers"]:
         faults = [name for name in ("wrong", "left open") if each[name]]
-        table.add_row(each["name"], each["shown"], ", ".join(faults))
+        table.add_row(each["name"], escape(each["shown"]), ", ".join(faults))
     return table
 
 

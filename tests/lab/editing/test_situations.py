@@ -10,6 +10,7 @@ from mercury_lab.editing import situations
 from mercury_lab.editing.cursors import PLACES, Cursor, read_beginnings, read_cursors
 from mercury_lab.editing.editor import ShownSuggestion
 from mercury_lab.intervals import wilson
+from rich.console import Console
 
 from mercury_lsp.documents.languages import language_of
 from mercury_lsp.errors import UsageError
@@ -127,6 +128,15 @@ def test_beginnings_count_what_is_wrong_and_what_leaves_a_bracket_open(tmp_path)
     record = situations.judge_beginnings(read_beginnings(path), editor)
     assert (record["cursors"], record["shown"], record["wrong"], record["left open"]) == (4, 3, 1, 1)
     assert [each["name"] for each in record["answers"] if each["wrong"]] == ["b"]
+
+
+def test_the_table_of_beginnings_shows_brackets_as_they_are():
+    answer = {"name": "a", "shown": "rows[key]", "wrong": True, "left open": False}
+    record = {"cursors": 1, "shown": 1, "wrong": 1, "left open": 0, "answers": [answer]}
+    console = Console(width=80)
+    with console.capture() as printed:
+        console.print(situations.beginnings_table(record))
+    assert "rows[key]" in printed.get()
 
 
 def test_a_list_without_right_beginnings_is_an_error(tmp_path):
