@@ -96,7 +96,7 @@ def _runs(decoder: TorchDecoder) -> Iterator[tuple[str, Callable[[Any], tuple[Te
 
 
 def step_times(network: TorchNetwork) -> list[StepTime]:
-    """The captured steps of a network, each run over whatever its buffers hold."""
+    """The captured steps of a network, each run over rows of zeros."""
     step, decoder = network.step, network.decoder
     if step is None:
         return []

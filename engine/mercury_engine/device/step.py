@@ -112,7 +112,8 @@ class DeviceStep:
 
     @torch.no_grad()
     def replay(self, shape: Shape) -> None:
-        """Run a step over whatever the buffers hold, to time it."""
+        """Run a step over rows of zeros, to time it."""
+        self._clear()
         self._captures.run(shape)
 
     def release(self) -> None:
@@ -162,7 +163,14 @@ class DeviceStep:
         return shape
 
     def _capture(self, shape: Shape) -> None:
-        self._captures.prepare(shape, partial(self._work, shape))
+        if shape not in self._captures:
+            self._clear()
+            self._captures.prepare(shape, partial(self._work, shape))
+
+    def _clear(self) -> None:
+        """Make the inputs valid for every shape: rows of zeros, which overwrite the first keys."""
+        self._inputs.zero_()
+        self.release()
 
     def _work(self, shape: Shape) -> None:
         """The captured work: from the inputs and the buffer to the outputs, all at fixed addresses."""

@@ -158,6 +158,17 @@ def test_on_a_gpu_with_little_free_memory_the_longest_steps_are_left_out(plain, 
     assert device_step._affordable(decoder) == [512, 1024, 4096]
 
 
+def test_a_shape_that_is_new_is_captured_over_valid_rows_and_what_is_held_is_copied_again(plain, step):
+    past = [segment(plain, 40, 0)]
+    first = ForwardRequest(np.arange(300, 390), past, 40)
+    alike(step, plain, first)
+    alike(step, plain, ForwardRequest(np.arange(5), past, 40))
+    alike(step, plain, ForwardRequest(np.arange(20), past, 40))
+    for shape in step.shapes:
+        step.replay(shape)
+    alike(step, plain, first)
+
+
 def test_passes_that_fit_no_shape_are_left_to_the_plain_network(plain, step):
     assert step.read(ForwardRequest(np.arange(LONG_ROWS[-1] + 1) % 400), False) is None
     nearly = [segment(plain, KEYS[-1] - 16, 0)]
