@@ -63,7 +63,7 @@ def test_all_steps_in_any_order_give_the_text_after_the_commit(project):
     for seed in range(10):
         order = ordered(edit, random.Random(seed))
         assert sorted(order) == [0, 1, 2]
-        assert Moment(edit, order, 3).situation.documents[0].text == after
+        assert Moment(edit, order, 3).documents[0].text == after
 
 
 @pytest.mark.parametrize(
@@ -185,9 +185,7 @@ def test_open_steps_stand_where_the_steps_made_moved_them():
     assert (use.document, use.start, use.end) == (0, 4, 5)
     assert (load.document, load.start) == (1, 0)
     late = Moment(EDIT, (2, 1, 0), 2)
-    assert late.situation.documents[0].lines[6] == "    # done\n"
-    assert late.situation.changes[-1].inserted == ("    # done\n",)
-    assert late.situation.cursor == (0, 6)
+    assert late.documents[0].lines[6] == "    # done\n"
 
 
 def test_a_third_of_the_moments_or_more_are_quiet():
@@ -199,22 +197,22 @@ def test_a_third_of_the_moments_or_more_are_quiet():
 def test_a_user_who_moved_on_is_in_a_document_that_has_no_step():
     other = CommitEdit("someone/toy", "c1", (CommitFile("third.py", "python", LOAD),), 1, (Step(0, 0, 1, "x\n"),))
     drawn = [moment for seed in range(60) for moment in moments(EDIT, random.Random(seed), 3, other)]
-    moved_on = [moment for moment in drawn if moment.is_quiet and moment.elsewhere]
+    moved_on = [moment for moment in drawn if moment.is_quiet and moment.elsewhere is not None]
     assert moved_on
-    assert {moment.situation.documents[moment.situation.cursor[0]].path for moment in moved_on} == {"third.py"}
+    assert {moment.documents[moment.document].path for moment in moved_on} == {"third.py"}
 
 
 def test_the_middle_of_a_step_shows_its_typed_part_and_asks_for_the_rest():
     for seed in range(40):
         moment = begun(EDIT, random.Random(seed))
         assert moment is not None
-        document = moment.situation.documents[moment.open[0].document]
+        document = moment.documents[moment.document]
         rest = moment.open[0]
         typed = "".join(document.lines[rest.start : rest.end]).rstrip("\n")
         assert typed
         assert rest.text.startswith(typed)
         done = [*document.lines[: rest.start], rest.text, *document.lines[rest.end :]]
-        after = Moment(moment.edit, moment.order, moment.done + 1).situation.documents[rest.document].text
+        after = Moment(moment.edit, moment.order, moment.done + 1).documents[rest.document].text
         assert "".join(done) == after
 
 
@@ -227,8 +225,8 @@ def test_a_moment_becomes_an_example_whose_document_is_the_present_one(seed):
     rng = random.Random(seed)
     for moment in [*moments(EDIT, rng, 3, None), begun(EDIT, rng)]:
         example = edit_example(moment, rng, lambda example: True)
-        number = moment.open[0].document if moment.open else moment.situation.cursor[0]
-        assert example.current == moment.situation.documents[number].text
+        number = moment.document
+        assert example.current == moment.documents[number].text
         assert example.is_quiet == moment.is_quiet
         assert len(example.history) == len(moment.made)
         assert [change.path for change in example.history] == [

@@ -29,7 +29,7 @@ def edit_example(
     """
     if around is not None:
         return _at_change(moment, fits, around)
-    number = moment.open[0].document if moment.open else moment.situation.cursor[0]
+    number = moment.document
     stage = _stage(moment, number)
     found = _rest_of_typed(moment, stage) if moment.typed else choose_example(stage, moment.is_quiet, fits, rng, window)
     if found is None or (moment.typed and not fits(found)):
@@ -66,7 +66,7 @@ def _site(moment: Moment, step: Step) -> Site:
 
 def _rest_of_typed(moment: Moment, stage: Stage) -> EditExample | None:
     """The line being typed, rewritten to the rest of its step."""
-    rest, document = moment.open[0], moment.situation.documents[moment.open[0].document]
+    rest, document = moment.open[0], moment.documents[moment.document]
     region = document.starts[rest.start], document.starts[rest.end]
     after = document.text[: region[0]] + rest.text + document.text[region[1] :]
     return EditExample(stage.path, stage.language, stage.before, after, (), region, rest.text, stage.kind)

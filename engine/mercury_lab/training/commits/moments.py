@@ -17,9 +17,6 @@ SHUFFLED_SHARE = 0.3
 UNRELATED_SHARE = 0.4
 """Share of quiet moments in which the user has moved on to a file that another commit changes."""
 
-LOOKED_SHARE = 0.3
-"""Share of other moments in which the cursor is anywhere in the next step's document, as if the user looked for it."""
-
 MIN_TYPED_CHARS = 2
 CACHED_DOCUMENTS = 32
 
@@ -47,30 +44,6 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class LineChange:
-    """Inserted lines stand in a document, from line `start` on, where the removed ones stood."""
-
-    document: int
-    start: int
-    removed: tuple[str, ...]
-    inserted: tuple[str, ...]
-
-    @property
-    def last(self) -> int:
-        """Its last line; the first one after a deletion."""
-        return max(self.start, self.start + len(self.inserted) - 1)
-
-
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """The documents as they are now, the changes in order, and the cursor's document and line."""
-
-    documents: tuple[Document, ...]
-    changes: tuple[LineChange, ...]
-    cursor: tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
 class OpenStep:
     """Lines [start, end) of a document, as they are now, that become `text`."""
 
@@ -84,15 +57,15 @@ class OpenStep:
 class Moment:
     """The first `done` steps of an order are made. `typed`: characters typed of the one after them.
 
-    `elsewhere`: document and line of the cursor, if it isn't after the last change; the documents of a quiet moment
-    may include those of another commit.
+    `elsewhere`: the document that the user has moved on to; the documents of a quiet moment may include those of
+    another commit.
     """
 
     edit: CommitEdit
     order: tuple[int, ...]
     done: int
     typed: int = 0
-    elsewhere: tuple[int, int] | None = None
+    elsewhere: int | None = None
 
     @property
     def is_quiet(self) -> bool:
@@ -123,10 +96,17 @@ class Moment:
             found.append(OpenStep(step.file, start, end, step.text))
         return tuple(found)
 
+    @property
+    def document(self) -> int:
+        """The document that the user is in: that of the next step, if there is one."""
+        if self.open:
+            return self.open[0].document
+        return self.made[-1].file if self.elsewhere is None else self.elsewhere
+
     @cached_property
-    def situation(self) -> Situation:
+    def documents(self) -> tuple[Document, ...]:
         """The documents as they are now, with the typed part of a step."""
-        documents, changes = [], dict[Step, LineChange]()
+        documents = []
         for number, file in enumerate(self.edit.files):
             own = sorted((step for step in self.made if step.file == number), key=lambda step: step.start)
             if not own:
@@ -134,15 +114,10 @@ class Moment:
                 continue
             lines, kept, at = lines_of(file.text), list[str](), 0
             for step in own:
-                inserted = lines_of(step.text)
-                kept += lines[at : step.start]
-                changes[step] = LineChange(number, len(kept), tuple(lines[step.start : step.end]), tuple(inserted))
-                kept += inserted
+                kept += (*lines[at : step.start], *lines_of(step.text))
                 at = step.end
             documents.append(Document(file.path, tuple(kept + lines[at:])))
-        history = tuple(changes[step] for step in self.made)
-        cursor = self.elsewhere or (history[-1].document, history[-1].last)
-        return Situation(tuple(documents), history, cursor)
+        return tuple(documents)
 
 
 def moments(edit: CommitEdit, rng: random.Random, count: int, other: CommitEdit | None = None) -> Iterator[Moment]:
@@ -153,12 +128,7 @@ def moments(edit: CommitEdit, rng: random.Random, count: int, other: CommitEdit 
     order = ordered(edit, rng)
     stages = rng.sample(range(1, len(order)), min(count, len(order) - 1))
     for done in sorted(stages):
-        moment = Moment(edit, order, done)
-        if rng.random() < LOOKED_SHARE:
-            document = moment.open[0].document
-            line = rng.randrange(max(1, len(moment.situation.documents[document].lines)))
-            moment = Moment(edit, order, done, elsewhere=(document, line))
-        yield moment
+        yield Moment(edit, order, done)
     for number in range(max(1, (len(stages) + 1) // 2)):
         if other is not None and (number or rng.random() < UNRELATED_SHARE):
             yield _moved_on(edit, order, other, rng)
@@ -204,14 +174,13 @@ def _first(steps: Sequence[Step]) -> int:
 
 
 def _moved_on(edit: CommitEdit, order: tuple[int, ...], other: CommitEdit, rng: random.Random) -> Moment:
-    """All steps made, and the cursor somewhere in a document of the other commit, or in an unchanged one."""
+    """All steps made, and the user in a document of the other commit, or in an unchanged one."""
     known = {file.path for file in edit.files}
     added = tuple(file for file in other.files[: other.changed] if file.path not in known)
     files = (*edit.files, *added)
     joined = CommitEdit(edit.repository, edit.commit, files, edit.changed, edit.steps)
     number = rng.randrange(edit.changed, len(files)) if len(files) > edit.changed else rng.randrange(len(files))
-    line = rng.randrange(max(1, files[number].text.count("\n")))
-    return Moment(joined, order, len(order), elsewhere=(number, line))
+    return Moment(joined, order, len(order), elsewhere=number)
 
 
 @lru_cache(CACHED_DOCUMENTS)
