@@ -2,12 +2,14 @@
 
 import random
 
+import gguf
 import numpy as np
 import pytest
 import torch
 from mercury_engine.api import FillRequest
 from mercury_engine.errors import RequestError
-from mercury_engine.models import adapters, weights
+from mercury_engine.models import adapters, decoder_weights, weights
+from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.models.network import ForwardRequest
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_lab.engine import Engine, finished
@@ -19,7 +21,7 @@ from mercury_lab.training.examples.requests import Layouter
 from mercury_lab.training.rows import Rows, nats, predictions, rows_of
 from mercury_lab.training.transformer import causal_model, factors, put_factors, with_change
 
-from tests.support import tiny, training_data
+from tests.support import tiny, tiny_gguf, training_data
 
 REQUEST = FillRequest(
     near="def add(a, b):\n    total = ",
@@ -91,6 +93,17 @@ def test_the_c_kernels_answer_as_the_trained_model(family, tmp_path):
     assert np.abs(expected.numpy() - plain.numpy()).max() > 0.5
     np.testing.assert_allclose(of_engine(""), plain.numpy(), atol=0.3)  # eight-bit activations
     np.testing.assert_allclose(of_engine("gap"), expected.numpy(), atol=0.3)
+
+
+def test_a_gguf_file_is_a_base(tmp_path):
+    file = tmp_path / "q.gguf"
+    tiny_gguf.write(file, gguf.GGMLQuantizationType.Q8_0)
+    ids = torch.tensor([[3, 7, 11, 5]])
+    with torch.no_grad():
+        found = causal_model(file)(input_ids=ids).logits
+        network = TorchDecoder(weights.read_config(file))
+        decoder_weights.fill_reader(network, file)
+        torch.testing.assert_close(found, network.logits(network.read(ids)[0]), atol=1e-4, rtol=1e-4)
 
 
 def test_an_adapter_that_is_begun_with_is_the_one_that_was_written(base, tmp_path):

@@ -57,10 +57,6 @@ class Canvas:
     ids: tuple[int, ...]
     targets: tuple[tuple[int, int, float], ...]
     """Masked places, the tokens that they should get, and how much each counts."""
-    clean: tuple[int, ...]
-    """The text without noise."""
-    origins: tuple[int, ...]
-    """For every token its place in the clean text; -1 for a slot to delete."""
 
 
 def canvas(
@@ -72,26 +68,21 @@ def canvas(
     length: int | None = None,
 ) -> Canvas | None:
     """A text of so many tokens (None: all of them) whose middle is under noise; None where there are too few."""
-    ids, places, targets = _noise(middle, tokens, rng)
+    ids, targets = _noise(middle, tokens, rng)
     if length is not None:
         room = length - len(ids)
         left = max(min(len(before), round(BEFORE * room)), room - len(after))
         if room < 1 or not 1 <= left <= len(before):
             return None
         before, after = before[len(before) - left :], after[: room - left]
-    first, last = len(before), len(before) + len(middle)
-    return Canvas(
-        (*before, *ids, *after),
-        tuple((first + at, token, weight) for at, token, weight in targets),
-        (*before, *middle, *after),
-        (*range(first), *(first + at if at >= 0 else -1 for at in places), *range(last, last + len(after))),
-    )
+    first = len(before)
+    return Canvas((*before, *ids, *after), tuple((first + at, token, weight) for at, token, weight in targets))
 
 
 def _noise(
     middle: Sequence[int], tokens: MaskedTokens, rng: random.Random
-) -> tuple[list[int], list[int], list[tuple[int, int, float]]]:
-    """The slots of a gap, their places in its tokens, and targets as in a `Canvas`."""
+) -> tuple[list[int], list[tuple[int, int, float]]]:
+    """The slots of a gap, and targets as in a `Canvas`."""
     most = MOST_SLOTS - len(middle)
     deletes = rng.randint(1, most) if most > 0 and rng.random() < WITH_DELETES else 0
     slots = [*middle, *[tokens.delete] * deletes]
@@ -99,7 +90,7 @@ def _noise(
     masked = [rng.random() < rate for _ in slots]
     masked[rng.randrange(len(slots))] = True
     merging = 0.5 if rng.random() < 0.5 else 1 / sum(masked)
-    ids, places, targets, at = list[int](), list[int](), list[tuple[int, int, float]](), 0
+    ids, targets, at = list[int](), list[tuple[int, int, float]](), 0
     while at < len(slots):
         is_merged = at + 1 < len(middle) and masked[at] and masked[at + 1] and rng.random() < merging
         is_kept = at < len(middle)
@@ -107,9 +98,8 @@ def _noise(
             wanted = tokens.expand if is_merged else slots[at]
             targets.append((len(ids), wanted, 1.0 if is_kept else DELETE_WEIGHT))
         ids.append(tokens.mask if masked[at] else slots[at])
-        places.append(at if is_kept else -1)
         at += 1 + is_merged
-    return ids, places, targets
+    return ids, targets
 
 
 @dataclass(frozen=True)
