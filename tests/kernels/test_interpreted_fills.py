@@ -27,7 +27,7 @@ CAUSAL = {
 def kernels():
     with fast_interpreter(), pytest.MonkeyPatch.context() as patch:
         use_kernels(patch)
-        patch.setattr(step, "KEYS", (256,))
+        patch.setattr(step, "KEYS", (256, 1024))
         yield
 
 
