@@ -12,7 +12,6 @@ from mercury_lsp.documents.secret_text.values import (
     WORDS_AND_NUMBER,
     has_opaque_run,
     has_sign,
-    is_dense,
     is_mnemonic,
     is_opaque,
     is_password,
@@ -164,7 +163,7 @@ def _has_url_secret(line: str) -> bool:
             return True
         if len(user) >= MIN_URL_TOKEN_CHARS and "%40" not in user and looks_random(user):
             return True
-    return any(is_dense(found["value"]) for found in ADDRESSES.path.finditer(line))
+    return any(is_opaque(found["value"]) for found in ADDRESSES.path.finditer(line))
 
 
 def _has_header_secret(line: str) -> bool:

@@ -28,14 +28,11 @@ MIN_SENTENCE_WORDS, MIN_MNEMONIC_WORDS, MAX_PASSPHRASE_WORDS = 4, 12, 24
 
 MNEMONIC_WORDS = frozenset((12, 15, 18, 21, 24))
 
-OBJECT_ID_CHARS = 24, 40
-"""Hexadecimal characters of identifiers of MongoDB and of Git, which are no secrets."""
-
 HASH_CHARS = frozenset((24, 32, 40, 56, 64, 96, 128))
 """Lengths, in hexadecimal digits, of hashes and of identifiers of MongoDB, which are public."""
 
-MIN_LONG_HEX_CHARS, MAX_FREE_HEX_CHARS = 48, 128
-"""Hexadecimal digits from which on those of a key are nearly evenly spread, and the most that a key has."""
+MAX_FREE_HEX_CHARS = 128
+"""Most hexadecimal digits of a key: what is longer is data."""
 
 MIN_OPAQUE_CHARS, MIN_PIECE_CHARS, MIN_BEGUN_CHARS = 20, 8, 6
 """Shortest run that is a key wherever it stands; shortest random part of one, between signs, and where it is completed.
@@ -141,21 +138,6 @@ def _is_word_with_number(part: str) -> bool:
     if len(part) - len(letters) > 4 or not (letters.isalpha() or not letters):
         return False
     return letters.islower() or letters.isupper() or not letters or is_wordy(letters)
-
-
-def is_dense(value: str) -> bool:
-    """Whether a quoted value is a key by its characters alone: hexadecimal or base64, at least 20 of them."""
-    if VALUES.alphabet.search(value) or VALUES.placeholder.search(value):
-        return False
-    if VALUES.hex.match(value):
-        least = 3.0 if len(value) < MIN_LONG_HEX_CHARS else 3.5
-        is_id = len(value) < MIN_OPAQUE_CHARS or len(value) in OBJECT_ID_CHARS
-        return not is_id and entropy(value) > least and any(map(str.isalpha, value))
-    if re.match(r"/[a-z]+/", value) or not VALUES.encoded.match(value) or is_wordy(value):
-        return False
-    bits = entropy(value) if any(map(str.isdigit, value)) else 0.0
-    kinds = ["d" if each.isdigit() else "u" if each.isupper() else "l" for each in value if each.isalnum()]
-    return bits > 4.5 or (bits > 3.9 and sum(a != b for a, b in pairwise(kinds)) >= len(value) // 3)
 
 
 def _word_share(value: str) -> float:
