@@ -81,7 +81,7 @@ lock: .venv/.ready  ## pin with hashes what is installed beside the package
 	$(BIN)/uv pip compile -q pyproject.toml -c constraints.txt --universal --python-version 3.11 --generate-hashes --no-annotate \
 		--no-header --output-file requirements.lock
 	$(BIN)/uv pip compile -q pyproject.toml --extra dev -c constraints.txt --universal --python-version 3.11 --generate-hashes \
-		--no-annotate --no-header | awk '/^[a-z]/ {keep = !/^(torch|triton|nvidia-|cuda-)/} keep' > requirements-dev.lock
+		--no-annotate --no-header | awk '/^[a-z]/ {keep = !/^(torch|triton|nvidia-|cuda-|accelerate|peft)/} keep' > requirements-dev.lock
 
 sbom: .venv/.ready  ## the bill of materials of an installation from requirements.lock, into build/
 	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt cyclonedx-bom
