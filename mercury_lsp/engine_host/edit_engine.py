@@ -75,7 +75,7 @@ class EditEngine:
     @property
     def looks_ahead(self) -> bool:
         """Whether it may be asked for more than the user waits for: not where requests may cost money."""
-        return not self.is_remote or getattr(self.engine, "is_own", False)
+        return not self.is_remote or bool(getattr(self.engine, "is_own", False))
 
     async def family(self) -> Family | None:
         """The family of the model, which is asked for that family's windows; None for one that was not trained so."""
