@@ -77,10 +77,10 @@ def on_gpu(arguments: argparse.Namespace) -> Iterator[Finding]:
     model = default_model.named(arguments.model)
     if not arguments.quick:
         yield from (Finding(*each) for each in gpu_report.report(model))
-    why_not = gpu_report.why_not_trusted(model)
-    gpu_proof.note(model, why_not)
-    fix = "send us mercury-gpu.json, or set mercury.device to 'cuda' to use the GPU all the same" if why_not else None
-    yield Finding("verdict", why_not or "the GPU writes what the CPU writes, and answers from now on", fix)
+    wrong = gpu_report.why_not_trusted(model)
+    gpu_proof.note(model, wrong)
+    fix = "send us mercury-gpu.json, or set mercury.device to 'cuda' to use the GPU all the same" if wrong else None
+    yield Finding("verdict", wrong or "the GPU writes what the CPU writes, and answers from now on", fix)
 
 
 def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:

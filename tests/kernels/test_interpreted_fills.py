@@ -7,6 +7,7 @@ import pytest
 from mercury_engine.api import FillRequest
 from mercury_engine.device import step
 from mercury_engine.device.step import DeviceStep
+from mercury_engine.device.torch_network import TorchNetwork
 from mercury_kernels.launch import INTERPRETED
 from mercury_lab.evaluation.gaps import GAP_KINDS, gaps
 
@@ -43,6 +44,7 @@ def places(count: int):
 
 def compared(folder, requests: list[FillRequest]) -> None:
     plain, fused, steps = tiny.load(folder), tiny.load(folder), 0
+    assert isinstance(fused.reader, TorchNetwork)
     fused.reader.step = made = DeviceStep(fused.reader.decoder, is_fused=True)
     run, runs = made._captures.run, []
     made._captures.run = lambda shape: (runs.append(shape), run(shape))

@@ -5,6 +5,7 @@ from itertools import islice
 import pytest
 import torch
 from mercury_engine.device.step import DeviceStep
+from mercury_engine.device.torch_network import TorchNetwork
 from mercury_lab.engine import Engine
 from mercury_lab.evaluation.gaps import GAP_KINDS, gaps
 
@@ -26,8 +27,9 @@ def test_captured_steps_fill_what_plain_passes_do(tmp_path, device, family, is_f
         pytest.skip("about captures on a GPU")
     folder = tiny.folder(tmp_path / "model", **FAMILIES[family])
     plain, stepped = (Engine.load(folder, device="cuda", dtype=torch.float32) for _ in range(2))
-    plain.reader._step = None
-    stepped.reader._step = DeviceStep(stepped.reader.decoder, is_fused)
-    stepped.reader._step.prepare()
+    assert isinstance(plain.reader, TorchNetwork) and isinstance(stepped.reader, TorchNetwork)
+    plain.reader.step = None
+    stepped.reader.step = step = DeviceStep(stepped.reader.decoder, is_fused)
+    step.prepare()
     for gap in islice(gaps(tiny.HELD_OUT, 2, 0, GAP_KINDS), 6):
         assert stepped.fill(gap.request).text == plain.fill(gap.request).text

@@ -137,7 +137,9 @@ def _answers(flat: NDArray[np.float32], shape: Shape) -> RowAnswers:
     token, figures_W4, candidates, logits, asked = (
         field.reshape(shape.rows, width) for field, width in zip(fields, widths.tolist(), strict=True)
     )
-    return RowAnswers(token.view(np.int32)[:, 0], *figures_W4.T, candidates.view(np.int32), logits, asked)
+    logit_W, log_sum_W, whole_W, entropy_W = figures_W4.T
+    tokens, drawn_WK = token.view(np.int32)[:, 0], candidates.view(np.int32)
+    return RowAnswers(tokens, logit_W, log_sum_W, whole_W, entropy_W, drawn_WK, logits, asked)
 
 
 def _joined(questions: Sequence[RowQuestion]) -> RowQuestion:

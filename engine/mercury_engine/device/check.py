@@ -49,11 +49,12 @@ def wrong_kernels(decoder: TorchDecoder) -> dict[str, str]:
         except RuntimeError as error:
             wrong[name] = " ".join(str(error).split())[:300]
             continue
-        error = max(
-            (a.float() - b.float()).abs().max() / b.float().abs().max() for a, b in zip(found, expected, strict=True)
+        off = max(
+            float((a.float() - b.float()).abs().max() / b.float().abs().max())
+            for a, b in zip(found, expected, strict=True)
         )
-        if not error <= tolerance:  # NaN is wrong, too
-            wrong[name] = f"differs from its twin by {float(error):.1%} of the largest value"
+        if not off <= tolerance:  # NaN is wrong, too
+            wrong[name] = f"differs from its twin by {off:.1%} of the largest value"
     return wrong | {name: f"not compiled: {why}" for name, why in launch.broken.items()}
 
 

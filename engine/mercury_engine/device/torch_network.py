@@ -40,8 +40,8 @@ class TorchNetwork:
         self._head = Head(decoder) if decoder.device.type == "cuda" else None
 
     def rest(self) -> None:
-        if self._step is not None:
-            self._step.release()
+        if self.step is not None:
+            self.step.release()
         if self.decoder.device.type == "cuda":
             torch.cuda.empty_cache()
 

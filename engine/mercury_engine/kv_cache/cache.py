@@ -128,12 +128,12 @@ class BlockCache:
         blocks, read = yield from self.read(missing)  # in one go: a block may be part of both sides
         before = [sides[ahead] or self._assembled(ahead, blocks)]
         if near:
-            place = ahead[1], (), ""
-            pushed, left = yield from self._near(place, near, before, 0, 0 if is_adapted else most_left)
+            pushed, left = yield from self._near((ahead[1], (), ""), near, before, 0, 0 if is_adapted else most_left)
             read += pushed
         if adapted is not None and is_adapted:
-            place = ahead[1], near, adapted.adapter
-            pushed, left = yield from self._near(place, adapted.ids, before, adapted.kept, most_left)
+            pushed, left = yield from self._near(
+                (ahead[1], near, adapted.adapter), adapted.ids, before, adapted.kept, most_left
+            )
             read += pushed
         after = [sides[following] or self._assembled(following, blocks)] if following[1] else []
         return CachedContext(before, after, read, left=left)

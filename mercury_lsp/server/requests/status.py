@@ -27,7 +27,8 @@ def status(server: MercuryServer, params: StatusParams) -> dict[str, Any]:
     settings, completer = server.session.settings, server.session.completer
     answer = server.status.current.to_lsp() | {"version": server.version, "model": settings.model}
     if engine := completer.engine:
-        answer |= {"engine": _described(engine) | ({"whyNotGpu": why} if (why := gpu_proof.why_not(settings)) else {})}
+        why_not_gpu = gpu_proof.why_not(settings)
+        answer |= {"engine": _described(engine) | ({"whyNotGpu": why_not_gpu} if why_not_gpu else {})}
     if settings.for_edits is not None:
         answer |= {"editModel": settings.edit_model}
         if engine := completer.edit_engine.engine:

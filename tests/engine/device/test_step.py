@@ -209,6 +209,7 @@ def test_a_context_takes_a_step_for_every_512_tokens_and_is_read_as_blocks_are_a
 def test_an_engine_fills_the_same_with_steps(tmp_path, monkeypatch, markers):
     folder = tiny.folder(tmp_path / "model", rank=0, markers=markers)
     plain, stepped = tiny.load(folder), tiny.load(folder)
+    assert isinstance(stepped.reader, TorchNetwork)
     stepped.reader.step = DeviceStep(stepped.reader.decoder)
     read, used = DeviceStep.read, []
     monkeypatch.setattr(DeviceStep, "read", lambda *given: used.append(read(*given)) or used[-1])

@@ -67,7 +67,7 @@ def folder(tmp_path: Path) -> Path:
         num_hidden_layers=2,
         num_attention_heads=8,
         num_key_value_heads=2,
-        rope_theta=500_000.0,
+        rope_parameters={"rope_type": "default", "rope_theta": 500_000.0},
         rms_norm_eps=1e-6,
         tie_word_embeddings=False,
         bos_token_id=0,

@@ -5,11 +5,10 @@ length of the right text.
 """
 
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
 
-Y, S = TypeVar("Y"), TypeVar("S")
+from mercury_engine.models.batching import ForwardSteps
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +31,8 @@ class LengthBias:
 
 
 def searched(
-    sure: Callable[[int], Generator[Y, S, float]], bias: LengthBias, first: int, most: int, patience: int = 2
-) -> Generator[Y, S, int]:
+    sure: Callable[[int], ForwardSteps[float]], bias: LengthBias, first: int, most: int, patience: int = 2
+) -> ForwardSteps[int]:
     """The best length, from `first` upward until `patience` lengths in a row are worse, then downward.
 
     `sure`: the mean of the highest probabilities of so many masks; asked once for a length.
