@@ -79,8 +79,8 @@ def on_gpu(arguments: argparse.Namespace) -> Iterator[Finding]:
         yield from (Finding(*each) for each in gpu_report.report(model))
     wrong = gpu_report.why_not_trusted(model)
     gpu_proof.note(model, wrong)
-    fix = "send us mercury-gpu.json, or set mercury.device to 'cuda' to use the GPU all the same" if wrong else None
-    yield Finding("verdict", wrong or "the GPU writes what the CPU writes, and answers from now on", fix)
+    remedy = "send us mercury-gpu.json, or set mercury.device to 'cuda' to use the GPU all the same" if wrong else None
+    yield Finding("verdict", wrong or "the GPU writes what the CPU writes, and answers from now on", remedy)
 
 
 def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
