@@ -21,6 +21,8 @@ _COMMAS_ONLY_SEPARATE = frozenset(("json", "jsonc"))
 
 def postprocess(fill_text: str, context: CompletionContext, snapshot: Snapshot) -> str:
     """The part of a fill worth showing; empty if there is none. `snapshot` is the version of the context."""
+    if not context.line_prefix and context.line_suffix.lstrip().startswith(tuple(CLOSING)):
+        return ""  # nobody writes in front of a line that closes something
     text = fill_text if context.multiline else _BREAK.split(fill_text, maxsplit=1)[0]
     text = without_random_text(text, context.line_prefix)
     if context.line_suffix.strip():

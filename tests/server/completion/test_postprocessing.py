@@ -45,6 +45,9 @@ def postprocessed(marked: str, fill: str, language_id: str = "python") -> str:
         ("foo(|)", "x ", "x"),
         ("x = |\n", "   ", ""),
         ("x = |\n", "", ""),
+        ("struct A {\n    a: B,\n|}\n", "    b: Option<String>", ""),
+        ("switch {\n|\t}\n", "\tdefault:", ""),
+        ("foo(\n    |)\n", "a, b", "a, b"),
     ],
 )
 def test_a_fill_of_one_line_is_postprocessed(marked, fill, expected):
