@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = (ROOT / "mercury_lsp", ROOT / "engine" / "mercury_engine", ROOT / "kernels" / "mercury_kernels")
 PAGES = tuple(page for page in (ROOT / "docs" / "architecture.md", ROOT / "CONTRIBUTING.md") if page.exists())
-README_LINES = 150
+README_LINES = 120
 
 SUFFIXES = (".py", ".md", ".c", ".h", ".toml", ".json", ".lua", ".ts")
 

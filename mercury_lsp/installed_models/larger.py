@@ -19,7 +19,7 @@ from mercury_lsp.installed_models import installing
 from mercury_lsp.installed_models.store import Store
 
 NAME = "qwen2.5-coder-0.5b"
-"""Right in 44 % of the lines of packages that it has not seen, where the bundled model is in 24 %."""
+"""Saves 58 % of the keystrokes in code that it has not seen, where the bundled model saves 45 %."""
 
 POLL_SECONDS = 0.5
 """Between two looks at how much has been downloaded."""
@@ -33,7 +33,7 @@ def hint() -> str | None:
     if default_model.read() is not None or NAME in Store().names():
         return None
     how = f"mercury-lsp models add {NAME} && mercury-lsp models use {NAME}"
-    return f"This was the small model. {_terms()} is right twice as often: {how}"
+    return f"This was the small model. {_terms()} saves a quarter more keystrokes: {how}"
 
 
 def offer() -> dict[str, str] | None:
@@ -41,7 +41,7 @@ def offer() -> dict[str, str] | None:
     total = memory.total_mb()
     if hint() is None or (total is not None and total < KNOWN[NAME].memory_mb):
         return None
-    question = f"Mercury works now with its small model. Download {_terms()}? It is right twice as often."
+    question = f"Mercury uses its small model now. Download {_terms()}? It saves a quarter more keystrokes."
     return {"name": NAME, "question": question}
 
 

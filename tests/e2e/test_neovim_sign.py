@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.neovim import Desk, Neovim, until
 
-QUESTION = "Mercury works now with its small model. Download Large 0.5B (0.5 GB, MIT)? It is right twice as often."
+QUESTION = "Mercury uses its small model now. Download Large 0.5B (0.5 GB, MIT)? It saves a quarter more keystrokes."
 
 OFFER = {"name": "large", "question": QUESTION}
 

@@ -531,8 +531,8 @@ def test_the_offer_names_size_and_licence_until_a_model_is_chosen_or_installed(m
     assert larger.main([]) == 0
     assert json.loads(capsys.readouterr().out) == {
         "name": "tiny",
-        "question": "Mercury works now with its small model. Download Tiny Model (0.0 GB, MIT)? "
-        "It is right twice as often.",
+        "question": "Mercury uses its small model now. Download Tiny Model (0.0 GB, MIT)? "
+        "It saves a quarter more keystrokes.",
     }
     assert main(["models", "add", "tiny", "--yes"]) == 0
     capsys.readouterr()
