@@ -43,13 +43,13 @@ def case(shape, dtype, device, seen):
 def test_attention_equals_its_twin_for_any_number_of_shares(device, shape, dtype, splits, monkeypatch):
     monkeypatch.setattr(attention, "_splits", lambda *_: splits)
     given = case(shape, dtype, device, "causal")
-    close(attention.attention(*given, 0.2), reference.attention(*given, 0.2))
+    close(attention.attention(*given, scale=0.2), reference.attention(*given, scale=0.2))
 
 
 @pytest.mark.parametrize("seen", ["blocks", "whole", "runs"])
 def test_rows_see_what_their_numbers_say(device, seen):
     given = case((13, 2, 3, 16, 70, 128), torch.float32, device, seen)
-    close(attention.attention(*given, 0.25), reference.attention(*given, 0.25))
+    close(attention.attention(*given, scale=0.25), reference.attention(*given, scale=0.25))
 
 
 def test_the_twin_equals_attention_over_segments():
@@ -76,9 +76,9 @@ def test_a_row_that_sees_no_key_gets_zeros(device):
 def test_shares_are_joined_in_the_same_order_whichever_finishes_last(device, monkeypatch):
     monkeypatch.setattr(attention, "_splits", lambda *_: 3)
     given = case((5, 2, 3, 16, 150, 192), torch.bfloat16, device, "causal")
-    first = attention.attention(*given, 0.25)
+    first = attention.attention(*given, scale=0.25)
     for _ in range(3):  # every run leaves the counters at zero
-        assert torch.equal(attention.attention(*given, 0.25), first)
+        assert torch.equal(attention.attention(*given, scale=0.25), first)
 
 
 def test_the_last_program_joins_few_shares(monkeypatch):

@@ -32,7 +32,9 @@ def test_the_projection_equals_its_twin(device, shape, dtype, extras):
     norms = randn(2, width, dtype=dtype, device=device) if "norms" in extras else None
     extra = randn(rows, outputs, dtype=dtype, device=device) if "extra" in extras else None
     right, others = [each.double() for each in buffers], [None if x is None else x.double() for x in (norms, extra)]
-    expected = reference.project_qkv(wide(x), wide(norm), 1e-5, wide(matrix), others[0], places, *right, others[1])
-    found = qkv.project_qkv(x, norm, 1e-5, matrix, norms, places, *buffers, extra)
+    expected = reference.project_qkv(
+        wide(x), wide(norm), 1e-5, wide(matrix), others[0], places, *right, extra=others[1]
+    )
+    found = qkv.project_qkv(x, norm, 1e-5, matrix, norms, places, *buffers, extra=extra)
     for made, other in zip((*found, *buffers), (*expected, *right), strict=True):
         close(made, other)

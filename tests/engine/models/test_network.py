@@ -151,7 +151,8 @@ def pad_sides(sides) -> KeyValueSegment:
         bias[row, ..., side.keys.shape[3] :] = float("-inf")
     pad = torch.nn.functional.pad
     each = [[pad(t, (0, 0, 0, longest - t.shape[3])) for t in (side.keys, side.values)] for side in sides]
-    return KeyValueSegment(*(torch.cat(parts, 1) for parts in zip(*each, strict=True)), bias)
+    keys, values = (torch.cat(parts, 1) for parts in zip(*each, strict=True))
+    return KeyValueSegment(keys, values, bias)
 
 
 @torch.no_grad()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from mercury_engine.api import Control, FillRequest, GenerateRequest, Sampling
+from mercury_engine.decoding.diffusion.decoder import DiffusionDecoder
 from mercury_engine.decoding.diffusion.layouts import Around, Blocks
 from mercury_engine.decoding.diffusion.texts import Text
 from mercury_engine.decoding.hypothesis import Hypothesis
@@ -38,8 +39,8 @@ def engine(checkpoint) -> Engine:
 
 def layout_of(engine: Engine) -> Blocks:
     """The engine's layout, which has read nothing."""
-    layout = engine.decoder.layout
-    assert isinstance(layout, Blocks)
+    decoder = engine.decoder
+    assert isinstance(decoder, DiffusionDecoder) and isinstance(layout := decoder.layout, Blocks)
     layout.cache.clear()
     return layout
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from mercury_engine.api import Control, FillRequest, GenerateRequest
+from mercury_engine.decoding.diffusion.decoder import DiffusionDecoder
 from mercury_engine.decoding.diffusion.layouts import OPEN_SLOTS, TwoSided
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.errors import PromptTooLong, RequestError
@@ -39,8 +40,9 @@ def divergence(expected: np.ndarray, found: np.ndarray) -> float:
 
 
 def layout_of(engine: Engine) -> TwoSided:
-    assert isinstance(engine.decoder.layout, TwoSided)
-    return engine.decoder.layout
+    decoder = engine.decoder
+    assert isinstance(decoder, DiffusionDecoder) and isinstance(decoder.layout, TwoSided)
+    return decoder.layout
 
 
 def sides_of(engine: Engine, request: FillRequest) -> TwoSides:
