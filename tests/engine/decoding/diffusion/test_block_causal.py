@@ -40,9 +40,9 @@ def engine(checkpoint) -> Engine:
 def layout_of(engine: Engine) -> Blocks:
     """The engine's layout, which has read nothing."""
     decoder = engine.decoder
-    assert isinstance(decoder, DiffusionDecoder) and isinstance(layout := decoder.layout, Blocks)
-    layout.cache.clear()
-    return layout
+    assert isinstance(decoder, DiffusionDecoder) and isinstance(decoder.layout, Blocks)
+    decoder.layout.cache.clear()
+    return decoder.layout
 
 
 def ids_of(length: int) -> list[int]:
