@@ -239,7 +239,7 @@ def _joined(text: str, suspects: Iterable[tuple[int, int]]) -> Iterator[tuple[in
     if "concat" in text or ".join" in text:
         cuts += [(found.start(), found.end(), "") for found in BLOCKS.listed.finditer(text)]
     for start, end in suspects:
-        line = text[start:end].strip()
+        line = LINES.template.sub("x", text[start:end]).strip()
         if line[-1:] in _OPENERS and not line.startswith(_BLOCK_WORDS):
             found = named(BLOCKS.next_line, text, start, end, end + MAX_INDENT_CHARS)
             cuts += [(each.start("break"), each.end(), " ") for each in found]

@@ -240,7 +240,9 @@ def _has_quoted(line: str, is_code: bool) -> bool:
         after = line[found.end() + len(value) + 1 :]
         if not after and line.count(found["quote"][0], 0, found.end() - 1) % 2:
             continue  # the quote ends the text with the name
-        if re.match(r"\s{0,4}(?::(?!:)|=>)", after) and found["gap"].rstrip("bruf").endswith(("{", "(", "[", ",")):
+        if found["blank"] is not None and after.strip() == "{":
+            continue  # a block with names
+        if re.match(r"\s{0,4}(?::(?!:)|=>)", after) and found["gap"].rstrip("bruf \t").endswith(("{", "(", "[", ",")):
             continue  # it is a key itself
         if _is_secret_value(line, found, value, is_code):
             return True
@@ -266,13 +268,15 @@ def _is_secret_value(line: str, found: _Found, value: str, is_code: bool) -> boo
             return has_sign(value) or (len(value) >= MIN_COMPARED_CHARS and "=" in found["compared"])
         if found["close"][-1:] not in ("'", '"', "`"):
             return LINES.compares.search(before) is not None
-        return has_sign(value) or _is_passed(before, line[found.end() + len(value) + 1 :])
+        is_plural = (name + rest.lower()).endswith(("words", "secrets"))  # kinds of resources
+        return has_sign(value) or (not is_plural and _is_passed(before, line[found.end() + len(value) + 1 :]))
     if "." in rest and found["called"] is not None:
         return LINES.sets.search(rest) is not None or (".equal" in rest and has_sign(value))
     if found["typed"] is not None:
         return True
     if found["called"] is not None:
-        return not is_verb and not LINES.asks.search(before)
+        has_more = re.match(r"\s?,\s?[A-Za-z]", line[found.end() + len(value) + 1 :])
+        return not is_verb and not LINES.asks.search(before) and (not has_more or has_sign(value))
     if found["blank"] is not None:
         return not is_verb and not gap.strip(" \t(\"'")
     if LINES.calls.search(gap) and not LINES.wrappers.search(gap) and not has_sign(value):
@@ -305,6 +309,7 @@ def _until(line: str, start: int, quote: str) -> str:
 
 def _has_bare(line: str, language_id: str) -> bool:
     """Values without quotes: anywhere in texts that are no code, else in comments and in strings."""
+    line = LINES.template.sub("x", line)
     if language_id not in CODE_LANGUAGES:
         is_command = language_id in COMMAND_LANGUAGES and line.lstrip()[:1] != "#"
         return any(_is_bare_secret(found, False, is_command) for found in named(LINES.bare, line))

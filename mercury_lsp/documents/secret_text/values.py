@@ -78,7 +78,7 @@ def is_password(value: str) -> bool:
     bare = value.strip()
     if not MIN_PASSWORD_CHARS <= len(bare) <= MAX_PASSWORD_CHARS or VALUES.placeholder.search(bare):
         return False
-    if bare.lower() in _DESCRIPTIONS:
+    if bare.lower().strip("!?*[]") in _DESCRIPTIONS:
         return False
     if re.search(r"\s", bare):
         return _is_passphrase(bare)
@@ -103,6 +103,8 @@ def _is_password_name(name: str) -> bool:
 
 def _is_passphrase(text: str) -> bool:
     """Whether a text with blanks is rather a passphrase than a sentence."""
+    if text[0].isupper() and not text.istitle() and not re.search(r"[!@#$%^&*+]|[^\W\d]\d|\d[^\W\d]", text):
+        return False  # a label
     found, count = re.findall(r"[a-z]+", text.lower()), len(text.split())
     if not 2 <= count <= MAX_PASSPHRASE_WORDS or re.search(r"[(){}\[\]<>=;|]|[.:?,]\Z", text):
         return False
@@ -134,7 +136,7 @@ def _is_worded(value: str) -> bool:
 
 
 def _is_word_with_number(part: str) -> bool:
-    letters = re.sub(r"\d+[a-z]?\Z", "", part)
+    letters = re.sub(r"\d+[a-z]{0,2}\Z", "", part)
     if len(part) - len(letters) > 4 or not (letters.isalpha() or not letters):
         return False
     return letters.islower() or letters.isupper() or not letters or is_wordy(letters)

@@ -168,6 +168,62 @@ def test_ordinary_code_about_passwords_is_shown(line: str, language: str):
     assert not is_secret_line(line, language)
 
 
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ('  "token": "Jeton d\'accès",', "json"),
+        ('  "newPassword": "Nueva contraseña"', "json"),
+        (
+            '<string name="login_password">Password</string>\n<string name="password_hint">At least 12 marks</string>',
+            "xml",
+        ),
+        ("login.password=Passwort", "properties"),
+        ('key = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, ROUNDS)', "python"),
+        ('if data.get("new_password1") != data.get("new_password2"):', "python"),
+        ('keyring.set_password("field-cli", username, token)', "python"),
+        ("accessToken: String!", "graphql"),
+        ('resource "random_password" "master" {', "terraform"),
+        ("'passwords' => 'users',", "php"),
+        ("'passwords' => [\n    'users' => [", "php"),
+        ('resources: ["secrets", "configmaps"]', "yaml"),
+        ('<PackageReference Include="Azure.Security.KeyVault.Secrets" Version="4.5.0" />', "xml"),
+        ("password: !secret camera_pw", "yaml"),
+        ('export DB_PASSWORD="${DB_PASSWORD:?missing}"', "shellscript"),
+        ("password: {{ .Values.auth.password | b64enc | quote }}", "yaml"),
+        ("keystore.password=${file:/etc/kafka/secrets.properties:keystore.password}", "properties"),
+        ("STRIPE_SECRET_KEY=your-stripe-secret-key", "dotenv"),
+        ("export DB_PASSWORD=<your password>\ndocker compose up", "markdown"),
+        ('public static final String HEADER_API_KEY = "X-Api-Key";', "java"),
+        ('public static final String ALGORITHM = "PBKDF2WithHmacSHA256";', "java"),
+        ("- fix: secret rotation (bbe8309511ca63bb945b409ec06e46ae32bf7368)", "markdown"),
+        ("jwt-tokens@^4:\n  integrity sha512-zXS1bYjH8vnKD41HYqwWqN5hF7UlTlDNimIX3eninaJlB7a8f4ngBA==", "plaintext"),
+    ],
+)
+def test_labels_references_and_names_are_shown(text: str, language: str):
+    assert secret_lines(text, language) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ('  "token": "correct horse battery staple",', "json"),
+        ('  "newPassword": "Nueva contra5eña"', "json"),
+        ("login.password=Passwort7", "properties"),
+        ('keyring.set_password("field-cli", "amy", "swordfish")', "python"),
+        ('key = scrypt(b"swordfish", salt, ROUNDS)', "python"),
+        ('"passwords": ["swordfish"]', "json"),
+        ("password: camera_pw7!", "yaml"),
+        ('export DB_PASSWORD="${DB_PASSWORD:-swordfish}"', "shellscript"),
+        ("password: {{ password }}swordfish7", "yaml"),
+        ('const headerValue = "M93A62jcGNsdF4xgb6JsoWyTZLA8JDPexfiS0mSf-oxRO4KT"', "swift"),
+        ("const revenueCatKey = 'appl_pfZr7l81fhKrEIkviGxIkDa3yesy';", "dart"),
+        ("openssl enc -aes256 -k copper -in a", "shellscript"),
+    ],
+)
+def test_values_beside_such_words_are_hidden(text: str, language: str):
+    assert secret_lines(text, language) == frozenset({0})
+
+
 def test_a_login_form_hides_neither_its_line_nor_the_next():
     form = '<form>\n  <input id="password" type="\n  <button>Log in</button>\n</form>\n'
     assert without_secrets(form, "html") == form

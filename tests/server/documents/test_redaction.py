@@ -18,7 +18,7 @@ KEY = 'token = "ghp_0123456789abcdefghijABCDEFGHIJ012345"\n'
     [
         ("python", 'password = "hunter2"'),
         ("python", 'password = "hunter2secret"'),
-        ("python", "AWS = 'AKIAIOSFODNN7EXAMPLE'"),
+        ("python", "AWS = 'AKIAIOSFODNN7XAMPLQ'"),
         ("python", KEY),
         ("python", 'url = "https://user:pa55word@host/path"'),
         ("python", "-----BEGIN RSA PRIVATE KEY-----"),
