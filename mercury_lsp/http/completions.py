@@ -39,9 +39,14 @@ class CompletionRequest(StreamableRequest):
     max_tokens: int = DEFAULT_TOKENS
     stop: tuple[str, ...] = ()
     n: int = 1
+    echo: bool = False
+    logprobs: int | None = None
 
     def gap(self) -> Gap:
         """The gap to fill. Raises ApiError."""
+        for name in ("echo", "logprobs"):
+            if getattr(self, name):
+                raise bad_request(f"{name} is not supported here; leave it out", name)
         if len(self.prompt) != 1:
             raise bad_request("prompt has to be a text, or a list of one", "prompt")
         gap = Gap(

@@ -31,16 +31,22 @@ def queue_full() -> ApiError:
     return ApiError(429, "too many requests are waiting; try again in a second", code="rate_limit_reached")
 
 
-def reply_to(error: ApiError) -> Response:
+def reply_to(error: ApiError, dialect: str = "") -> Response:
+    """The reply; to Ollama's clients the error is a text."""
     kind = "server_error" if error.status >= 500 else "invalid_request_error"
     message = str(error).encode("utf-8", "replace").decode("utf-8")
-    body = {"error": {"message": message, "type": kind, "param": error.param, "code": error.code}}
+    about = {"message": message, "type": kind, "param": error.param, "code": error.code}
+    body = {"error": message if dialect == "ollama" else about}
     headers = {"Retry-After": str(RETRY_SECONDS)} if error.status in (429, 503) else None
     return JSONResponse(body, error.status, headers)
 
 
 async def on_error(request: Request, error: Exception) -> Response:
-    return reply_to(as_api_error(error))
+    dialect = "ollama" if request.url.path.startswith("/api/") else ""
+    if isinstance(error, HTTPException) and error.status_code == 404:
+        paths = sorted({route.path for route in request.app.routes if route.path.count("/") > 1})
+        error = ApiError(404, f"there is no such route; there are {', '.join(paths)}")
+    return reply_to(as_api_error(error), dialect)
 
 
 def as_api_error(error: Exception) -> ApiError:
@@ -48,8 +54,6 @@ def as_api_error(error: Exception) -> ApiError:
     match error:
         case ApiError():
             return error
-        case HTTPException(status_code=404):
-            return ApiError(404, "there is no such route; docs/http.md lists them")
         case HTTPException():
             return ApiError(error.status_code, error.detail)
         case PromptTooLong():

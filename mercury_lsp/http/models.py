@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from mercury_lsp.http.errors import ApiError
 from mercury_lsp.http.fim import MAX_TOKENS
 from mercury_lsp.http.service import Service
 
@@ -33,6 +34,10 @@ def routes(service: Service) -> list[Route]:
         )
 
     async def one(request: Request) -> Response:
+        if (name := request.path_params["name"]) != (model := await service.model()):
+            raise ApiError(
+                404, f"there is no model {name!r} here; this server runs {model!r}", "model", "model_not_found"
+            )
         return JSONResponse(await found())
 
     async def found() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The part of Ollama's API that completes code: `/api/generate`, and what clients ask before they use it."""
+"""The part of Ollama's API that writes: `/api/generate`, `/api/chat`, and what clients ask before they use them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,12 +9,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from mercury_lsp import __version__
 from mercury_lsp.http import fields, replies
+from mercury_lsp.http.chat import ChatRequest
 from mercury_lsp.http.draft import Completion
 from mercury_lsp.http.fim import bounded
 from mercury_lsp.http.gap import Gap
+from mercury_lsp.http.generations import Generations
 from mercury_lsp.http.service import Service
 from mercury_lsp.http.templates import taken_apart
+from mercury_lsp.http.tool_calls import ToolUse
 
 DEFAULT_TOKENS = 128
 
@@ -45,43 +49,120 @@ class OllamaRequest:
         return taken_apart(Gap(self.prompt, self.suffix, max_tokens=limit, stop=self.options.stop))
 
 
+@dataclass(frozen=True, slots=True)
+class ChatOptions(Options):
+    """The options of a chat that are read."""
+
+    num_predict: int = -1
+    temperature: float = 0.8
+    top_p: float = 0.9
+    top_k: int = 40
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OllamaChat:
+    """The fields that are read."""
+
+    messages: tuple[dict[str, Any], ...] = ()
+    options: ChatOptions = ChatOptions()
+    stream: bool = True
+
+    def chat(self) -> ChatRequest:
+        """The same as OpenAI's clients ask it."""
+        asked = self.options
+        return ChatRequest(
+            messages=self.messages,
+            n_predict=asked.num_predict,
+            temperature=asked.temperature,
+            top_p=asked.top_p,
+            top_k=asked.top_k,
+            seed=asked.seed,
+            stop=asked.stop,
+        )
+
+
 def routes(service: Service) -> list[Route]:
     started = datetime.now(UTC).isoformat()
+    generations = Generations(service)
+
+    async def head() -> dict[str, Any]:
+        return {"model": await service.model(), "created_at": datetime.now(UTC).isoformat()}
+
+    async def chat(request: Request) -> Response:
+        asked, use = await fields.read(request, OllamaChat), ToolUse.of((), None)
+        begin = await head()
+
+        def message(text: str) -> dict[str, Any]:
+            return {"message": {"role": "assistant", "content": text}}
+
+        if not asked.messages:
+            return JSONResponse(begin | message("") | {"done": True, "done_reason": "load"})
+        writing = generations.write(asked.chat().request(use), use.settled if asked.stream else None)
+        if not asked.stream:
+            return await replies.whole(request, writing, lambda found: begin | message(found.text) | _end(found))
+        sent = list[str]()
+
+        def piece(text: str) -> replies.Body:
+            sent.append(text)
+            return begin | message(text) | {"done": False}
+
+        def last(found: Completion) -> list[replies.Body]:
+            rest = found.text.removeprefix("".join(sent))
+            return [*([piece(rest)] if rest else ()), begin | message("") | _end(found)]
+
+        return await replies.streamed(request, writing, piece, last, replies.as_line)
 
     async def generate(request: Request) -> Response:
         asked = await fields.read(request, OllamaRequest)
-        head = {"model": await service.model(), "created_at": datetime.now(UTC).isoformat()}
+        begin = await head()
         if not asked.prompt and not asked.suffix:  # clients have a model loaded so
-            return JSONResponse(head | {"response": "", "done": True, "done_reason": "load"})
+            return JSONResponse(begin | {"response": "", "done": True, "done_reason": "load"})
         writing = service.write(asked.gap())
         if not asked.stream:
             return await replies.whole(
-                request, writing, lambda completion: head | {"response": completion.text} | _end(completion)
+                request, writing, lambda completion: begin | {"response": completion.text} | _end(completion)
             )
 
         def piece(text: str) -> replies.Body:
-            return head | {"response": text, "done": False}
+            return begin | {"response": text, "done": False}
 
         def last(completion: Completion) -> list[replies.Body]:
-            return [head | {"response": ""} | _end(completion)]
+            return [begin | {"response": ""} | _end(completion)]
 
         return await replies.streamed(request, writing, piece, last, replies.as_line)
 
     async def show(request: Request) -> Response:
-        about = {"template": TEMPLATE, "capabilities": ["completion", "insert"], "details": DETAILS, "model_info": {}}
-        return JSONResponse(about)
+        can_chat = (await service.engine()).chat_format is not None
+        capabilities = ["completion", "insert", *(["chat"] if can_chat else ())]
+        return JSONResponse({"template": TEMPLATE, "capabilities": capabilities, "details": DETAILS, "model_info": {}})
+
+    async def about() -> dict[str, Any]:
+        name = await service.model()
+        return {"name": name, "model": name, "size": 0, "digest": "", "details": DETAILS}
 
     async def tags(request: Request) -> Response:
-        name = await service.model()
-        about = {"name": name, "model": name, "modified_at": started, "size": 0, "digest": "", "details": DETAILS}
-        return JSONResponse({"models": [about]})
+        return JSONResponse({"models": [await about() | {"modified_at": started}]})
+
+    async def running(request: Request) -> Response:
+        loaded = [await about() | {"expires_at": NEVER, "size_vram": 0}] if service.is_loaded else []
+        return JSONResponse({"models": loaded})
+
+    async def version(request: Request) -> Response:
+        return JSONResponse({"version": __version__})
 
     return [
+        Route("/api/chat", chat, methods=["POST"]),
+        Route("/api/ps", running),
+        Route("/api/version", version),
         Route("/api/generate", generate, methods=["POST"]),
         Route("/api/show", show, methods=["POST"]),
         Route("/api/tags", tags),
     ]
 
+
+NEVER = "9999-12-31T23:59:59Z"
+"""When a loaded model is unloaded."""
 
 DETAILS: Mapping[str, Any] = {"format": "safetensors", "family": "mercury", "families": ["mercury"]}
 

@@ -121,6 +121,10 @@ class Service:
         """Called with each completion that has finished."""
         self._answering = 0
 
+    @property
+    def is_loaded(self) -> bool:
+        return self._lease.engine is not None
+
     async def engine(self) -> InferenceEngine:
         """The engine, loaded at the first call. Raises what loading it raises."""
         return self._lease.engine or await self._lease.load(self.settings)

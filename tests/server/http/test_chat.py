@@ -95,6 +95,20 @@ async def test_the_sdks_stream_a_reply_with_its_usage_at_the_end(server: Served)
         assert dict(chunks[-1].usage)["total_tokens"] == 9
 
 
+async def test_ollamas_clients_chat(server: Served):
+    body = HELLO | {"model": "any", "options": {"temperature": 0.2, "top_k": 7, "num_predict": 9, "stop": ["x"]}}
+    lines = await server.events("/api/chat", body)
+    whole = await server.json("/api/chat", body | {"stream": False})
+    [loading] = await server.events("/api/chat", {"model": "any"})
+    assert "".join(line["message"]["content"] for line in lines) == "Hi there"
+    assert [line["done"] for line in lines[-2:]] == [False, True] and lines[-1]["eval_count"] == 2
+    assert whole["message"] == {"role": "assistant", "content": "Hi there"} and whole["done_reason"] == "stop"
+    assert loading["done_reason"] == "load"
+    asked = server.engine.generating[0]
+    assert (asked.max_tokens, asked.stop, asked.sampling.temperature, asked.sampling.top_k) == (9, ("x",), 0.2, 7)
+    assert "chat" in (await server.json("/api/show", {"model": "any"}))["capabilities"]
+
+
 async def test_the_openai_helper_puts_a_stream_together(server: Served):
     server.engine.parts = ("It is ", CALL)
     async with sdk(server).chat.completions.stream(model="gpt", tools=[WEATHER], **HELLO) as stream:

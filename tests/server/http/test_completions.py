@@ -5,6 +5,7 @@ from typing import Any
 import openai
 import pytest
 
+from mercury_lsp import __version__
 from mercury_lsp.http.gap import Gap, OtherText
 from mercury_lsp.http.templates import taken_apart
 from tests.support.http_server import Scripted, served
@@ -153,6 +154,35 @@ async def test_ollamas_request_without_a_prompt_only_loads_the_model():
         assert [*server.engines.loaded()] and server.engine.asked == []
 
 
+async def test_ollamas_clients_see_what_runs_and_read_errors_as_texts():
+    async with served() as server:
+        [running] = (await server.client.get("/api/ps")).json()["models"]
+        assert running["name"] == "fake" and (await server.client.get("/api/version")).json()["version"] == __version__
+        refused = await server.post("/api/generate", {"prompt": 1})
+        unknown = await server.client.get("/api/blobs")
+    assert refused.status_code == 400 and "prompt" in refused.json()["error"]
+    assert unknown.status_code == 404 and "/api/generate" in unknown.json()["error"]
+
+
+@pytest.mark.parametrize("field", [{"echo": True}, {"logprobs": 3}])
+async def test_what_completions_do_not_do_is_refused(field):
+    async with served() as server:
+        refused = await server.post("/v1/completions", {"prompt": "x = ", **field})
+        plain = await server.post("/v1/completions", {"prompt": "x = ", "echo": False, "logprobs": None})
+    assert refused.status_code == 400 and refused.json()["error"]["param"] == next(iter(field))
+    assert plain.status_code == 200
+
+
+async def test_an_unknown_model_is_not_found_and_an_unknown_route_names_those_there_are():
+    async with served() as server:
+        found, unknown = [await server.client.get(f"/v1/models/{name}") for name in ("fake", "gpt-9")]
+        lost = await server.client.get("/v1/engines")
+    assert found.json()["id"] == "fake"
+    assert unknown.status_code == 404 and unknown.json()["error"]["code"] == "model_not_found"
+    assert "'fake'" in unknown.json()["error"]["message"]
+    assert lost.status_code == 404 and "/v1/completions" in lost.json()["error"]["message"]
+
+
 async def test_an_error_inside_a_stream_is_an_event():
     class Failing(Scripted):
         def fill(self, request: Any) -> Any:
@@ -174,7 +204,7 @@ async def test_prometheus_sees_requests_by_route_and_tokens_and_no_text():
         text = (await server.client.get("/metrics")).text
     assert 'mercury_http_requests_total{route="/v1/completions",status="200"} 1.0' in text
     assert 'mercury_http_requests_total{route="/v1/completions",status="400"} 1.0' in text
-    assert 'mercury_http_requests_total{route="other",status="404"} 1.0' in text
+    assert 'mercury_http_requests_total{route="other",status="404"} 2.0' in text
     assert 'mercury_http_tokens_total{kind="cached"} 5.0' in text and 'kind="written"} 2.0' in text
     assert "secret" not in text and "one/two" not in text
 
