@@ -195,6 +195,9 @@ def test_ordinary_code_about_passwords_is_shown(line: str, language: str):
         ("export DB_PASSWORD=<your password>\ndocker compose up", "markdown"),
         ('public static final String HEADER_API_KEY = "X-Api-Key";', "java"),
         ('public static final String ALGORITHM = "PBKDF2WithHmacSHA256";', "java"),
+        ("keys: [1, 2, 3]", "yaml"),
+        ("the user opens new-acl-1 of example-project-1", "plaintext"),
+        ('"Arn": "arn:aws:rds:us-east-1:123456789012:db-proxy:prx-0123a01b12345c0ab",', "json"),
         ("- fix: secret rotation (bbe8309511ca63bb945b409ec06e46ae32bf7368)", "markdown"),
         ("jwt-tokens@^4:\n  integrity sha512-zXS1bYjH8vnKD41HYqwWqN5hF7UlTlDNimIX3eninaJlB7a8f4ngBA==", "plaintext"),
     ],
@@ -218,6 +221,9 @@ def test_labels_references_and_names_are_shown(text: str, language: str):
         ('const headerValue = "M93A62jcGNsdF4xgb6JsoWyTZLA8JDPexfiS0mSf-oxRO4KT"', "swift"),
         ("const revenueCatKey = 'appl_pfZr7l81fhKrEIkviGxIkDa3yesy';", "dart"),
         ("openssl enc -aes256 -k copper -in a", "shellscript"),
+        ("network_key: [166, 208, 22, 150, 56, 60, 19, 87, 14, 158, 56, 223, 94, 105, 123, 0]", "yaml"),
+        ("als buero an, das Kennwort lautet Kaffeekanne77 (mit K)", "plaintext"),
+        ("router: log in as admin / purple-otter-78", "plaintext"),
     ],
 )
 def test_values_beside_such_words_are_hidden(text: str, language: str):
