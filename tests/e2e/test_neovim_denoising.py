@@ -118,7 +118,7 @@ def test_nothing_is_streamed_while_typing_or_with_the_option_off(desk: Desk) -> 
     assert all("partialResultToken" not in message["params"] for message in desk.asked())
     (hello,) = desk.received("initialize")
     ours = hello["params"]["capabilities"]["experimental"]["mercury"]
-    assert ours == {"confidence": True, "denoising": False, "editsElsewhere": True, "offers": True}
+    assert ours == {"confidence": True, "denoising": False, "editsElsewhere": True, "offers": True, "subtle": True}
 
 
 def unsure(text: str, unit: int) -> dict[str, Any]:

@@ -34,7 +34,7 @@ LISTS = 8
 """Ban lists of a captured question."""
 
 
-class Shape(NamedTuple):
+class AskedShape(NamedTuple):
     """What a graph is captured for."""
 
     rows: int
@@ -59,25 +59,25 @@ class Head:
 
     def __init__(self, decoder: TorchDecoder) -> None:
         self._decoder, device = decoder, decoder.device
-        self._captures = Captures[Shape](device)
+        self._captures = Captures[AskedShape](device)
         channels, words = decoder.config.hidden_size, -(-(decoder.config.vocab_size + 2) // WORD)
         self._hidden = decoder.embedding.new_zeros(ROWS[-1], channels)
         self._bits = torch.zeros(LISTS, words, dtype=torch.int32, device=device)
         self._numbers = torch.zeros(ROWS[-1] + ASKED[-1], dtype=torch.int32, device=device)
         """The list of every row, then the tokens asked for."""
-        self._outputs: dict[Shape, Tensor] = {}
+        self._outputs: dict[AskedShape, Tensor] = {}
 
     @torch.no_grad()
     def answers(self, hidden_WC: Tensor, questions: Sequence[RowQuestion], is_slots: bool) -> list[RowAnswers]:
         """Answers about consecutive rows; those of slots have mask and end at the end of their vocabulary."""
         asks = _joined(questions)
         rows, asked, lists = asks.rows, len(asks.asked_A), len(asks.banned_N)
-        fitting = (Shape(*each, asks.draws, is_slots) for each in product(ROWS, ASKED) if lists <= LISTS)
+        fitting = (AskedShape(*each, asks.draws, is_slots) for each in product(ROWS, ASKED) if lists <= LISTS)
         shape = next((each for each in fitting if each.rows >= rows and each.asked >= asked), None)
         if shape is None:
             given = sent(asks.banned_N.view(np.int32), hidden_WC.device), sent(asks.list_W, hidden_WC.device)
             tokens = sent(asks.asked_A, hidden_WC.device)
-            shape = Shape(rows, asked, asks.draws, is_slots)
+            shape = AskedShape(rows, asked, asks.draws, is_slots)
             flat = self._told(shape, hidden_WC, *given, tokens)
         else:
             self._captures.prepare(shape, partial(self._work, shape))
@@ -86,7 +86,7 @@ class Head:
             flat = self._outputs[shape]
         return _parted(_answers(flat.cpu().numpy(), shape).part(slice(rows)), questions)
 
-    def _send(self, hidden_WC: Tensor, asks: RowQuestion, shape: Shape) -> None:
+    def _send(self, hidden_WC: Tensor, asks: RowQuestion, shape: AskedShape) -> None:
         numbers, lists = np.zeros(len(self._numbers), np.int32), asks.banned_N.view(np.int32)
         numbers[: ROWS[-1]] = -1
         numbers[: asks.rows], numbers[ROWS[-1] : ROWS[-1] + len(asks.asked_A)] = asks.list_W, asks.asked_A
@@ -98,12 +98,12 @@ class Head:
             wide[:, : lists.shape[1]] = lists
             self._bits[: len(lists)].copy_(staged(wide, hidden_WC.device), non_blocking=True)
 
-    def _work(self, shape: Shape) -> None:
+    def _work(self, shape: AskedShape) -> None:
         """The captured work."""
         lists, asked = self._numbers[: shape.rows], self._numbers[ROWS[-1] : ROWS[-1] + shape.asked]
         self._outputs[shape] = self._told(shape, self._hidden[: shape.rows], self._bits, lists, asked)
 
-    def _told(self, shape: Shape, hidden_WC: Tensor, bits: Tensor, lists_W: Tensor, asked_A: Tensor) -> Tensor:
+    def _told(self, shape: AskedShape, hidden_WC: Tensor, bits: Tensor, lists_W: Tensor, asked_A: Tensor) -> Tensor:
         """Tokens [W], figures [W,4], candidates [W,K] and their logits [W,K], logits asked for [W,A], one by one."""
         decoder, rows = self._decoder, len(hidden_WC)
         drawn: tuple[Tensor, ...] = ()
@@ -129,7 +129,7 @@ def _candidates(free_WV: Tensor) -> tuple[Tensor, Tensor]:
     return F.pad(best.int(), (0, missing)).masked_fill(logits == float("-inf"), 0), logits
 
 
-def _answers(flat: NDArray[np.float32], shape: Shape) -> RowAnswers:
+def _answers(flat: NDArray[np.float32], shape: AskedShape) -> RowAnswers:
     """The answers in what `Head._told` returns."""
     drawn = CANDIDATES * shape.draws
     widths = np.array([1, 4, drawn, drawn, shape.asked])

@@ -67,7 +67,7 @@ def nats(folder, request=REQUEST):
 
 def test_a_request_uses_the_adapter_it_names_if_the_model_has_it(base):
     plain = nats(base)
-    put_adapter(base)
+    put_adapter(base, scale=1.0)
     adapted = nats(base)
     assert abs(adapted - plain) > 0.005
     assert nats(base, replace(REQUEST, adapter="")) == plain
