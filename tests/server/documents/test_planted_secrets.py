@@ -196,6 +196,7 @@ def test_ordinary_code_about_passwords_is_shown(line: str, language: str):
         ('public static final String HEADER_API_KEY = "X-Api-Key";', "java"),
         ('public static final String ALGORITHM = "PBKDF2WithHmacSHA256";', "java"),
         ("keys: [1, 2, 3]", "yaml"),
+        ("login.error=Benutzername oder Passwort ist falsch.", "properties"),
         ("the user opens new-acl-1 of example-project-1", "plaintext"),
         ('"Arn": "arn:aws:rds:us-east-1:123456789012:db-proxy:prx-0123a01b12345c0ab",', "json"),
         ("- fix: secret rotation (bbe8309511ca63bb945b409ec06e46ae32bf7368)", "markdown"),
