@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import lru_cache
 from itertools import accumulate
 
@@ -12,7 +12,6 @@ from mercury_lsp.documents.secret_text.keys import (
     MIN_KEY_ROWS,
     is_image_row,
     is_key,
-    key_body,
     key_row,
     key_tail,
 )
@@ -101,8 +100,8 @@ def secret_lines(text: str, language_id: str) -> frozenset[int]:
     suspects = {bisect_right(starts, offset) - 1 for offset in suspicious_offsets(text, language_id)}
     found = {number for number in suspects if is_secret_line(lines[number], language_id)}
     found = {number for number in found if not is_image_row(lines, number)}
-    if "-----" in text or sum(map(key_row, lines)) >= MIN_KEY_ROWS or any(key_body(lines[number]) for number in found):
-        found |= set(_key_lines(lines))
+    if "-----" in text or sum(map(key_row, lines)) >= MIN_KEY_ROWS or any(key_row(lines[number]) for number in found):
+        found |= set(_key_lines(lines, frozenset(found)))
     if language_id not in CODE_LANGUAGES and BLOCKS.lone_key.match(text):
         found.add(0)
     found |= _values_apart(lines, suspects, language_id)
@@ -203,7 +202,7 @@ def rows_of_data(text: str) -> frozenset[int]:
     return frozenset(number for number, line in enumerate(LINE.findall(text)) if key_row(line))
 
 
-def _key_lines(lines: Sequence[str]) -> Iterator[int]:
+def _key_lines(lines: Sequence[str], found: Set[int]) -> Iterator[int]:
     """The lines between the marks of a key, its rows, and short ones beside them or its end mark."""
     is_inside, after_body = False, False
     rows: list[int] = []
@@ -220,7 +219,8 @@ def _key_lines(lines: Sequence[str]) -> Iterator[int]:
             is_inside = False
         is_next = bool(rows) and len(lines[rows[-1]].strip()) == len(line.strip())
         rows = [*(rows if is_next else ()), number][-MIN_KEY_ROWS:] if key_row(line) else []
-        is_body = (key_body(line) or is_key(lines[row] for row in rows)) and not is_image_row(lines, number)
+        is_known = number in found and key_row(line)
+        is_body = (is_known or is_key(lines[row] for row in rows)) and not is_image_row(lines, number)
         if is_body:
             yield from rows
         if is_inside or is_body or (after_body and key_tail(line)):

@@ -1,4 +1,4 @@
-"""Keys by their rows of base64, and the hashes of passwords."""
+"""Keys by their rows of base64."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,12 +11,6 @@ MIN_KEY_ROWS = 3
 """Fewest short rows of one length that are taken for a key."""
 
 
-def key_body(line: str) -> bool:
-    """Whether a line is a row of base64 and nothing else, as the rows of a key are."""
-    found = KEYS.key_body.match(line)
-    return found is not None and _is_mixed(found["body"])
-
-
 def key_row(line: str) -> bool:
     """Whether a line is nothing but a row of base64, of whatever length keys are written in."""
     return KEYS.key_row.match(line) is not None
@@ -25,7 +19,11 @@ def key_row(line: str) -> bool:
 def is_key(rows: Iterable[str]) -> bool:
     """Whether rows of base64 of one length, in succession, are of a key: enough of them, and random."""
     bodies = [found["body"] for row in rows if (found := KEYS.key_row.match(row))]
-    return len(bodies) >= MIN_KEY_ROWS and _is_mixed("".join(bodies)) and not any(map(is_wordy, bodies))
+    joined = "".join(bodies)
+    is_mixed = all(any(map(kind, joined)) for kind in (str.isupper, str.islower, str.isdigit))
+    return (
+        len(bodies) >= MIN_KEY_ROWS and is_mixed and not any(map(is_wordy, bodies)) and not KEYS.repeated.search(joined)
+    )
 
 
 def is_image_row(lines: Sequence[str], number: int) -> bool:
@@ -37,17 +35,3 @@ def is_image_row(lines: Sequence[str], number: int) -> bool:
 def key_tail(line: str) -> bool:
     """Whether a line may be the last one of a key in base64."""
     return KEYS.key_tail.match(line) is not None and any(map(str.isalnum, line))
-
-
-def has_key_in_line(line: str) -> bool:
-    """Whether a line shows the hash of a password, or a key lies in it."""
-    if KEYS.embedded.search(line):
-        return False
-    if KEYS.hashed.search(line):
-        return True
-    return any(_is_mixed(found[0]) for found in KEYS.long_body.finditer(line) if not found[0].startswith("0x"))
-
-
-def _is_mixed(body: str) -> bool:
-    has_all = any(map(str.isupper, body)) and any(map(str.islower, body)) and any(map(str.isdigit, body))
-    return has_all and not is_wordy(body) and not KEYS.repeated.search(body)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 
 from mercury_lsp.documents.secret_text.data import read, shapes, words
-from mercury_lsp.documents.secret_text.keys import KEYS, has_key_in_line, key_body
+from mercury_lsp.documents.secret_text.keys import KEYS
 from mercury_lsp.documents.secret_text.values import (
     MIXED,
     SIGNED,
@@ -148,7 +148,7 @@ def _has_token(line: str) -> bool:
         return True
     if not any(map(str.isdigit, line)):
         return False
-    if key_body(line) or has_key_in_line(line) or has_opaque_run(line):
+    if KEYS.hashed.search(line) or (has_opaque_run(line) and not KEYS.embedded.search(line)):
         return True
     if not any(map(looks_random, LINES.issued.findall(line))):
         return False
