@@ -64,10 +64,14 @@ def _edited(suggestion: Suggestion, asked: VersionedDocument) -> VersionedDocume
 
 
 async def _find(server: MercuryServer, params: InlineEditParams) -> tuple[list[Suggestion], Snapshot]:
-    uri = params.text_document.uri
-    if params.mercury.fills and await server.suggester.wants_fill(uri, params.position):
+    uri, documents = params.text_document.uri, server.session.documents
+    asked = documents.snapshot(uri)
+    wants_fill = params.mercury.fills and await server.suggester.wants_fill(uri, params.position)
+    if not documents.is_current(asked):
+        raise Cancelled("the text changed while it was parsed")
+    if wants_fill:
         found, snapshot = await server.suggester.suggest(uri, params.position, "edit", automatic=True)
-        if found or not server.session.documents.is_current(snapshot):  # a next edit would belong to a newer text
+        if found or not documents.is_current(snapshot):  # a next edit would belong to a newer text
             return found, snapshot
     return await server.suggester.next_edit(uri, "edit", params.position)
 
