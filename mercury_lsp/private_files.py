@@ -34,6 +34,19 @@ def opened(path: Path, flags: int) -> int:
     return descriptor
 
 
+def state_folder() -> Path:
+    """Where statistics and what is known of a GPU are kept, below $XDG_STATE_HOME or the platform's equivalent."""
+    from platformdirs import user_state_path  # the relay, which starts in milliseconds, does not need it
+
+    return user_state_path("mercury-lsp", appauthor=False)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder if it is missing. Raises OSError, and PermissionError as `check_folder`."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    check_folder(folder)
+
+
 def _require_own(found: os.stat_result, path: Path) -> None:
     is_ours = sys.platform == "win32" or found.st_uid == os.getuid()
     if not (stat.S_ISREG(found.st_mode) and is_ours and found.st_nlink <= 1):

@@ -1,10 +1,10 @@
-"""The commands that replace or extend this installation, for pip or uv, from a clone or from an index."""
+"""What is installed, and the commands that replace or extend it, for pip or uv, from a clone or from an index."""
 
 import json
 import shlex
 import subprocess
 import sys
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.metadata import Distribution, PackageNotFoundError, distribution, version
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
@@ -19,6 +19,14 @@ CUDA_INDEX = "https://download.pytorch.org/whl/cu130"
 
 _CLONE = Path(__file__).resolve().parents[2]
 """The clone's folder, if this file is in one."""
+
+
+def version_of(package: str) -> str | None:
+    """The version of an installed package; None if it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def install_command(extra: str) -> str:

@@ -6,7 +6,6 @@ import platform
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -15,7 +14,7 @@ from typing import Any
 from mercury_engine.api import FillRequest, InferenceEngine
 from mercury_engine.errors import MercuryError, ModelError
 from mercury_engine.models import gpu
-from mercury_kernels.installation import install_command
+from mercury_kernels.installation import install_command, version_of
 from rich.console import Console
 from rich.text import Text
 
@@ -91,7 +90,7 @@ def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
         yield _package(package)
     yield _folders()
     yield _guarded("daemon", _daemons, "run mercury-lsp --in-process")
-    yield _gpu()
+    yield _gpu(settings)
     yield _cpu_kernels()
     if (url := settings.engine) is not None:
         yield _guarded("engine", lambda: _remote(url), f"correct {ENGINE_VARIABLE}, or unset it")
@@ -118,10 +117,8 @@ def _python() -> Finding:
 
 
 def _package(name: str) -> Finding:
-    try:
-        return Finding(name, version(name))
-    except PackageNotFoundError:
-        return Finding(name, "not installed", f"pip install {name}")
+    found = version_of(name)
+    return Finding(name, found or "not installed", None if found else f"pip install {name}")
 
 
 def _folders() -> Finding:
@@ -162,7 +159,7 @@ def _daemon(status: dict[str, Any]) -> str:
     return f"process {status['pid']} of version {status['version']}, {editors}, {engines}{memory}"
 
 
-def _gpu() -> Finding:
+def _gpu(settings: Settings) -> Finding:
     """The GPU and what runs models on it, or what would."""
     found = gpu.nvidia_gpus()
     if not found:
@@ -175,7 +172,7 @@ def _gpu() -> Finding:
         return Finding("gpu", f"{found[0]} is not used: {value}", fix)
     import torch
 
-    if why_not := gpu_proof.why_not(Settings()):
+    if why_not := gpu_proof.why_not(settings):
         return Finding("gpu", f"{found[0]} is not used: {why_not}", "mercury-lsp doctor --gpu")
     return Finding("gpu", f"{found[0]}, torch {torch.__version__}")
 

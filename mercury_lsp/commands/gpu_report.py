@@ -6,7 +6,6 @@ import statistics
 import sysconfig
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, Any
@@ -14,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 from mercury_engine.api import FillRequest, RewriteRequest
 from mercury_engine.errors import MercuryError
 from mercury_engine.models import gpu
+from mercury_kernels.installation import version_of
 
 from mercury_lsp import __version__
 from mercury_lsp.commands.try_ import bundled_folder, examples
 from mercury_lsp.engine_host.blocking import filled, rewritten
+from mercury_lsp.settings import BUNDLED
 
 if TYPE_CHECKING:
+    from mercury_engine.device.torch_network import TorchNetwork
     from mercury_engine.engine import Engine
 
 REPORT = Path("mercury-gpu.json")
@@ -78,7 +80,7 @@ def surroundings() -> dict[str, Any]:
         "mercury": __version__,
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "triton": _version("triton"),
+        "triton": version_of("triton"),
         "card": torch.cuda.get_device_name(),
         "capability": list(torch.cuda.get_device_capability()),
         "driver": gpu.driver(),
@@ -87,13 +89,6 @@ def surroundings() -> dict[str, Any]:
         "compiler": next(filter(None, map(which, ("cc", "gcc", "clang"))), None),
         "python_h": Path(sysconfig.get_paths()["include"], "Python.h").is_file(),
     }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def places(count: int) -> list[FillRequest]:
@@ -118,7 +113,7 @@ def compared(model: str | None, on_gpu: "Engine", on_cpu: "Engine", requests: Se
         texts.append((one.text, other.text))
         times.append((again[0].elapsed, again[1].elapsed))
     gpu_ms, cpu_ms = (1e3 * statistics.median(each) for each in zip(*times, strict=True))
-    return Compared(model or "bundled", texts, gpu_ms, cpu_ms)
+    return Compared(model or BUNDLED, texts, gpu_ms, cpu_ms)
 
 
 def why_not_trusted(model: str | None) -> str:
@@ -151,10 +146,8 @@ def both(model: str | None) -> tuple["Engine", "Engine"]:
 
 def _wrong_kernels(engine: "Engine") -> str:
     from mercury_engine.device.check import wrong_kernels
-    from mercury_engine.device.torch_network import TorchNetwork
 
-    assert isinstance(engine.reader, TorchNetwork)
-    return "; ".join(f"kernel {name}: {how}" for name, how in wrong_kernels(engine.reader.decoder).items())
+    return "; ".join(f"kernel {name}: {how}" for name, how in wrong_kernels(_network(engine).decoder).items())
 
 
 def report(model: str | None) -> Iterator[tuple[str, str, str | None]]:
@@ -174,13 +167,9 @@ def report(model: str | None) -> Iterator[tuple[str, str, str | None]]:
         found[f"fills {kind}"] = fills.as_json()
         yield f"{kind} fills", str(fills), None
         if on_gpu.edit_format is not None:
-            texts = [rewritten(each, REWRITE).text for each in (on_gpu, on_cpu)]
-            found["rewrite"] = texts
-            yield (
-                "rewrite",
-                "the CPU's text" if texts[0] == texts[1] else f"{texts[0]!r}, on the CPU {texts[1]!r}",
-                None,
-            )
+            one, other = (rewritten(each, REWRITE).text for each in (on_gpu, on_cpu))
+            found["rewrite"] = [one, other]
+            yield "rewrite", "the CPU's text" if one == other else f"{one!r}, on the CPU {other!r}", None
     REPORT.write_text(json.dumps(found, indent=1) + "\n")
     yield "report", f"{REPORT} has all of it", None
 
@@ -196,7 +185,12 @@ def _fix(found: dict[str, Any]) -> str | None:
 
 def _steps(engine: "Engine") -> list[dict[str, Any]]:
     from mercury_engine.device.check import step_times
+
+    return [each.as_json() for each in step_times(_network(engine))]
+
+
+def _network(engine: "Engine") -> "TorchNetwork":
     from mercury_engine.device.torch_network import TorchNetwork
 
     assert isinstance(engine.reader, TorchNetwork)
-    return [each.as_json() for each in step_times(engine.reader)]
+    return engine.reader

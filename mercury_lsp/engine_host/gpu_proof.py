@@ -12,14 +12,13 @@ import os
 import subprocess
 import sys
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from mercury_engine.models import gpu
-from platformdirs import user_state_path
+from mercury_kernels.installation import version_of
 
 from mercury_lsp import __version__, private_files
-from mercury_lsp.settings import Device, Settings
+from mercury_lsp.settings import BUNDLED, Device, Settings
 
 UNFINISHED = "its check did not end; mercury-lsp doctor --gpu says more"
 """The verdict while a check runs, and after one that crashed."""
@@ -29,7 +28,7 @@ _log = logging.getLogger("mercury_lsp")
 
 def device_for(settings: Settings) -> Device:
     """The device that a model is loaded on; begins the check of a GPU that was never checked."""
-    if settings.device != "auto" or not gpu.nvidia_gpus() or not gpu.has_torch():
+    if not _needs_verdict(settings):
         return settings.device
     found = verdict(settings.model)
     if found == "":
@@ -44,10 +43,8 @@ def device_for(settings: Settings) -> Device:
 
 def why_not(settings: Settings) -> str:
     """Why the GPU does not answer though it may; empty where it does, or there is none, or the CPU was chosen."""
-    if settings.device != "auto" or not gpu.nvidia_gpus() or not gpu.has_torch():
-        return ""
-    found = verdict(settings.model)
-    return found if found is not None else "it has not been checked yet"
+    found = verdict(settings.model) if _needs_verdict(settings) else ""
+    return "it has not been checked yet" if found is None else found
 
 
 def verdict(model: str | None) -> str | None:
@@ -58,12 +55,11 @@ def verdict(model: str | None) -> str | None:
 
 def note(model: str | None, why: str) -> None:
     """Remember a verdict. Raises OSError."""
-    folder = _path().parent
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    private_files.check_folder(folder)
+    private_files.make_folder(_path().parent)
     text = json.dumps(_read() | {_key(model): why}, indent=1).encode()
-    descriptor = private_files.opened(_path(), os.O_WRONLY | os.O_TRUNC)
+    descriptor = private_files.opened(_path(), os.O_WRONLY)
     try:
+        os.ftruncate(descriptor, 0)  # once it is known to be a file of ours
         os.write(descriptor, text)
     finally:
         os.close(descriptor)
@@ -72,16 +68,21 @@ def note(model: str | None, why: str) -> None:
 @cache
 def begin(model: str | None) -> None:
     """Start the check of the GPU for a model, once in this process."""
-    named = ("--model", model) if model is not None else ()
-    command = (sys.executable, "-m", "mercury_lsp", "doctor", "--gpu", "--quick", *named)
+    named = BUNDLED if model is None else model  # without a name the user's choice would be checked
+    command = (sys.executable, "-m", "mercury_lsp", "doctor", "--gpu", "--quick", "--model", named)
     nothing = subprocess.DEVNULL
     with contextlib.suppress(OSError):
         note(model, UNFINISHED)
         subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)
 
 
+def _needs_verdict(settings: Settings) -> bool:
+    """Whether there is a GPU that the user neither asked for nor ruled out."""
+    return settings.device == "auto" and bool(gpu.nvidia_gpus()) and gpu.has_torch()
+
+
 def _path() -> Path:
-    return user_state_path("mercury-lsp", appauthor=False) / "gpu.json"
+    return private_files.state_folder() / "gpu.json"
 
 
 def _read() -> dict[str, object]:
@@ -94,8 +95,5 @@ def _read() -> dict[str, object]:
 
 def _key(model: str | None) -> str:
     """What a verdict is of."""
-    try:
-        torch = version("torch")
-    except PackageNotFoundError:
-        torch = "none"
-    return " / ".join((*gpu.nvidia_gpus(), gpu.driver(), f"torch {torch}", __version__, model or "bundled"))
+    torch = f"torch {version_of('torch')}"
+    return " / ".join((*gpu.nvidia_gpus(), gpu.driver(), torch, __version__, model or BUNDLED))

@@ -1,6 +1,6 @@
 """The part of Ollama's API that writes: `/api/generate`, `/api/chat`, and what clients ask before they use them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -16,7 +16,7 @@ from mercury_lsp.http.draft import Completion
 from mercury_lsp.http.fim import bounded
 from mercury_lsp.http.gap import Gap
 from mercury_lsp.http.generations import Generations
-from mercury_lsp.http.service import Service
+from mercury_lsp.http.service import Service, Writing
 from mercury_lsp.http.templates import taken_apart
 from mercury_lsp.http.tool_calls import ToolUse
 
@@ -92,45 +92,17 @@ def routes(service: Service) -> list[Route]:
     async def chat(request: Request) -> Response:
         asked, use = await fields.read(request, OllamaChat), ToolUse.of((), None)
         begin = await head()
-
-        def message(text: str) -> dict[str, Any]:
-            return {"message": {"role": "assistant", "content": text}}
-
         if not asked.messages:
-            return JSONResponse(begin | message("") | {"done": True, "done_reason": "load"})
+            return JSONResponse(begin | _message("") | LOADED)
         writing = generations.write(asked.chat().request(use), use.settled if asked.stream else None)
-        if not asked.stream:
-            return await replies.whole(request, writing, lambda found: begin | message(found.text) | _end(found))
-        sent = list[str]()
-
-        def piece(text: str) -> replies.Body:
-            sent.append(text)
-            return begin | message(text) | {"done": False}
-
-        def last(found: Completion) -> list[replies.Body]:
-            rest = found.text.removeprefix("".join(sent))
-            return [*([piece(rest)] if rest else ()), begin | message("") | _end(found)]
-
-        return await replies.streamed(request, writing, piece, last, replies.as_line)
+        return await _answered(request, writing, asked.stream, begin, _message)
 
     async def generate(request: Request) -> Response:
         asked = await fields.read(request, OllamaRequest)
         begin = await head()
         if not asked.prompt and not asked.suffix:  # clients have a model loaded so
-            return JSONResponse(begin | {"response": "", "done": True, "done_reason": "load"})
-        writing = service.write(asked.gap())
-        if not asked.stream:
-            return await replies.whole(
-                request, writing, lambda completion: begin | {"response": completion.text} | _end(completion)
-            )
-
-        def piece(text: str) -> replies.Body:
-            return begin | {"response": text, "done": False}
-
-        def last(completion: Completion) -> list[replies.Body]:
-            return [begin | {"response": ""} | _end(completion)]
-
-        return await replies.streamed(request, writing, piece, last, replies.as_line)
+            return JSONResponse(begin | _response("") | LOADED)
+        return await _answered(request, service.write(asked.gap()), asked.stream, begin, _response)
 
     async def show(request: Request) -> Response:
         can_chat = (await service.engine()).chat_format is not None
@@ -160,6 +132,36 @@ def routes(service: Service) -> list[Route]:
         Route("/api/tags", tags),
     ]
 
+
+async def _answered(
+    request: Request, writing: Writing, stream: bool, head: dict[str, Any], body: Callable[[str], dict[str, Any]]
+) -> Response:
+    """The reply with what is written, whole or piece by piece; `body` puts a text where clients look for it."""
+    if not stream:
+        return await replies.whole(request, writing, lambda found: head | body(found.text) | _end(found))
+    sent = list[str]()
+
+    def piece(text: str) -> replies.Body:
+        sent.append(text)
+        return head | body(text) | {"done": False}
+
+    def last(found: Completion) -> list[replies.Body]:
+        rest = found.text[len("".join(sent)) :]
+        return [*([piece(rest)] if rest else ()), head | body("") | _end(found)]
+
+    return await replies.streamed(request, writing, piece, last, replies.as_line)
+
+
+def _message(text: str) -> dict[str, Any]:
+    return {"message": {"role": "assistant", "content": text}}
+
+
+def _response(text: str) -> dict[str, Any]:
+    return {"response": text}
+
+
+LOADED = {"done": True, "done_reason": "load"}
+"""What is said of a request that only loads the model."""
 
 NEVER = "9999-12-31T23:59:59Z"
 """When a loaded model is unloaded."""

@@ -9,8 +9,6 @@ from dataclasses import astuple, fields
 from pathlib import Path
 from time import mktime, strftime, strptime, time
 
-from platformdirs import user_state_path
-
 from mercury_lsp import private_files
 from mercury_lsp.errors import StatisticsError
 from mercury_lsp.statistics.record import OutcomeRecord
@@ -24,15 +22,13 @@ _NAME = re.compile(r"\d{4}-\d\d\.jsonl")
 
 def default_path() -> Path:
     """The folder of the statistics, below $XDG_STATE_HOME or the platform's equivalent."""
-    return user_state_path("mercury-lsp", appauthor=False) / "statistics"
+    return private_files.state_folder() / "statistics"
 
 
 def add(folder: Path, records: Sequence[OutcomeRecord]) -> None:
     """Append rows to this month's file, made if missing, and delete files with old rows. Raises OSError."""
-    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder.mkdir(mode=0o700, exist_ok=True)
-    private_files.check_folder(folder.parent)
-    private_files.check_folder(folder)
+    private_files.make_folder(folder.parent)
+    private_files.make_folder(folder)
     lines = "".join(json.dumps(astuple(record)) + "\n" for record in records)
     path = folder / f"{strftime(_MONTH)}.jsonl"
     descriptor = private_files.opened(path, os.O_WRONLY | os.O_APPEND)

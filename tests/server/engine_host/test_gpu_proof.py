@@ -35,6 +35,11 @@ def test_the_cpu_answers_until_the_check_that_is_begun_once_has_passed(begun):
     assert gpu_proof.verdict("another-model") is None
 
 
+def test_the_bundled_model_is_checked_by_its_name_for_another_may_be_the_users_choice(begun):
+    assert gpu_proof.device_for(Settings()) == "cpu"
+    assert begun[0][-2:] == ["--model", "bundled"]
+
+
 def test_a_gpu_that_failed_is_not_used_and_the_reason_is_told(begun, caplog):
     gpu_proof.note(None, "the CPU is faster")
     assert gpu_proof.device_for(Settings()) == "cpu" and not begun

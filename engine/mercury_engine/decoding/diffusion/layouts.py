@@ -231,16 +231,10 @@ class Blocks(_Seeing):
         Where a row predicts the token of the next one, the last row before a block tells of its first slot, alone.
         """
         [text] = texts
-        ids, unread, shifted = (
-            [*around.seen.before, *text.written.ids],
-            self._unread(around.seen),
-            self.attention.shifted,
-        )
-        rows, place, part = (
-            [*ids, *text.canvas.ids.tolist()],
-            len(ids) % self._block,
-            self.attention.part or self._block,
-        )
+        ids = [*around.seen.before, *text.written.ids]
+        rows = [*ids, *text.canvas.ids.tolist()]
+        unread, shifted = self._unread(around.seen), self.attention.shifted
+        place, part = len(ids) % self._block, self.attention.part or self._block
         start, slots = len(ids) - place, len(text.canvas) if text.is_last else part - place % part
         if shifted and not place and start:
             rows, start, slots = ids, start - self._block, 1
