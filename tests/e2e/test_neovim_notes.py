@@ -75,6 +75,16 @@ def test_a_note_is_below_the_line_where_it_would_be_cut_off(desk: Desk, length: 
     until(lambda: b"Mercury: no next edit" in nvim.drawn)
 
 
+def test_a_note_longer_than_the_window_goes_on_in_further_lines(desk: Desk) -> None:
+    nvim = desk.start_attached("x = 1\ny\n", cmd=COMMAND, has_screen=True)
+    nvim.lua(
+        f"require('mercury.draw').say(vim.api.nvim_create_namespace('mercury.notes'), 0, {{ {LONG!r}, 'MercuryNote' }})"
+    )
+    lines = noted(nvim).strip("\n").split("\n")
+    assert len(lines) > 1 and max(map(len, lines)) < 80
+    assert " ".join(lines).split() == LONG.split()
+
+
 def test_the_reason_for_no_next_edit_is_told_on_command(desk: Desk) -> None:
     nvim = desk.start_attached(TEXT, cmd=COMMAND, has_screen=True)
     until(lambda: nvim.lua("return require('mercury.status').word") == "ready")

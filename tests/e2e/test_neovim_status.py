@@ -227,8 +227,31 @@ def test_health_names_who_took_a_key_in_one_buffer(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(
+    ("by", "name"), [("cmp.utils.keymap.set_map", "nvim-cmp"), ("blink.cmp", "blink.cmp")], ids=lambda each: each
+)
+def test_health_does_not_warn_of_a_completion_plugin_that_hands_the_key_on(desk: Desk, by: str, name: str) -> None:
+    nvim = desk.start_attached()
+    nvim.lua(f"vim.keymap.set('i', '<Tab>', function() end, {{ buffer = 0, desc = '{by}' }})")
+    told = health(nvim)
+    assert f"{name} has <Tab> first; it reaches accept where its mapping calls its fallback" in told
+    assert "WARNING" not in told
+
+
+def test_health_names_the_client_that_copilots_plugins_ask_instead(desk: Desk) -> None:
+    nvim = desk.start_attached()
+    command = ", ".join(repr(part) for part in desk.cmd)
+    nvim.lua(f"vim.lsp.start({{ name = 'copilot', cmd = {{ {command} }} }})")
+    until(lambda: nvim.lua("return #vim.lsp.get_clients({ name = 'copilot' })") == 1)
+    assert "plugins made for Copilot take their next edits from the client copilot" in health(nvim)
+
+
+@pytest.mark.parametrize(
     ("loaded", "name"),
-    [("vim.g.loaded_copilot = 1", "copilot.vim"), ("package.loaded['copilot'] = {}", "copilot.lua")],
+    [
+        ("vim.g.loaded_copilot = 1", "copilot.vim"),
+        ("package.loaded['copilot'] = {}", "copilot.lua"),
+        ("vim.g.llama_config = vim.empty_dict()", "llama.vim"),
+    ],
 )
 def test_health_names_other_sources_of_ghost_text(desk: Desk, loaded: str, name: str) -> None:
     assert f"{name} is loaded too" in health(desk.start_attached(before=loaded))

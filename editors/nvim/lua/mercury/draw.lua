@@ -1,5 +1,7 @@
 --- Draws text that is not in the buffer, at the cursor and below.
 
+local notes = require("mercury.notes")
+
 local api = vim.api
 local namespace = api.nvim_create_namespace("mercury")
 
@@ -181,7 +183,7 @@ function M.show(bufnr, place, chunks, replaced)
   show_below(bufnr, place.row, vim.list_slice(lines, 2))
 end
 
---- Say something after a line of the current window, or below it where it would be cut off.
+--- Say something after a line of the current window, or in lines below it where it would be cut off.
 ---@param in_namespace integer
 ---@param row integer
 ---@param chunk mercury.Chunk
@@ -189,10 +191,14 @@ function M.say(in_namespace, row, chunk)
   local window = vim.fn.getwininfo(api.nvim_get_current_win())[1]
   local width, stop = window.width - window.textoff, vim.fn.virtcol({ row + 1, "$" })
   local col = vim.wo.wrap and (math.max(stop, 2) - 2) % width + 1 or stop - 1 - vim.fn.winsaveview().leftcol
-  local has_room = col + vim.fn.strdisplaywidth(chunk[1]) < width
+  local text, group = unpack(chunk)
+  local has_room = col + vim.fn.strdisplaywidth(text) < width
+  local below = vim.tbl_map(function(line)
+    return { { line, group } }
+  end, has_room and {} or notes.in_lines(text, width - 1))
   api.nvim_buf_set_extmark(0, in_namespace, row, 0, {
     virt_text = has_room and { chunk } or nil,
-    virt_lines = not has_room and { { chunk } } or nil,
+    virt_lines = not has_room and below or nil,
     virt_text_pos = "eol",
   })
 end

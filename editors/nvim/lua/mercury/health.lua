@@ -5,22 +5,25 @@ local M = {}
 
 local SERVER_ANSWERS_IN_MS = 2000
 
---- Other plugins that show text at the cursor: how each is recognized.
----@type table<string, fun(): boolean>
+--- Other plugins that show text at the cursor, with the module that each loads or the variable that it sets.
+---@type table<string, string>
 local other_sources = {
-  ["copilot.lua"] = function()
-    return package.loaded["copilot"] ~= nil
-  end,
-  ["copilot.vim"] = function()
-    return vim.g.loaded_copilot ~= nil
-  end,
-  ["supermaven-nvim"] = function()
-    return package.loaded["supermaven-nvim"] ~= nil
-  end,
-  ["windsurf.vim"] = function()
-    return vim.g.loaded_codeium ~= nil
-  end,
+  ["codeium.nvim"] = "codeium",
+  ["copilot.lua"] = "copilot",
+  ["copilot.vim"] = "g:loaded_copilot",
+  ["cursortab.nvim"] = "cursortab",
+  ["llama.vim"] = "g:llama_config",
+  ["minuet-ai.nvim"] = "minuet",
+  ["neocodeium"] = "neocodeium",
+  ["sidekick.nvim"] = "sidekick",
+  ["supermaven-nvim"] = "supermaven-nvim",
+  ["vim-tabby"] = "g:loaded_tabby",
+  ["windsurf.vim"] = "g:loaded_codeium",
 }
+
+--- Completion plugins that take keys first and hand them on, by the description of their mappings.
+---@type table<string, string>
+local hands_on = { ["blink.cmp"] = "blink.cmp", ["cmp.utils.keymap.set_map"] = "nvim-cmp" }
 
 ---@return boolean well whether to check further
 local function check_neovim()
@@ -124,7 +127,11 @@ local function check_key(lhs, action)
     local old = vim.api.nvim_buf_call(bufnr, function()
       return vim.fn.maparg(lhs, mode, false, true)
     end)
-    if not vim.startswith(old.desc or "", "Mercury: ") then
+    if hands_on[old.desc] then
+      local where = "where its mapping calls its fallback"
+      vim.health.info(("%s has %s first; it reaches %s %s"):format(hands_on[old.desc], lhs, action, where))
+      return
+    elseif not vim.startswith(old.desc or "", "Mercury: ") then
       local taken = vim.tbl_isempty(old) and "not mapped" or "mapped to " .. (old.desc or old.rhs or "a function")
       local verb = mode == "n" and "dismiss" or action
       local advice = ("call require('mercury').%s() from that mapping, or set keys.%s"):format(verb, action)
@@ -142,17 +149,27 @@ local function check_keys()
   end
 end
 
+--- Whether another plugin is there.
+---@param sign string of `other_sources`
+local function is_loaded(sign)
+  local variable = sign:match("^g:(.*)$")
+  return (variable and vim.g[variable] or package.loaded[sign]) ~= nil
+end
+
 local function check_other_sources()
-  for name, is_loaded in vim.spairs(other_sources) do
-    if is_loaded() then
+  for name, sign in vim.spairs(other_sources) do
+    if is_loaded(sign) then
       vim.health.warn(
         name .. " is loaded too",
         "two suggestions at one cursor are hard to read; switch one of them off"
       )
     end
   end
-  for _, client in ipairs(vim.lsp.get_clients({ method = mercury_client.method })) do
-    if client.name ~= mercury_client.name then
+  for _, client in ipairs(vim.lsp.get_clients()) do
+    if client.name:find("copilot", 1, true) and (client.server_info or {}).name ~= "mercury-lsp" then
+      local advice = "if they are to ask mercury-lsp, stop it"
+      vim.health.warn("plugins made for Copilot take their next edits from the client " .. client.name, advice)
+    elseif client.name ~= mercury_client.name and client:supports_method(mercury_client.method) then
       vim.health.warn(client.name .. " offers inline completion too", "switch one of them off")
     end
   end
