@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.text import Text
 
 from mercury_lsp import default_model
-from mercury_lsp.commands import gpu_report
+from mercury_lsp.commands import gpu_report, other_plugins
 from mercury_lsp.commands.loading import add_model_argument, settings_for
 from mercury_lsp.commands.loading import load as load_at_terminal
 from mercury_lsp.daemon import control, lock
@@ -107,6 +107,9 @@ def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
     edit_model = _guarded("edit model", lambda: _edit_model(load), "mercury-lsp models use same --edits")
     if edit_model.value:
         yield edit_model
+    if others := other_plugins.found():
+        value = "they draw text at the cursor, too: switch them off there, unless Mercury is their server"
+        yield Finding("plugins", f"{', '.join(others)}: {value}")
     if gpu.nvidia_gpus() and gpu.has_torch():  # after the fill, which may have found broken kernels
         yield _guarded("gpu kernels", _kernels, "set mercury.device to 'cpu'")
 

@@ -291,6 +291,29 @@ def test_doctor_says_that_nothing_can_be_kept_without_a_home(monkeypatch: pytest
     assert not (tmp_path / "gone").exists(), "a check makes nothing"
 
 
+def test_doctor_names_other_plugins_that_draw_suggestions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    assert "plugins" not in {each.name for each in doctor.findings(Settings(), engine)}
+    for folder in (
+        ".vscode/extensions/github.copilot-1.388.0",
+        ".vscode-server/extensions/tabbyml.vscode-tabby-1.30.0-linux-x64",
+        ".vscode/extensions/ms-python.python-2026.1.0",
+        "data/nvim/lazy/copilot.lua",
+        "data/nvim/site/pack/core/opt/supermaven-nvim",
+        ".vim/plugged/fugitive",
+    ):
+        (tmp_path / folder).mkdir(parents=True)
+    found = {each.name: each for each in doctor.findings(Settings(), engine)}["plugins"]
+    assert found.fix is None
+    assert found.value.split(": ")[0].split(", ") == [
+        "Copilot in VS Code",
+        "Tabby in VS Code",
+        "copilot.lua in Vim or Neovim",
+        "supermaven-nvim in Vim or Neovim",
+    ]
+
+
 def test_doctor_says_which_folder_takes_no_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     (tmp_path / "file").touch()
     monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: tmp_path / "file" / "mercury-lsp")
