@@ -132,9 +132,15 @@ EDITS = "rewrites the window around the cursor; for a GPU with 24 GB, or in llam
 
 IN_BLOCKS = "denoises block after block and does not see the text after the cursor"
 
+FILLS = "fills gaps, with the pretrained weights in eight bits"
+
 KNOWN_REPOSITORIES = {
     each.name: each
     for each in (
+        KnownRepository("qwen2.5-coder-1.5b-base", "ggml-org/Qwen2.5-Coder-1.5B-Q8_0-GGUF", 1_900, FILLS),
+        KnownRepository(
+            "qwen2.5-coder-7b-base", "ggml-org/Qwen2.5-Coder-7B-Q8_0-GGUF", 8_600, f"{FILLS}; for a GPU with 24 GB"
+        ),
         KnownRepository("open-dcoder-0.5b", "fredzzp/open-dcoder-0.5B", 1_000, DIFFUSION),
         KnownRepository("tiny-a2d-0.5b", "dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-mdlm-v0.1", 1_000, DIFFUSION),
         KnownRepository(

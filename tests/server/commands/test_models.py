@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import json
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -129,6 +130,13 @@ def test_a_model_that_decodes_in_blocks_is_said_not_to_see_the_text_after_the_cu
     shown = capsys.readouterr().out
     assert "sdar does not see the text after the cursor" in shown
     assert "fast-dllm-v2-1.5b: denoises block after block and does not see" in shown
+
+
+def test_the_list_advises_models_that_can_be_added(models, capsys):
+    main(["models", "list"])
+    advice = " ".join(capsys.readouterr().out.split()).partition("which one: ")[2].partition("more models")[0]
+    advised = set(re.findall(r"[\w.]+-[\w.-]*\db(?:-base)?", advice))
+    assert len(advised) == 4 and advised <= catalogue.KNOWN.keys() | catalogue.KNOWN_REPOSITORIES.keys()
 
 
 def test_a_diffusion_model_of_the_hub_is_added_after_its_licence_memory_and_sight_are_shown(

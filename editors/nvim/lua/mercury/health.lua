@@ -22,7 +22,7 @@ local other_sources = {
 }
 
 --- Completion plugins that take keys first and hand them on, by the description of their mappings.
----@type table<string, string>
+---@type table<string, string?>
 local hands_on = { ["blink.cmp"] = "blink.cmp", ["cmp.utils.keymap.set_map"] = "nvim-cmp" }
 
 ---@return boolean well whether to check further
