@@ -71,7 +71,7 @@ def on_gpu(arguments: argparse.Namespace) -> Iterator[Finding]:
     """Whether the GPU may answer; without `--quick` also all that is known of it."""
     if (why := gpu.why_without_cuda()) is not None:
         value, _, fix = why.partition(": ")
-        yield Finding("gpu", value, fix or "see docs/install.md")
+        yield Finding("gpu", value, fix or "see docs/gpu.md")
         return
     model = default_model.named(arguments.model)
     if not arguments.quick:
