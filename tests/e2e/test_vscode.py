@@ -126,7 +126,8 @@ def test_silence_is_explained_by_a_command(window: Open) -> None:
     vscode.page.type("x = ")
     vscode.settles()
     vscode.run("Mercury: Explain Why Nothing Is Shown")
-    vscode.waits(lambda: any("text at the cursor" in message for message in vscode.messages()))
+    vscode.waits(lambda: "text at the cursor" in "".join(vscode.page.texts(".monaco-dialog-box")))
+    assert not vscode.messages()
 
 
 def test_fill_here_says_plainly_that_it_does_not_work_in_a_panel(window: Open) -> None:

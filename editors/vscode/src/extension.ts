@@ -1,6 +1,6 @@
 import { commands, env, window, workspace, type ExtensionContext, type TextDocument } from "vscode";
 import { DOCTOR, LOG, RETRY, setCommand, type Button } from "./buttons";
-import { showMenu } from "./menu";
+import { ASK_AGAIN, showMenu } from "./menu";
 import { chooseModel } from "./models";
 import { NextEdits } from "./nextedit/nextEdits";
 import { ANSWERS, answerTo, type Offer } from "./offer";
@@ -33,6 +33,8 @@ class Mercury {
   private readonly listening;
   private current: Status = { kind: "Inactive", busy: false, message: "no file is open" };
   private asked = 0;
+  /** The larger model that the user has been asked about, until a button was pressed that settles it. */
+  private offered: Offer | undefined;
 
   constructor(private readonly context: ExtensionContext) {
     this.server = new Server(this.log, {
@@ -40,6 +42,8 @@ class Mercury {
       missing: (name) => void this.reportMissing(name),
       configured: () => void this.refresh(),
       offers: (offer) => void this.askAbout(offer),
+      // A dialog, because a notification cuts long texts off.
+      explains: (reasons) => void window.showInformationMessage("Mercury", { modal: true, detail: reasons.join("\n\n") }),
       found: () => void context.globalState.update(REPORTED_MISSING, undefined),
       keepsEnding: () => void this.offer("Mercury: the server ends whenever it is started.", DOCTOR, LOG, RETRY),
     });
@@ -76,7 +80,8 @@ class Mercury {
 
   private commands() {
     return [
-      commands.registerCommand("mercury.menu", () => showMenu(this.current, this.nextEdits)),
+      commands.registerCommand("mercury.menu", () => showMenu(this.current, this.nextEdits, this.offered)),
+      commands.registerCommand(ASK_AGAIN, () => this.offered && this.askAbout(this.offered)),
       commands.registerCommand("mercury.toggle", () => this.toggle("enabled")),
       commands.registerCommand("mercury.toggleLanguage", () => this.toggleLanguage()),
       commands.registerCommand("mercury.fillHere", () => this.fillHere()),
@@ -178,8 +183,11 @@ class Mercury {
 
   /** Ask about a larger model, in a notification that waits; the server shows the download in its status. */
   private async askAbout(offer: Offer): Promise<void> {
+    this.offered = offer;
     const chosen = await window.showInformationMessage(offer.question, ...Object.keys(ANSWERS));
-    await this.server.run(ANSWER_OFFER, () => answerTo(chosen));
+    const answer = answerTo(chosen);
+    if (answer !== "notNow") this.offered = undefined;
+    await this.server.run(ANSWER_OFFER, () => answer);
   }
 
   private async reportMissing(name: string): Promise<void> {

@@ -1,6 +1,7 @@
 import { commands, QuickPickItemKind, Uri, window, workspace, type QuickPickItem } from "vscode";
 import { changedLines, type Pending } from "./nextedit/pending";
 import { fileOf } from "./nextedit/tab";
+import { type Offer } from "./offer";
 import { serves } from "./server";
 import { sentence, type Status } from "./status";
 
@@ -15,12 +16,19 @@ interface Shown {
   readonly pending?: { readonly edit: Pending } | undefined;
 }
 
-/** The menu behind the status item; it leads to the next edit. */
-export async function showMenu(status: Status, shown: Shown): Promise<void> {
-  const choices = [...switches(), ...nextEdits(shown), ...TOOLS];
+/** The command that shows the question about a larger model again; it is in the menu only. */
+export const ASK_AGAIN = "mercury.askAgain";
+
+/** The menu behind the status item; it leads to the next edit, and to a question that waits for an answer. */
+export async function showMenu(status: Status, shown: Shown, offered?: Offer): Promise<void> {
+  const choices = [...question(offered), ...switches(), ...nextEdits(shown), ...TOOLS];
   const chosen = await window.showQuickPick(choices, { title: "Mercury", placeHolder: sentence(status) });
   if (chosen?.isInEditor) await commands.executeCommand("workbench.action.focusActiveEditorGroup");
   if (chosen?.command) await commands.executeCommand(chosen.command);
+}
+
+function question(offered?: Offer): Choice[] {
+  return offered ? [{ label: "$(cloud-download) Download a larger model…", description: offered.name, command: ASK_AGAIN }] : [];
 }
 
 function switches(): Choice[] {

@@ -65,6 +65,8 @@ export interface Listener {
   missing(name: string): void;
   /** The server offers a larger model. */
   offers(offer: Offer): void;
+  /** Why nothing is shown in the active document, as the user asked. */
+  explains(reasons: readonly string[]): void;
   /** The program was found. */
   found(): void;
   /** The server was sent its settings. */
@@ -232,8 +234,13 @@ export class Server implements Disposable {
         },
         provideInlineCompletionItems: (document, position, context, token, next) =>
           this.subtle.answer(document, position, context, token, () => next(document, position, context, token)),
-        executeCommand: (command, args: unknown[], next): unknown =>
-          next(command, command === EXPLAIN ? parametersOf(window.activeTextEditor?.document) : args),
+        executeCommand: async (command, args: unknown[], next): Promise<unknown> => {
+          if (command !== EXPLAIN) return next(command, args);
+          const [about] = parametersOf(window.activeTextEditor?.document);
+          const reasons: unknown = await next(command, [{ ...about, quiet: true }]);
+          if (Array.isArray(reasons)) this.listener.explains(reasons.map(String));
+          return reasons;
+        },
         workspace: {
           configuration: (params) => params.items.map(({ section }) => (section === "mercury" ? serverSettings() : null)),
           didChangeConfiguration: async () => this.configure(),

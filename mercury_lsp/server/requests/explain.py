@@ -18,14 +18,18 @@ class Explain:
 
     text_document: types.TextDocumentIdentifier | None = None
     """The document; without it that which was opened, edited or asked about last."""
+    quiet: bool = False
+    """Whether the client shows the answer itself."""
 
 
 def explain(server: MercuryServer, token: types.ProgressToken | None, *arguments: Any) -> list[str]:
-    """The reasons, which the user is shown too. Raises UnknownDocument."""
-    named = server.protocol.structure(arguments[0] if arguments else {}, Explain).text_document
+    """The reasons, which the user is shown too unless the client does that. Raises UnknownDocument."""
+    asked = server.protocol.structure(arguments[0] if arguments else {}, Explain)
+    named = asked.text_document
     found = reasons(server, named.uri if named is not None else server.session.last_uri) or [NOTHING]
-    message = f"Mercury: {'; '.join(found)}"
-    server.window_show_message(types.ShowMessageParams(types.MessageType.Info, message))
+    if not asked.quiet:
+        message = f"Mercury: {'; '.join(found)}"
+        server.window_show_message(types.ShowMessageParams(types.MessageType.Info, message))
     return found
 
 

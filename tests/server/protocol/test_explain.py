@@ -53,6 +53,14 @@ def test_a_document_without_suggestions_says_why(editor: Editor, uri: str, langu
     assert editor.received("window/showMessage")[-1]["message"] == f"Mercury: {why}"
 
 
+def test_a_client_that_shows_the_reasons_itself_gets_no_message(editor: Editor):
+    editor.open("file:///work/.env", "A=\n", "shellscript")
+    arguments = [{"textDocument": {"uri": "file:///work/.env"}, "quiet": True}]
+    found = editor.request("workspace/executeCommand", {"command": "mercury.explain", "arguments": arguments})
+    assert found == ["by its name the file holds secrets"]
+    assert editor.received("window/showMessage") == []
+
+
 def test_what_is_switched_off_or_cannot_be_loaded_says_so():
     for options, why in (
         ({"enabled": False}, "switched off by mercury.enabled"),
