@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 
 from mercury_engine.text.lines import lines_of
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from mercury_lsp.http import fields, replies
@@ -35,7 +35,7 @@ _LEFT_OUT = re.compile(r"\W*(?:\.\.\.|…)\s*(?:(?:existing|rest|unchanged|remai
 
 
 def routes(service: Service) -> list[Route]:
-    turn = asyncio.Lock()  # lines that are all alike take seconds
+    turn = asyncio.Lock()  # many identical lines take seconds
 
     async def apply(request: Request) -> Response:
         asked = await fields.read(request, EditRequest)
@@ -49,18 +49,13 @@ def routes(service: Service) -> list[Route]:
         if text is None:
             raise ApiError(422, "the snippet's lines are not in the original; send more of the lines around a change")
         head = await replies.head(service, "apply")
-        message, usage = {"role": "assistant", "content": text}, replies.usage_of(0, 0, 0)
-        if not asked.stream:
-            choice = {"index": 0, "message": message, "finish_reason": "stop"}
-            return JSONResponse(head | {"object": "chat.completion", "choices": [choice], "usage": usage})
-        choice = {"index": 0, "delta": message, "finish_reason": "stop"}
-        return replies.known_events(head | {"object": "chat.completion.chunk", "choices": [choice]})
+        return replies.known_chat(text, replies.usage_of(0, 0, 0), asked.stream, head)
 
     return [Route("/v1/apply/completions", apply, methods=["POST"])]
 
 
 def merged(original: str, snippet: str) -> str | None:
-    """The original with the snippet's lines in place of its own; None if it is not plain where they belong."""
+    """The original with the snippet's lines in place of its own; None if their place is not clear."""
     old, new = lines_of(original), lines_of(snippet)
     parts: list[list[str]] = [[]]
     for line in new:

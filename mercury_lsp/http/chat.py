@@ -1,4 +1,4 @@
-"""`/v1/chat/completions`: conversations with a model that was trained for them, by its own template."""
+"""`/v1/chat/completions`: conversations with a chat model, written out by the model's own template."""
 
 import json
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ MAX_CHOICES = 8
 MAX_ALTERNATIVES = 20
 
 MOST_UNLIKELY = -9999.0
-"""What OpenAI's API says of a token that is out of the question; JSON has no infinity."""
+"""OpenAI's log-probability of an impossible token; JSON has no infinity."""
 
 LIMITS = {
     "temperature": (0.0, 5.0),
@@ -145,34 +145,19 @@ async def answered(request: Request, service: Service, generations: Generations,
     last = Message(content=asked.messages[-1].get("content") or "").text
     if chat_edits.asks_for_edit(last) and (service.edits.can_rewrite or chat_format is None):
         text, usage = await replies.while_connected(request, chat_edits.edited(service, last))
-        return _known(text, usage, asked.stream, head)
+        return replies.known_chat(text, usage, asked.stream, head)
     if use.tools and chat_format != "tool_call":
         raise bad_request("the model was not trained to call tools; choose another, or leave the tools out", "tools")
     if asked.stream:
         return await _streamed(request, generations, asked, wanted, use, head | {"object": "chat.completion.chunk"})
-    seeds = [wanted.sampling.seed, *(_another(wanted, number) for number in range(1, min(asked.n, MAX_CHOICES)))]
-    written = list[Completion]()
-    for seed in seeds:  # one after another, so that the first reads the messages for all
-        each = replace(wanted, sampling=replace(wanted.sampling, seed=seed))
+    written, seed = list[Completion](), wanted.sampling.seed
+    for number in range(max(1, min(asked.n, MAX_CHOICES))):  # one by one, so that the first reads the messages for all
+        each = replace(wanted, sampling=replace(wanted.sampling, seed=None if seed is None else seed + number))
         written.append(await replies.while_connected(request, generations.write(each).whole()))
     choices = [_choice(index, each, use) for index, each in enumerate(written)]
     tokens = sum(each.completion_tokens for each in written)
     usage = replies.usage_of(written[0].prompt_tokens, written[0].cached_tokens, tokens)
     return JSONResponse(head | {"object": "chat.completion", "choices": choices, "usage": usage})
-
-
-def _known(text: str, usage: replies.Body, stream: bool, head: dict[str, Any]) -> Response:
-    """The reply with a text that is known already."""
-    message = {"role": "assistant", "content": text}
-    choice = {"index": 0, "delta" if stream else "message": message, "finish_reason": "stop", "logprobs": None}
-    if not stream:
-        return JSONResponse(head | {"object": "chat.completion", "choices": [choice], "usage": usage})
-    return replies.known_events(head | {"object": "chat.completion.chunk", "choices": [choice]})
-
-
-def _another(wanted: GenerateRequest, number: int) -> int | None:
-    """The seed of a further choice."""
-    return None if wanted.sampling.seed is None else wanted.sampling.seed + number
 
 
 async def _streamed(
@@ -220,31 +205,18 @@ def _choice(index: int, completion: Completion, use: ToolUse) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": content if content or not calls else None}
     reason: str = completion.finish_reason
     if calls:
+        functions = [{"name": call.name, "arguments": call.arguments} for call in calls]
         message["tool_calls"] = [
-            {
-                "id": replies.new_id("call"),
-                "type": "function",
-                "function": {"name": call.name, "arguments": call.arguments},
-            }
-            for call in calls
+            {"id": replies.new_id("call"), "type": "function", "function": each} for each in functions
         ]
         reason = "tool_calls" if completion.finish_reason == "stop" else reason
     return {"index": index, "message": message, "finish_reason": reason, "logprobs": _log_probabilities(completion)}
 
 
 def _log_probabilities(completion: Generated) -> dict[str, Any] | None:
-    if not completion.log_probabilities:
-        return None
-    return {
-        "content": [
-            {
-                **_token(each),
-                "top_logprobs": [*map(_token, each.alternatives)],
-            }
-            for each in completion.log_probabilities
-        ],
-        "refusal": None,
-    }
+    found = completion.log_probabilities
+    content = [_token(each) | {"top_logprobs": [*map(_token, each.alternatives)]} for each in found]
+    return {"content": content, "refusal": None} if found else None
 
 
 def _token(found: TokenLogProbability) -> dict[str, Any]:

@@ -20,13 +20,13 @@ class Completion:
 
     text: str
     finish_reason: FinishReason
-    """content_filter: the line looks like a secret, so the model was not asked."""
+    """"content_filter": the line looks like a secret, so the model was not asked."""
     prompt_tokens: int = 0
     cached_tokens: int = 0
-    """Those of them that had been read before."""
+    """Prompt tokens that were already cached."""
     completion_tokens: int = 0
     read_seconds: float = 0.0
-    """Of the first fill's time, the share of the tokens that it read among those that it read and wrote."""
+    """Prefill time of the first fill, estimated by its share of tokens read."""
     seconds: float = 0.0
     others: tuple[str, ...] = ()
     """Further candidates."""
@@ -119,8 +119,7 @@ class CompletionDraft:
         return start is not None
 
     def completion(self) -> Completion:
-        first = self._first
-        if first is None:
+        if (first := self._first) is None:
             return Completion("", "length")
         is_whole = self._gap.candidates > 1 and first.is_finished
         text = self._text if self._reason == "stop" else _whole_lines(self._text, is_whole)

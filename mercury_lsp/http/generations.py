@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 
 from mercury_engine.api import GenerateRequest, Generation, TokenLogProbability
@@ -55,7 +56,7 @@ class Generations:
     ) -> Generated:
         engine, started = await self._service.engine(), perf_counter()
         if settled is not None:
-            writing.control.on_text = _on_loop(_growing(writing, settled))
+            writing.control.on_text = _growing(writing, settled)
         async with self._turns:
             found = await engine.answer(request, writing.control)
         assert isinstance(found, Generation)
@@ -72,22 +73,12 @@ class Generations:
         return made
 
 
-def _on_loop(take: Callable[[str], None]) -> Callable[[str], None]:
-    """The function made callable on the engine's thread: it runs on the event loop's."""
-    loop = asyncio.get_running_loop()
-
-    def tell(text: str) -> None:
-        loop.call_soon_threadsafe(take, text)
-
-    return tell
-
-
-def _growing(writing: Writing, settled: Callable[[str], str]) -> Callable[[str], None]:
-    """Takes parts of a text and lets the writing grow by them."""
+def _growing(writing: Writing, settled: Callable[[str], str]) -> Callable[[str], object]:
+    """Appends parts of a text to the writing; may be called on the engine's thread."""
     parts = list[str]()
 
     def grow(part: str) -> None:
         parts.append(part)
         writing.grow(settled("".join(parts)))
 
-    return grow
+    return partial(asyncio.get_running_loop().call_soon_threadsafe, grow)

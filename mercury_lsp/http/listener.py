@@ -9,8 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Self
+from typing import Self
 
 import uvicorn
 from mercury_engine.api import InferenceEngine
@@ -38,10 +37,7 @@ UNREAD_BYTES = 2**16
 """Replies that the system keeps for a client that does not read; by default Linux takes megabytes, made in vain."""
 
 MAX_CONNECTIONS = 512
-"""Connections at a time; a further one takes the place of the idlest one, or its request is answered with 503."""
-
-IDLE_SECONDS = 1.0
-"""Without a request, after which a connection makes room."""
+"""Connections at a time; a request on a further one is answered with 503."""
 
 MAX_REFUSED = 1024
 """Connections beyond the limit that wait for their 503; further ones are closed at once."""
@@ -119,7 +115,7 @@ class HttpListener:
         service = Service(engines, self._settings)
         config = uvicorn.Config(
             application(service, self._token),
-            http=partial(_Protocol, idle={}),  # type: ignore[arg-type]
+            http=_Protocol,
             backlog=ACCEPTED_TOGETHER,
             ws="none",
             lifespan="off",
@@ -184,33 +180,21 @@ class _Protocol(H11Protocol):
     _silence: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
 
-    def __init__(self, *args: Any, idle: "dict[_Protocol, float]", **options: Any):
-        super().__init__(*args, **options)
-        self._idle = idle
-        """The server's idle connections, and since when; the idlest one is first."""
-
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._note_use()
-        if len(self.connections) > MAX_CONNECTIONS and not self._make_room():
+        if len(self.connections) > MAX_CONNECTIONS:
             self.limit_concurrency = 0  # its request is answered with 503
-            if len(self.connections) > MAX_CONNECTIONS + MAX_REFUSED:
-                transport.abort()
+        if len(self.connections) > MAX_CONNECTIONS + MAX_REFUSED:
+            transport.abort()
         transport.set_write_buffer_limits(high=0)  # what the system does not take at once counts as unread
         self._expect_head()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self._note_use()
         self._expect_head()
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        self._note_use()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._idle.pop(self, None)
         self._forget_silence()
         self._forget_unread()
 
@@ -222,27 +206,8 @@ class _Protocol(H11Protocol):
         super().resume_writing()
         self._forget_unread()
 
-    @property
-    def _is_idle(self) -> bool:
-        return self.cycle is None or self.cycle.response_complete
-
-    def _note_use(self) -> None:
-        """The connection was used: it is the last that makes room, or makes none while it is answered."""
-        self._idle.pop(self, None)
-        if self._is_idle and not self.transport.is_closing():
-            self._idle[self] = self.loop.time()
-
-    def _make_room(self) -> bool:
-        """Hang up on the connection that has been idle for longest; False if all are busy."""
-        idlest = next(iter(self._idle))
-        if idlest is self or self._idle[idlest] > self.loop.time() - IDLE_SECONDS:
-            return False
-        del self._idle[idlest]
-        idlest.transport.abort()
-        return True
-
     def _expect_head(self) -> None:
-        if not self._is_idle:
+        if self.cycle is not None and not self.cycle.response_complete:
             self._forget_silence()
         elif self._silence is None:
             self._silence = self.loop.call_later(HEAD_SECONDS, self.transport.abort)

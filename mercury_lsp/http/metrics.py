@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from time import perf_counter
+from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.requests import Request
@@ -20,19 +21,14 @@ class Metrics:
 
     def __init__(self, service: Service):
         self._registry = CollectorRegistry()
-        self._requests = Counter(
-            "mercury_http_requests", "Requests answered", ["route", "status"], registry=self._registry
-        )
+        kept: dict[str, Any] = {"namespace": "mercury_http", "registry": self._registry}
+        self._requests = Counter("requests", "Requests answered", ["route", "status"], **kept)
         self._seconds = Histogram(
-            "mercury_http_request_seconds",
-            "Time until a reply was sent whole",
-            ["route"],
-            buckets=BUCKETS,
-            registry=self._registry,
+            "request_seconds", "Time until a reply was sent whole", ["route"], buckets=BUCKETS, **kept
         )
-        tokens = Counter("mercury_http_tokens", "Tokens", ["kind"], registry=self._registry)
+        tokens = Counter("tokens", "Tokens", ["kind"], **kept)
         self._read, self._cached, self._written = (tokens.labels(kind) for kind in ("read", "cached", "written"))
-        under_way = Gauge("mercury_http_completions_under_way", "Completions that run or wait", registry=self._registry)
+        under_way = Gauge("completions_under_way", "Completions that run or wait", **kept)
         under_way.set_function(lambda: service.under_way)
         service.note = self._note
 

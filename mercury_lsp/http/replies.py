@@ -86,6 +86,15 @@ def known_events(*bodies: Body) -> Response:
     return StreamingResponse(iter((*map(as_event, bodies), DONE)), media_type="text/event-stream")
 
 
+def known_chat(text: str, usage: Body, stream: bool, head: dict[str, Any]) -> Response:
+    """A chat reply whose text is already known."""
+    message = {"role": "assistant", "content": text}
+    choice = {"index": 0, "delta" if stream else "message": message, "finish_reason": "stop", "logprobs": None}
+    if not stream:
+        return JSONResponse(head | {"object": "chat.completion", "choices": [choice], "usage": usage})
+    return known_events(head | {"object": "chat.completion.chunk", "choices": [choice]})
+
+
 async def head(service: Service, prefix: str) -> dict[str, Any]:
     """What replies of OpenAI's kind begin with."""
     return {"id": new_id(prefix), "created": int(time.time()), "model": await service.model()}

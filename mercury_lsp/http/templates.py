@@ -1,4 +1,4 @@
-"""Takes prompts apart that a client has put together for a model's own gap format."""
+"""Parses prompts that a client has written in a model's own fill-in-the-middle format."""
 
 import re
 from dataclasses import dataclass, replace
