@@ -1,4 +1,4 @@
-"""The settings of one connection: where they come from, and what follows from a change."""
+"""The settings of one connection: their sources, and what a change of them causes."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ from mercury_lsp.settings import EngineKey, Settings, section_of
 
 
 class Configuration:
-    """The editor's settings, over the options that it sent at initialize."""
+    """The editor's settings on top of its initialization options."""
 
     def __init__(self, session: Session, editor: Editor, status: StatusBoard):
         self.larger_model = LargerModel(editor, status, self.update)
@@ -42,15 +42,15 @@ class Configuration:
         edit_engine.tell = lambda text: editor.show_message(types.MessageType.Warning, f"Mercury: {text}")
 
     def begin(self, options: Any) -> None:
-        """Keep the options; the object `mercury` in them is ours, or all of them."""
+        """Keep the options: their object `mercury`, or else all of them."""
         if isinstance(options, Mapping):
             options = options.get("mercury", None if self._editor.capabilities.is_copilot else options)
         self._options = options
 
     async def update(self, pushed: Any = None) -> None:
-        """Take over the settings that the editor pushed, or ask for them; load the model if they name another.
+        """Use the settings that the editor pushed, or ask for them; load the model if they name another.
 
-        Wrong settings change nothing and are reported to the user. Older ones that come late change nothing.
+        Invalid settings are reported to the user and change nothing; neither do outdated ones.
         """
         update = next(self._updates)
         section = pushed.get("mercury") if isinstance(pushed, Mapping) else None
@@ -74,9 +74,9 @@ class Configuration:
             self.larger_model.offer()
 
     async def _load_model(self) -> None:
-        """Load the model that the settings name, unless it is the one in use; a failure is shown to the user.
+        """Load the model that the settings name, unless it is in use; show a failure to the user.
 
-        Of a load that ends after a newer one has begun nothing is said.
+        A load that ends after a newer one has begun says nothing.
         """
         key = self._session.settings.engine_key
         if self._loaded == key:
@@ -106,7 +106,7 @@ class Configuration:
         self._status.change(Status())
         if self._session.settings.engine is None:
             return
-        from mercury_lsp.engine_host.remote.engine import RemoteEngine  # what speaks HTTP takes a while
+        from mercury_lsp.engine_host.remote.engine import RemoteEngine  # importing HTTP takes a while
 
         if isinstance(engine, RemoteEngine):
 
@@ -125,7 +125,6 @@ class Configuration:
         self.larger_model.close()
 
     def _watch_sources(self) -> None:
-        """Read other files of the workspace, or none, as the settings say."""
         is_wanted = self._session.settings.workspace_context
         can_watch = bool(self._session.folders) and self._editor.capabilities.registers_files
         if is_wanted and can_watch and not self._watches_sources:

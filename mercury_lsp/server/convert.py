@@ -11,13 +11,13 @@ from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.utf16 import utf16_length
 
 ACCEPTED_COMMAND = "mercury.accepted"
-"""Command that clients run when a suggestion is accepted; arguments: its id, and the length if only part of it was."""
+"""Clients run it when a suggestion is accepted; arguments: its id, and the length if only a part was."""
 
 
-def to_lsp(suggestions: Iterable[Suggestion], with_confidence: bool = False) -> dict[str, Any]:
-    """The list; never null and without nested nulls, because some clients mistake a null for a value.
+def to_lsp(suggestions: Iterable[Suggestion], with_confidence: bool) -> dict[str, Any]:
+    """The list, without any null, because some clients mistake a null for a value.
 
-    `with_confidence` adds our own field, for clients that declared that they know it.
+    `with_confidence` adds our own field, for clients that know it.
     """
     return {
         "items": [_item(each) | ({"mercury": _confidence(each)} if with_confidence else {}) for each in suggestions]
@@ -30,7 +30,7 @@ def extending_selected(
     """The suggestions that extend the item selected in the editor's popup, with that item's range."""
     if selected is None:
         return list(suggestions)
-    start, end = _position(selected.range.start), _position(selected.range.end)
+    start, end = ((each.line, each.character) for each in (selected.range.start, selected.range.end))
     typed = snapshot.slice(snapshot.offset_at(*start), snapshot.offset_at(*end))
     return [
         each.preceded_by(typed, start)
@@ -39,9 +39,13 @@ def extending_selected(
     ]
 
 
-def from_line_start(suggestions: Iterable[Suggestion], snapshot: Snapshot) -> list[Suggestion]:
-    """The suggestions, extended to the start of the line: clients made for Copilot's server expect that."""
-    return [_from_line_start(each, snapshot) for each in suggestions]
+def from_line_start(suggestion: Suggestion, snapshot: Snapshot) -> Suggestion:
+    """The suggestion, extended to the start of the line: clients made for Copilot's server expect that."""
+    line, column = suggestion.start
+    if column > MAX_LINE_PREFIX_CHARS:
+        return suggestion
+    before = snapshot.slice(snapshot.offset_at(line, 0), snapshot.offset_at(line, column))
+    return suggestion.preceded_by(before, (line, 0))
 
 
 def accepted_command(suggestion: Suggestion) -> dict[str, Any]:
@@ -73,18 +77,5 @@ def _confidence(suggestion: Suggestion) -> dict[str, Any]:
         "elapsedMs": round(suggestion.elapsed_ms, 3),
     }
     if suggestion.unsure_from is not None:
-        sure = suggestion.text[: suggestion.unsure_from]
-        confidence["unsureFrom"] = utf16_length(sure)
+        confidence["unsureFrom"] = utf16_length(suggestion.text[: suggestion.unsure_from])
     return confidence
-
-
-def _position(position: types.Position) -> Position:
-    return position.line, position.character
-
-
-def _from_line_start(suggestion: Suggestion, snapshot: Snapshot) -> Suggestion:
-    line, column = suggestion.start
-    if column > MAX_LINE_PREFIX_CHARS:
-        return suggestion
-    before = snapshot.slice(snapshot.offset_at(line, 0), snapshot.offset_at(line, column))
-    return suggestion.preceded_by(before, (line, 0))

@@ -1,6 +1,6 @@
-"""Shows a client how the answer to its request is being denoised, under its partial result token.
+"""Shows a client the denoising of its answer, as partial results.
 
-Each partial result is a list of one item and replaces the one before. The item's text is what is committed so far; its
+Each partial result is a list of one item and replaces the one before. The item's text is the committed beginning; its
 field `mercury` holds the canvas as runs of committed slots, drafts and masks.
 """
 
@@ -21,10 +21,7 @@ PART_INTERVAL_SECONDS = 0.016
 
 
 class DenoiseProgress:
-    """A context manager that shows steps while its block runs; without a token `on_step` is None.
-
-    To be used from the event loop's thread. A cancelled task shows nothing more.
-    """
+    """Shows steps while its block runs; without a token `on_step` is None. For the event loop's thread."""
 
     def __init__(self, server: LanguageServer, token: types.ProgressToken | None, at: types.Position):
         self.on_step: OnStep | None = self._step if token is not None else None
@@ -46,7 +43,7 @@ class DenoiseProgress:
             self._timer.cancel()
 
     def _step(self, slots: tuple[SlotView, ...]) -> None:
-        """Show the canvas, now or when the interval is over; if several come in between, the newest."""
+        """Show the newest canvas, now or at the end of the interval."""
         self._newest = slots
         if self._timer is None:
             self._timer = self._loop.call_at(max(self._next, self._loop.time()), self._send)

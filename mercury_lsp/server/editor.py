@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from dataclasses import asdict
 from typing import Any
 
 from lsprotocol import types
@@ -24,7 +25,7 @@ class Editor:
         self.server = server
         self.capabilities = EditorCapabilities()
         self.applying: dict[str, ChunkedText] = {}
-        """By uri, the text that the editor has been asked to apply an edit to."""
+        """By uri, the text to which the editor is applying an edit."""
         self._shown_messages: set[str] = set()
 
     def show_message(self, kind: types.MessageType, message: str) -> None:
@@ -40,7 +41,7 @@ class Editor:
     def show_status(self, status: Status) -> None:
         """Send the status in each form that the editor shows."""
         if self.capabilities.takes_status:
-            self.server.protocol.notify("didChangeStatus", status.to_lsp())
+            self.server.protocol.notify("didChangeStatus", asdict(status))
         if self.capabilities.is_copilot:
             self.server.protocol.notify("statusNotification", status.to_status_notification())
 
@@ -58,13 +59,13 @@ class Editor:
         return answer[0] if answer else None
 
     def watch_settings(self) -> None:
-        """Have the editor report changed settings; one that can be asked for them reports only to who registered."""
+        """Have the editor report changed settings."""
         if self.capabilities.registers_configuration:
             options = types.DidChangeConfigurationRegistrationOptions(section="mercury")
             self._register("mercury-settings", types.WORKSPACE_DID_CHANGE_CONFIGURATION, options)
 
     def watch_source_files(self) -> None:
-        """Have the editor report changes of files that the model may see, and of those that list what it may not."""
+        """Have the editor report changes of source and ignore files."""
         patterns = [f"**/*.{{{','.join(sorted(SOURCE_EXTENSIONS))}}}", *(f"**/{name}" for name in IGNORE_FILES)]
         watchers = [types.FileSystemWatcher(pattern) for pattern in patterns]
         options = types.DidChangeWatchedFilesRegistrationOptions(watchers)

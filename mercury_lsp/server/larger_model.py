@@ -1,7 +1,7 @@
-"""Asks a user of the bundled model once whether to download a larger one, and changes over to it.
+"""Offers users of the bundled model a larger one, once, and switches to it.
 
-Only our own plugins declare that they can ask without getting in the way. Whether there is a model to offer, and its
-download, is for `mercury_lsp.installed_models.larger`, in a process of its own.
+Only clients that can ask unobtrusively get the offer. A process of its own, `mercury_lsp.installed_models.larger`,
+makes the offer and the download.
 """
 
 import asyncio
@@ -23,10 +23,10 @@ from mercury_lsp.server.status import StatusBoard
 OFFER_METHOD = "mercury/offerModel"
 
 COMMAND = [sys.executable, "-P", "-m", "mercury_lsp.installed_models.larger"]
-"""Prints the offer, or nothing; with `add` it downloads the model, prints percents and makes it everybody's model."""
+"""Prints the offer, if any; with `add` it downloads the model, prints its progress and makes it the default."""
 
 AGAIN_SECONDS = 14 * 86400
-"""Before those who did not answer, or not now, are asked again."""
+"""Before users who postponed are asked again."""
 
 Answer = Literal["yes", "notNow", "never"]
 
@@ -40,7 +40,7 @@ class LargerModel:
         self._is_downloading = False
 
     def offer(self) -> None:
-        """Ask, if this editor can and nobody has chosen a model or answered lately; returns at once."""
+        """Ask if this editor can, no model was chosen and nobody answered lately; returns at once."""
         if self._editor.capabilities.takes_offers and self._work is None and not default_model.path().exists():
             self._work = asyncio.ensure_future(self._ask())
 
@@ -50,11 +50,11 @@ class LargerModel:
             self._is_downloading = True
             self._work = asyncio.ensure_future(self._download())
         elif answer == "never":
-            with suppress(OSError):  # then it is asked again
+            with suppress(OSError):  # the user is asked again then
                 _asked().write_text("never\n")
 
     def close(self) -> None:
-        """Say nothing more; a download goes on."""
+        """Stop reporting; a download goes on."""
         if self._work is not None:
             self._work.cancel()
 
@@ -62,7 +62,7 @@ class LargerModel:
         with suppress(OSError):
             if _asked().read_text() == "never\n" or time() - _asked().stat().st_mtime < AGAIN_SECONDS:
                 return
-        with suppress(OSError):  # no offer was made, or it cannot be kept and would be made every time
+        with suppress(OSError):  # an offer that cannot be remembered would be made every time
             async for line in _lines(COMMAND):
                 offer: dict[str, Any] = json.loads(line)
                 _asked().parent.mkdir(parents=True, exist_ok=True)
@@ -90,10 +90,7 @@ def _asked() -> Path:
 
 
 async def _lines(command: list[str]) -> AsyncIterator[str]:
-    """What a program prints, line by line. It outlives this process, and stops when nobody needs its work.
-
-    Raises ChildProcessError if it fails.
-    """
+    """A program's output by line; the program outlives this process. Raises ChildProcessError if it fails."""
     process = await asyncio.create_subprocess_exec(
         *command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, start_new_session=True
     )

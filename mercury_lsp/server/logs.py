@@ -18,10 +18,7 @@ handling_server: ContextVar[object] = ContextVar("handling_server", default=None
 
 
 class ClientLog(logging.Handler):
-    """Passes warnings and errors from any thread to `send` on the event loop's thread.
-
-    Messages logged on behalf of a connection other than `owner` are not shown to this client.
-    """
+    """Passes warnings and errors from any thread to `send` on the event loop's thread; not those of other clients."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, send: Callable[[types.LogMessageParams], None], owner: object):
         super().__init__(logging.WARNING)
@@ -50,7 +47,7 @@ class ClientLog(logging.Handler):
 
 
 class RedactingFormatter(logging.Formatter):
-    """For logs on disk, which must not contain users' code: what happened and where, without the values."""
+    """For logs on disk, which must not contain users' code: messages without their values."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The message's template, and an exception's type and traceback."""

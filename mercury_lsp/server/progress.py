@@ -16,14 +16,14 @@ from pygls.lsp.server import LanguageServer
 logger = logging.getLogger(__name__)
 
 CLIENT_ANSWER_SECONDS = 2.0
-"""How long the server waits for a client to accept a progress, or to send its configuration."""
+"""For a client to accept a progress, or to send its configuration."""
 
 
 @contextmanager
 def client_progress(
     server: LanguageServer, token: types.ProgressToken | None, title: str, *, cancellable: bool = False
 ) -> Iterator[types.WorkDoneProgressEnd]:
-    """Shows progress while the block runs, and the message that it sets at the end; without a token nothing."""
+    """Shows progress while the block runs, and then the message that it has set; nothing without a token."""
     end, progress, task = types.WorkDoneProgressEnd(), server.work_done_progress, asyncio.current_task()
     if token is None:
         yield end

@@ -1,4 +1,4 @@
-"""What pygls leaves out: malformed messages, the order of the life cycle, UTF-16 for all, error codes."""
+"""What pygls lacks: malformed messages, the order of the life cycle, UTF-16 for all, error codes."""
 
 import asyncio
 import contextvars
@@ -46,12 +46,12 @@ REPLACED_FEATURES = (
     types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS,
     types.WORKSPACE_EXECUTE_COMMAND,
 )
-"""Built-in handlers of pygls that ours replace: they rebuild the whole text on every keystroke, fail on folders with
-bad uris, and run commands that cannot be cancelled."""
+"""Built-in handlers of pygls that we replace: they rebuild the whole text on every keystroke, fail on folders with
+malformed uris, and run commands that cannot be cancelled."""
 
 
 OWN_CAPABILITIES = {"mercury": {"diagnostics": True, "highlights": True}}
-"""Beyond LSP: the server takes `mercury/didChangeDiagnostics` and `mercury/didChangeHighlights`."""
+"""The server accepts `mercury/didChangeDiagnostics` and `mercury/didChangeHighlights`."""
 
 
 class MercuryProtocol(LanguageServerProtocol):
@@ -65,9 +65,9 @@ class MercuryProtocol(LanguageServerProtocol):
         for method in REPLACED_FEATURES:
             del self.fm.builtin_features[method]
         self.params_types: Mapping[str, Any] = {}
-        """By method: the type of the parameters, where LSP defines none or ours differs."""
+        """By method, the type of parameters that LSP does not define, or defines differently."""
         self._asked: dict[Id, tuple[str, Future[Any]]] = {}
-        """Requests to the client that it has not answered yet."""
+        """Our unanswered requests to the client."""
 
     @property
     def exit_code(self) -> int:
@@ -75,7 +75,7 @@ class MercuryProtocol(LanguageServerProtocol):
         return 0 if self._shutdown else 1
 
     def receive(self, message: Any) -> None:
-        """Handle a decoded message, well-formed or not; answers if the protocol requires it, and never raises."""
+        """Handle a decoded message, well-formed or not; never raises."""
         try:
             if isinstance(message, Unreadable):
                 self._refuse(None, JsonRpcParseError(message.reason))
@@ -107,7 +107,8 @@ class MercuryProtocol(LanguageServerProtocol):
         if msg_id is not None:
             self._take_request(msg_id, method, params)
         elif method == types.CANCEL_REQUEST:
-            self._cancel(params.id)
+            if is_id(params.id) and (future := self._request_futures.get(params.id)) is not None:
+                future.cancel()
         else:
             self._take_notification(method, params)
 
@@ -116,7 +117,7 @@ class MercuryProtocol(LanguageServerProtocol):
         msg_id = message["id"]
         method, future = self._asked.pop(msg_id, ("", None)) if is_id(msg_id) else ("", None)
         if future is None or future.done():
-            logger.warning("an answer to a request that nobody is waiting for: %.200r", message)
+            logger.warning("an answer to no open request: %.200r", message)
         elif "error" in message:
             future.set_exception(_client_error(message["error"]))
         else:
@@ -140,7 +141,7 @@ class MercuryProtocol(LanguageServerProtocol):
             raise JsonRpcServerNotInitialized("send initialize first")
 
     def _params(self, method: str, raw: Any) -> Any:
-        """Typed parameters; unchanged for a method that we do not serve. Raises JsonRpcInvalidParams."""
+        """Typed parameters; unchanged for a method without a handler. Raises JsonRpcInvalidParams."""
         if not (method in self.fm.features or method in self.fm.builtin_features or method == types.CANCEL_REQUEST):
             return raw
         if method == types.INITIALIZE:
@@ -157,7 +158,7 @@ class MercuryProtocol(LanguageServerProtocol):
         return True
 
     def structure(self, raw: Any, kind: type[T]) -> T:
-        """JSON as an object of the given type. Raises JsonRpcInvalidParams, which names the wrong fields."""
+        """JSON as an object of the given type. Raises JsonRpcInvalidParams, naming the wrong fields."""
         try:
             return self._converter.structure(raw, kind)
         except Exception as error:
@@ -174,7 +175,7 @@ class MercuryProtocol(LanguageServerProtocol):
         callback: Callable[[Any], None] | None = None,
         msg_id: Id | None = None,
     ) -> "Future[Any]":
-        """As in pygls, but kept apart from the client's requests, whose ids the client chooses."""
+        """Send a request and keep it apart from the client's, whose ids the client chooses."""
         msg_id = msg_id if msg_id is not None else str(uuid4())
         future = super().send_request(method, params, callback, msg_id)
         self._request_futures.pop(msg_id, None)
@@ -184,7 +185,7 @@ class MercuryProtocol(LanguageServerProtocol):
 
     @lsp_method(types.INITIALIZE)
     def lsp_initialize(self, params: types.InitializeParams) -> Generator[Any, Any, types.InitializeResult]:
-        """Choose UTF-16 whatever the client prefers: several clients assume it without looking."""
+        """Choose UTF-16 whatever the client prefers: several clients assume it."""
         if params.capabilities.general is not None:
             params.capabilities.general.position_encodings = [types.PositionEncodingKind.Utf16]
         if params.root_uri is not None and path_of(params.root_uri) is None:
@@ -208,18 +209,12 @@ class MercuryProtocol(LanguageServerProtocol):
         yield from ()
 
     def cancel_all(self) -> None:
-        """Cancel the requests and notifications under way."""
+        """Cancel all requests and notifications under way."""
         for future in [*self._request_futures.values()]:
             future.cancel()
 
-    def _cancel(self, msg_id: Any) -> None:
-        """Cancel a request; one that has already been answered is no error."""
-        future = self._request_futures.get(msg_id) if is_id(msg_id) else None
-        if future is not None:
-            future.cancel()
-
     def _take_notification(self, method: str, params: Any) -> None:
-        """Call plain functions directly: pygls would make an id and a future for each."""
+        """Call plain functions directly: pygls would create an id and a future for each."""
         handler = None if method in self.fm.builtin_features else self.fm.features.get(method)
         if handler is None or asyncio.iscoroutinefunction(handler):
             self._handle_notification(method, params)
@@ -230,7 +225,7 @@ class MercuryProtocol(LanguageServerProtocol):
             _log_failure(error)
 
     def _take_request(self, msg_id: Id, method: str, params: Any) -> None:
-        """Let coroutines answer as they end: pygls would answer from a callback, one turn of the loop later."""
+        """Let coroutines answer themselves: pygls would answer from a callback, one turn of the loop later."""
         handler = None if method in self.fm.builtin_features else self.fm.features.get(method)
         if handler is None or not asyncio.iscoroutinefunction(handler):
             self._handle_request(msg_id, method, params)
@@ -267,7 +262,7 @@ class MercuryProtocol(LanguageServerProtocol):
         super()._execute_handler(msg_id, handler, done, args, kwargs)
 
     def _send_handler_result(self, future: "Future[Any]", *, msg_id: Id) -> None:
-        """Answer with our own errors as they are; log anything else, and answer without its traceback."""
+        """Answer with our own errors as they are; log others, and answer without their traceback."""
         error = None if future.cancelled() else future.exception()
         if error is None:
             super()._send_handler_result(future, msg_id=msg_id)
@@ -322,6 +317,6 @@ def _answer(error: BaseException) -> JsonRpcException:
 
 
 def _client_error(error: Any) -> JsonRpcException:
-    """The error in a client's answer, whatever its shape."""
+    """The error of a client's answer, in any shape."""
     code, message = (error.get("code"), error.get("message")) if isinstance(error, dict) else (None, error)
     return JsonRpcException(str(message), code if isinstance(code, int) else JsonRpcInternalError.CODE)

@@ -61,7 +61,7 @@ class MercuryServer(LanguageServer):
         """Serve one client until it sends exit or closes the pipe."""
         self.protocol.set_writer(StdoutWriter(stdout or sys.stdout.buffer))
         try:
-            asyncio.run(self.serve(_messages(stdin or sys.stdin.buffer)))
+            asyncio.run(self.serve(_messages(sys.stdin.buffer)))
         except KeyboardInterrupt:
             pass
         finally:
@@ -83,7 +83,7 @@ class MercuryServer(LanguageServer):
         self._is_stopped = True
 
     def begin(self, params: types.InitializeParams) -> None:
-        """Keep what the client says of itself."""
+        """Take in what the client declares."""
         self.editor.capabilities = EditorCapabilities.of(params)
         self.session.statistics.observer.client = self.editor.capabilities.name
         self.configuration.begin(params.initialization_options)
@@ -95,13 +95,13 @@ class MercuryServer(LanguageServer):
         self._log.attach()
 
     async def start(self) -> None:
-        """The client listens now: register with it, ask for its settings and load the model."""
+        """Once the client listens: register with it, ask for its settings and load the model."""
         asyncio.get_running_loop().run_in_executor(None, redaction.load_rules)
         self.editor.watch_settings()
         await self.configuration.update()
 
     def why_no_suggestions(self, uri: str) -> str | None:
-        """Why nothing is suggested in a document whatever is asked; "" for none. Raises UnknownDocument."""
+        """Why nothing can be suggested in a document, "" for no document. Raises UnknownDocument."""
         if uri and (why := self.session.why_left_alone(uri)) is not None:
             return why
         status = self.status.current
@@ -121,7 +121,7 @@ class MercuryServer(LanguageServer):
         self.session.close()
 
     def report_server_error(self, error: Exception, source: Any) -> None:
-        """Nothing: pygls has logged it, and users need not read what their client sends wrongly."""
+        """Show nothing: pygls has logged the client's mistake."""
 
 
 async def _messages(stdin: BinaryIO) -> AsyncIterator[Any]:

@@ -1,4 +1,4 @@
-"""One client's documents, and the parts of the server that follow what happens to them."""
+"""One client's documents, and the parts of the server that follow their events."""
 
 import logging
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 class Session:
-    """Takes every event once and informs its parts; to be used from the event loop's thread."""
+    """Receives every event and informs its parts; for the event loop's thread."""
 
     def __init__(self, engines: Engines):
         self.documents = OpenDocuments()
@@ -39,7 +39,7 @@ class Session:
         self.folders: dict[str, Path] = {}
         """The workspace's folders, by uri."""
         self.last_uri = ""
-        """The document that was opened, edited or asked about last; empty once it is closed."""
+        """The document opened, edited or asked about last; empty once it is closed."""
         self._lookup_text = LookupText()
         self._pauses = TypingPauses(self._user_paused, (self._parse_a_little, self._lookup_text.work))
         self._awaiting_parse: set[str] = set()
@@ -50,12 +50,12 @@ class Session:
         return self.completer.settings
 
     def configure(self, settings: Settings) -> None:
-        """Go over to these settings; nothing is counted before they are known, for they may forbid it."""
+        """Use these settings; nothing is counted before, because they may forbid it."""
         self.completer.configure(settings)
         self.statistics.switch(settings.statistics)
 
     def document_opened(self, item: types.TextDocumentItem) -> None:
-        """Take over a document's text; a document that was open already is replaced."""
+        """Open a document, or replace one that is open already."""
         self._forget_text(item.uri)
         self.documents.open(item)
         self.last_uri = item.uri
@@ -66,10 +66,7 @@ class Session:
         self._pauses.wait_for_pause(item.uri)
 
     def document_changed(self, uri: str, version: int, changes: Sequence[ContentChange]) -> None:
-        """Apply the changes in their order, whatever the version: the client has applied them too.
-
-        Raises UnknownDocument.
-        """
+        """Apply the changes in order, whatever the version, as the client did. Raises UnknownDocument."""
         before = self.documents.snapshot(uri)
         self.last_uri = uri
         if version < before.version:
@@ -90,7 +87,7 @@ class Session:
         self._pauses.wait_for_pause(uri)
 
     def document_saved(self, uri: str) -> None:
-        """What was edited before is the user's, although the file will be reported as changed on disk."""
+        """Earlier edits stay the user's, although the file is reported as changed on disk."""
         if uri in self.documents:
             self.history.saved(uri)
         if (path := path_of(uri)) is not None and path.name in IGNORE_FILES:
@@ -107,22 +104,22 @@ class Session:
             self.last_uri = ""
 
     def suggestion_accepted(self, suggestion_id: str) -> None:
-        """The client reports that a suggestion was accepted whole."""
+        """The user accepted the whole suggestion."""
         self.completer.accepted(suggestion_id)
         self.statistics.observer.reported_accepted(suggestion_id)
 
     def suggestion_rejected(self, suggestion_id: str) -> None:
-        """A fill may be offered again where it fits; the last change is not, in the same place."""
+        """A dismissed fill may be offered again; a next edit is not, in the same place."""
         self.statistics.observer.reported_rejected(suggestion_id)
         self.completer.next_edits.dismissed(suggestion_id)
 
     def files_changed(self, paths: Sequence[Path]) -> None:
-        """The client reports files that were made, changed or deleted."""
+        """Files were created, changed or deleted."""
         self.other_files.files_changed(paths)
         self.history.files_changed(paths)
 
     def folders_changed(self, added: Sequence[str], removed: Sequence[str]) -> None:
-        """Add and remove folders of the workspace, by uri; paths shown to the model are relative to them."""
+        """Add and remove folders of the workspace, by uri; the model sees paths relative to them."""
         for uri in removed:
             self.folders.pop(uri, None)
         self.folders |= {uri: path for uri in added if (path := path_of(uri)) is not None}
@@ -138,7 +135,7 @@ class Session:
         return Surroundings(self.history.hunks(may_use), self.diagnostics.evidence, self.history.taken_back)
 
     def why_left_alone(self, uri: str) -> str | None:
-        """Why nothing at all is suggested in a document, for people to read. Raises UnknownDocument."""
+        """Why nothing is suggested in a document, for people to read. Raises UnknownDocument."""
         language = self.documents.snapshot(uri).language_id
         if not self.settings.enabled:
             return "switched off by mercury.enabled"
@@ -150,21 +147,21 @@ class Session:
         return None if oddity is None else f"the file {oddity}"
 
     def _stays_here(self, uri: str) -> bool:
-        """Whether a document's text may not be sent to another machine, since its file is ignored."""
+        """Whether a document's text must not leave this machine, because its file is ignored."""
         names = (self.settings.engine, self.settings.edit_model)
         return any(map(is_elsewhere, names)) and self.other_files.is_ignored(uri)
 
     async def known_to_stay(self, uri: str) -> None:
-        """Wait until it is known whether a document's text may be sent to another machine, if any is named."""
+        """Wait until it is known whether a document's text may be sent to the remote engine, if there is one."""
         if self._stays_here(uri):
             await self.other_files.decided()
 
     def may_use(self, uri: str, other: str) -> bool:
-        """Whether another document may be used together with one: a cell of the same notebook, or a workspace's."""
+        """Whether another document may be used for this one: a cell of the same notebook, or a workspace file."""
         return self.documents.notebooks.are_together(uri, other) or self.other_files.may_use(other)
 
     def with_surroundings(self, context: CompletionContext, snapshot: Snapshot) -> CompletionContext:
-        """The context with snippets of other files, and with lookup text from this document and others."""
+        """The context with snippets of other files and with lookup text."""
         context = self.other_files.with_snippets(context, snapshot)
         context = self._lookup_text.add_to(context, snapshot, self.other_files.offered(snapshot.uri))
         if self._lookup_text.pending:
@@ -179,14 +176,14 @@ class Session:
         self.statistics.close()
 
     def _forget_text(self, uri: str) -> None:
-        """The document's text is no longer valid: it was closed, or replaced by opening it again."""
+        """The document's text was closed, or replaced by opening it again."""
         self.completer.forget(uri)
         self.diagnostics.forget(uri)
         self._lookup_text.forget(uri)
         self.statistics.observer.closed(uri)
 
     def _user_paused(self, uri: str) -> None:
-        """The user has paused: finish the parse, in slices if it is a long one, then prepare suggestions."""
+        """Finish the parse, in slices if it is long, then prepare suggestions."""
         if uri not in self.documents or is_secret_document(uri) or self.documents.oddity(uri):  # closed meanwhile
             return
         if self.documents.begin_parsing(uri):
@@ -197,7 +194,7 @@ class Session:
         self._prepare_suggestions(uri)
 
     def _parse_a_little(self) -> bool:
-        """Do a slice of a long document's parse, and what waited for its end; returns whether more is left."""
+        """Do a slice of a long parse, and what waited for its end; returns whether more is left."""
         if self.documents.parse_a_little():
             return True
         while self._awaiting_parse:
@@ -207,7 +204,6 @@ class Session:
         return False
 
     def _prepare_suggestions(self, uri: str) -> None:
-        """Read and index what suggestions in a document may come from."""
         self.other_files.prepare(uri)
         self._lookup_text.update(self.documents.snapshot(uri))
         self._pauses.index_soon()
@@ -221,7 +217,7 @@ def is_secret_document(uri: str) -> bool:
 
 
 def _without_full_range(changes: Sequence[ContentChange], snapshot: Snapshot) -> Sequence[ContentChange]:
-    """The changes; a single one whose range covers the whole document replaces it, so that only differences count."""
+    """The changes; a range that covers the whole document becomes a whole-document change, which is diffed."""
     if len(changes) == 1 and isinstance(changes[0], types.TextDocumentContentChangePartial):
         start, end = changes[0].range.start, changes[0].range.end
         if start == types.Position(0, 0) and end.line > snapshot.position_at(snapshot.length)[0]:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 StatusKind = Literal["Normal", "Error", "Warning", "Inactive"]
 
 BUSY_AFTER_SECONDS = 0.1
-"""Seconds that a suggestion may take before the status becomes busy."""
+"""A slower suggestion makes the status busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +19,7 @@ class Status:
     kind: StatusKind = "Normal"
     busy: bool = False
     message: str = ""
-
-    def to_lsp(self) -> dict[str, Any]:
-        """The parameters as JSON; the message is never null, because clients search in it."""
-        return {"kind": self.kind, "busy": self.busy, "message": self.message}
+    """Never null, because clients search in it."""
 
     def to_status_notification(self) -> dict[str, Any]:
         """The parameters of the older `statusNotification`, which has no inactive status."""
@@ -41,9 +38,9 @@ class StatusBoard:
         self._condition = LOADING
         self._enabled = True
         self._slow = 0
-        """Number of suggestions that have taken longer than `BUSY_AFTER_SECONDS`."""
+        """Number of slow suggestions under way."""
         self._work = ""
-        """What goes on beside suggestions, such as a download."""
+        """Other work under way, such as a download."""
         self._shown: Status | None = None
 
     @property
@@ -55,7 +52,7 @@ class StatusBoard:
         return replace(self._condition, busy=True) if self._slow else self._condition
 
     def change(self, condition: Status | None = None, enabled: bool | None = None, work: str | None = None) -> None:
-        """Note a new condition of the model, that suggestions were switched on or off, or what goes on beside them."""
+        """Note a new condition of the model, that suggestions were switched on or off, or other work."""
         self._work = self._work if work is None else work
         self._condition = condition or self._condition
         self._enabled = self._enabled if enabled is None else enabled

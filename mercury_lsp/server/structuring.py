@@ -1,4 +1,4 @@
-"""Structures JSON as typed objects, strictly: a value of the wrong type is refused, not converted."""
+"""Structures JSON as typed objects; values of the wrong type are rejected, not converted."""
 
 from collections.abc import Callable
 from functools import cache
@@ -14,7 +14,7 @@ MAX_EXPLANATION_CHARS = 500
 
 @cache  # building the hooks takes 10 ms
 def converter() -> cattrs.Converter:
-    """A converter that never turns one primitive into another: a null is not text, and `true` is not a number."""
+    """A converter that never turns one primitive into another, such as null into text or `true` into a number."""
     made = cattrs.Converter()
     for kind, accepted in ((str, (str,)), (int, (int,)), (bool, (bool,)), (float, (int, float))):
         made.register_structure_hook(kind, _only(accepted))
@@ -47,7 +47,7 @@ def is_id(value: Any) -> bool:
 
 
 def explained(error: Exception) -> JsonRpcInvalidParams:
-    """An error that says what is wrong with parameters, naming the fields."""
+    """The error as one that names the invalid fields."""
     broken = isinstance(error, cattrs.BaseValidationError)
     reason = "; ".join(cattrs.transform_error(error)) if broken else f"{type(error).__name__}: {error}"
     return JsonRpcInvalidParams(reason[:MAX_EXPLANATION_CHARS])

@@ -32,17 +32,15 @@ from mercury_lsp.settings import DisabledIn
 logger = logging.getLogger(__name__)
 
 PREPARE_SECONDS = 0.001
-"""Time that a fill has to begin before other work is done beside it."""
+"""Head start of a fill before other work runs beside it."""
 
 REWRITE_AFTER_SECONDS = 0.12
-"""Pause after a fill that shows nothing, in seconds, before a model rewrites the lines around the cursor. Between most
-keys of a typing user lies no more."""
+"""Pause between a fill that shows nothing and a rewrite around the cursor; most keys follow one another faster."""
 
 DISABLED_PLACES: dict[CursorClass, DisabledIn] = {CursorClass.COMMENT: "comments", CursorClass.STRING: "strings"}
-"""What the setting `disabledIn` calls the cursor's class."""
 
 _Claim = tuple[ChunkedText, int, Feature]
-"""Text and cursor where ghost text or an edit shows what is only inserted there, and which one does."""
+"""A text, a cursor, and the feature (ghost text or edit) that shows insertions there."""
 
 
 class Suggester:
@@ -64,24 +62,24 @@ class Suggester:
         if self._is_left_alone(uri):
             return [], self._session.documents.snapshot(uri)
         context, snapshot = self._session.documents.context_at(uri, at)
-        observer = self._session.statistics.observer
+        observer, completer = self._session.statistics.observer, self._session.completer
         request = observer.requested(uri, context.offset, context.language_id, automatic)
         if automatic and (why := self._why_held_back(context, feature)) is not None:
-            self._session.completer.supersede(SuggestionRequest(feature, snapshot, context.offset))
-            self._session.completer.silences[uri] = why
+            completer.supersede(SuggestionRequest(feature, snapshot, context.offset))
+            completer.silences[uri] = why
             observer.answered(request, [])
             return [], snapshot
+        is_ghost = automatic and feature == "inline"
         if automatic and request is not None:
-            request.is_hidden = self._session.settings.display == "subtle" and feature == "inline"
+            request.is_hidden = is_ghost and self._session.settings.display == "subtle"
         context = self._session.with_surroundings(context, snapshot)
         await self._session.known_to_stay(uri)
         if automatic and (begun := self._begun_again(snapshot, context.offset)) is not None:
-            self._session.completer.supersede(SuggestionRequest(feature, snapshot, context.offset))
+            completer.supersede(SuggestionRequest(feature, snapshot, context.offset))
             observer.answered(request, [begun])
             return [begun], snapshot
-        is_ghost = automatic and feature == "inline"
         claim = self._claimed(feature, snapshot, context.offset) if is_ghost else None
-        completing = self._session.completer.complete(context, snapshot, automatic, on_step, feature)
+        completing = completer.complete(context, snapshot, automatic, on_step, feature)
         preparing = asyncio.get_running_loop().call_later(PREPARE_SECONDS, self._prepare, snapshot) if claim else None
         found = None
         try:
@@ -94,20 +92,20 @@ class Suggester:
             if not found and self._claim is claim:  # and not that of a newer request for the same place
                 self._claim = None
         if found is None:
-            self._session.completer.silences[uri] = "the model failed; run mercury-lsp doctor"
+            completer.silences[uri] = "the model failed; run mercury-lsp doctor"
             return [], snapshot
         if found:
-            self._session.completer.silences.pop(uri, None)
+            completer.silences.pop(uri, None)
         if not automatic:
             lines = (_first_line(each, context.offset, snapshot) for each in found)
             found = [each for both in zip(found, lines, strict=True) for each in both if each is not None]
-        if (engine := self._session.completer.engine) is not None:
-            observer.model = engine.name
+        if completer.engine is not None:
+            observer.model = completer.engine.name
         observer.answered(request, found)
         return found, snapshot
 
     def _why_held_back(self, context: CompletionContext, feature: Feature) -> str | None:
-        """The setting by which nothing is shown unasked at the context's cursor, for people to read."""
+        """The setting that hides unrequested suggestions at the context's cursor, for people to read."""
         settings = self._session.settings
         place = DISABLED_PLACES.get(context.cursor_class)
         if place in settings.disabled_in:
@@ -117,7 +115,7 @@ class Suggester:
         return None
 
     def _begun_again(self, snapshot: Snapshot, cursor: int) -> Suggestion | None:
-        """The rest of lines that the user has inserted twice and begins again at the cursor."""
+        """The rest of lines that the user inserted twice before and now starts to type again."""
         line, start = snapshot.line_at(cursor)
         if line[cursor - start :].strip() or not line.strip() or not self._allows_next_edits(snapshot):
             return None
@@ -125,7 +123,7 @@ class Suggester:
         return self._session.completer.next_edits.at_cursor(snapshot, cursor, surroundings)
 
     def _prepare(self, snapshot: Snapshot) -> None:
-        """While the engine denoises, parse the document and cut its hunks, for a next edit if the fill is silent."""
+        """While the engine works, parse the document and diff its history, in case a next edit follows the fill."""
         if self._may_insert(snapshot):
             self._session.documents.parsed(snapshot.uri)
             self._session.surroundings(snapshot.uri)
@@ -150,7 +148,7 @@ class Suggester:
         return self._session.documents.is_current(snapshot) and self._allows_next_edits(snapshot)
 
     def _claimed(self, feature: Feature, snapshot: Snapshot, cursor: int) -> _Claim | None:
-        """A feature's claim to show what is only inserted at a cursor; None if ghost text or edits have it already."""
+        """A feature's claim to show insertions at a cursor; None if the other feature holds it."""
         held = self._claim
         if held is not None and held[0] is snapshot.source and held[1] == cursor and held[2] != feature:
             return None
@@ -160,16 +158,15 @@ class Suggester:
     async def next_edit(
         self, uri: str, feature: Feature, at: types.Position | None = None
     ) -> tuple[list[Suggestion], Snapshot]:
-        """The last change for one more place, if any, and the document as it is now that it edits; not counted.
+        """The next edit, if any, and the document that it edits; not counted.
 
-        That is another document than the one asked about if a renaming goes on there and the editor can show it.
-        `at` is the cursor if the editor asked by itself; without it the user did, and waits for the parse of a
-        large file. Raises UnknownDocument and Cancelled.
+        A renaming may go on in another document if the editor can show it there. `at` is the cursor if the editor
+        asked by itself; None if the user did. Raises UnknownDocument and Cancelled.
         """
         documents, self._session.last_uri = self._session.documents, uri
-        if self._is_left_alone(uri):
-            return [], documents.snapshot(uri)
         asked = documents.snapshot(uri)
+        if self._is_left_alone(uri):
+            return [], asked
         await self._finish_parsing(uri)
         snapshot = documents.parsed(uri)
         if not documents.is_current(asked) or not self._allows_next_edits(snapshot):
@@ -186,9 +183,8 @@ class Suggester:
     async def wants_fill(self, uri: str, at: types.Position) -> bool:
         """Whether a fill at the cursor `at` may come before a next edit.
 
-        Not where a server makes the edits, which inserts at the cursor, too. Not before words of the cursor's line, nor
-        where the user's last change is known to go on elsewhere. It finishes a deferred parse first. Raises
-        UnknownDocument.
+        Not if a server makes the edits, since it inserts at the cursor too; not before words of the cursor's line; not
+        if the last change is known to go on elsewhere. Finishes a deferred parse first. Raises UnknownDocument.
         """
         documents = self._session.documents
         if self._is_left_alone(uri) or not self._allows_next_edits(documents.snapshot(uri)):
@@ -208,38 +204,34 @@ class Suggester:
         )
 
     async def next_place(self, uri: str) -> Place | None:
-        """Where the user probably edits next, but not where they have just edited. Raises UnknownDocument."""
-        documents = self._session.documents
-        if self._is_left_alone(uri):
+        """Where the user probably edits next, but not where they just edited. Raises UnknownDocument."""
+        if (snapshot := await self._parsed(uri)) is None:
             return None
-        await self._finish_parsing(uri)
-        snapshot = documents.parsed(uri)
-        surroundings = self._session.surroundings(uri)
-        if not surroundings.hunks or not self._allows_next_edits(snapshot):
+        if not (surroundings := self._session.surroundings(uri)).hunks:
             return None
-        path, others = documents.path(uri), self._others(uri)
+        path, others = self._session.documents.path(uri), self._others(uri)
         return self._session.completer.next_edits.place(snapshot, path, others, surroundings)
 
     def diagnostics_changed(self, uri: str, version: int, errors: Sequence[types.Range]) -> None:
-        """Take the ranges of a document's errors; those of an older version are dropped."""
+        """Take the ranges of a document's errors, unless they belong to an older version."""
         if (snapshot := self._reported(uri, version)) is not None:
             self._session.diagnostics.report(snapshot, (Diagnostic(*_offsets(snapshot, each)) for each in errors))
 
     def name_highlighted(self, uri: str, version: int, found: Sequence[tuple[types.Range, bool]]) -> None:
-        """Take where the name at the cursor stands, True where it is written; of an older version it is dropped."""
+        """Take the uses of the name at the cursor, True for writes, unless they belong to an older version."""
         if (snapshot := self._reported(uri, version)) is not None:
             places = [(*_offsets(snapshot, span), is_written) for span, is_written in found]
             self._session.completer.next_edits.highlighted(snapshot, places)
 
     def _reported(self, uri: str, version: int) -> Snapshot | None:
-        """The document that another server's report is about; None if it is of no use."""
+        """The document of another server's report; None if the report is out of date or unwanted."""
         if uri not in self._session.documents:
             return None
         snapshot = self._session.documents.snapshot(uri)
         return snapshot if version == snapshot.version and self._allows_next_edits(snapshot) else None
 
     async def has_next_edit(self, snapshot: Snapshot, may_ask: bool) -> bool:
-        """Whether there is an edit to apply: by rules, or if a model `may` be asked, by that one."""
+        """Whether there is an edit to apply: by rules, or by a model if it `may_ask` one."""
         if not self._allows_next_edits(snapshot):
             return False
         path, others = self._session.documents.path(snapshot.uri), self._others(snapshot.uri)
@@ -253,7 +245,7 @@ class Suggester:
         return False
 
     def unfinished_renaming(self, snapshot: Snapshot) -> Renaming | None:
-        """The renaming that a change began, if places are left that may be edited."""
+        """The renaming that a change began, if it has places left that may be edited."""
         if not self._allows_next_edits(snapshot):
             return None
         found = self._session.completer.next_edits.remaining(snapshot)
@@ -262,24 +254,27 @@ class Suggester:
         return found if is_open else None
 
     async def rename_all(self, uri: str) -> RenamedDocument | None:
-        """The last renaming of a document made everywhere in it; None if there is none or it would break the document.
+        """The last renaming, made everywhere in the document; None if there is none or it would break the document.
 
         Raises UnknownDocument.
         """
-        documents = self._session.documents
-        if self._is_left_alone(uri):
-            return None
-        await self._finish_parsing(uri)
-        snapshot = documents.parsed(uri)
-        if not self._allows_next_edits(snapshot):
+        if (snapshot := await self._parsed(uri)) is None:
             return None
         found = self._session.completer.next_edits.rename_all(snapshot)
         return found if found is not None and (found.sites or found.kept) else None
 
-    async def _finish_parsing(self, uri: str) -> None:
-        """Finish a document's parse, in slices if it is long, and know which others may be used with it.
+    async def _parsed(self, uri: str) -> Snapshot | None:
+        """The parsed document; None if it gets no next edits. Raises as `_finish_parsing`."""
+        if self._is_left_alone(uri):
+            return None
+        await self._finish_parsing(uri)
+        snapshot = self._session.documents.parsed(uri)
+        return snapshot if self._allows_next_edits(snapshot) else None
 
-        Raises Cancelled when it is closed meanwhile.
+    async def _finish_parsing(self, uri: str) -> None:
+        """Finish a document's parse, in slices if it is long, and wait for the ignore files' verdict on others.
+
+        Raises Cancelled if the document is closed meanwhile.
         """
         documents = self._session.documents
         await self._session.other_files.decided()
@@ -307,9 +302,7 @@ class Suggester:
         return not is_secret_document(snapshot.uri) and not snapshot.source.has_long_line
 
     def _is_left_alone(self, uri: str) -> bool:
-        """Whether nothing is suggested in a document; the user is told once, unless its name says so. Raises
-        UnknownDocument.
-        """
+        """Whether nothing is suggested in a document; the user is told of an oddity once. Raises UnknownDocument."""
         if is_secret_document(uri):
             self._session.documents.snapshot(uri)
             return True
@@ -320,7 +313,7 @@ class Suggester:
         return True
 
     async def _answer(self, asking: Awaitable[list[Suggestion]]) -> list[Suggestion] | None:
-        """What the completer finds; None when the engine fails. Raises Cancelled."""
+        """The completer's answer; None if the engine fails. Raises Cancelled."""
         try:
             with self._status.busy():
                 return await asking
@@ -334,7 +327,7 @@ class Suggester:
 
 
 def _first_line(suggestion: Suggestion, offset: int, snapshot: Snapshot) -> Suggestion | None:
-    """The first of its lines, as it may stand alone at the offset; None if there are no more lines."""
+    """The suggestion's first line, as it may stand alone at the offset; None if it has only one."""
     line = suggestion.first_line()
     return None if line is None else replace(line, text=without_last_comma(line.text, offset, snapshot))
 

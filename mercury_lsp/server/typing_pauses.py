@@ -10,8 +10,8 @@ TYPING_PAUSE_SECONDS = 0.5
 """Seconds without an edit after which the user is taken to have stopped typing."""
 
 MAX_WAITING = 64
-"""Documents that wait for a pause; of thousands that are opened together the last ones are made ready, others are when
-they are asked about. A parsed document of 3,000 characters takes 90 KB."""
+"""Documents that wait for a pause. If thousands are opened together, only the last are prepared: a parsed document of
+3,000 characters takes 90 KB."""
 
 INDEX_INTERVAL_SECONDS = 0.002
 """Seconds between slices of indexing, each of about a millisecond."""
@@ -25,12 +25,12 @@ class TypingPauses:
         self._on_pause, self._slices = on_pause, slices
         self._waiting: dict[str, Debounced] = {}
         self._paused: dict[str, None] = {}
-        """Documents whose turn has come."""
+        """Documents whose pause has come."""
         self._indexing: asyncio.TimerHandle | None = None
         self._is_closed = False
 
     def wait_for_pause(self, uri: str) -> None:
-        """Call `on_pause` once no call of this method for the document has come for a while."""
+        """Call `on_pause` once the document was left alone for a while."""
         if uri not in self._waiting:
             self._waiting[uri] = Debounced(partial(self._pause, uri))
             if len(self._waiting) > MAX_WAITING:
@@ -38,7 +38,7 @@ class TypingPauses:
         self._waiting[uri].postpone(TYPING_PAUSE_SECONDS)
 
     def index_soon(self) -> None:
-        """Go on indexing, in slices that let everything else go first."""
+        """Index on, in slices that yield to everything else."""
         if self._indexing is None and not self._is_closed:
             self._indexing = asyncio.get_running_loop().call_later(INDEX_INTERVAL_SECONDS, self._index)
 
@@ -55,7 +55,7 @@ class TypingPauses:
         self._paused[uri] = None
 
     def _take_turn(self) -> None:
-        """Do one document's work: thousands may have been opened together, and a request must not wait for them all."""
+        """Do one document's work: a request must not wait for thousands."""
         uri = next(iter(self._paused))
         if not self._is_closed:
             try:

@@ -1,4 +1,4 @@
-"""Shared by commands that edit a document: the client applies the edit and moves its cursor after it."""
+"""Has the client apply edits and move its cursor, for commands."""
 
 import logging
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ async def apply(server: MercuryServer, snapshot: Snapshot, suggestion: Suggestio
 
 
 def refused(server: MercuryServer, reason: str) -> dict[str, bool]:
-    """Show the user why nothing is applied; the command's answer."""
+    """Tell the user why nothing is applied; the command's answer."""
     server.window_show_message(types.ShowMessageParams(types.MessageType.Info, f"Mercury: {reason}"))
     return {"applied": False}
 
@@ -40,9 +40,9 @@ def text_edit(snapshot: Snapshot, site: EditSite) -> types.TextEdit:
 
 
 async def make_edits(server: MercuryServer, snapshot: Snapshot, edits: Sequence[types.TextEdit], title: str) -> bool:
-    """Have the client make edits in this version of a document; whether it did.
+    """Have the client make edits in this version of a document; returns whether it did.
 
-    When two commands apply to the same text, the later one does nothing: both may have got the same suggestion.
+    The later of two commands for the same text does nothing: both may have the same suggestion.
     """
     applying = server.editor.applying
     if applying.get(snapshot.uri) is snapshot.source:

@@ -16,10 +16,9 @@ ACTION_OPTIONS = types.CodeActionOptions(code_action_kinds=[ACTION_KIND])
 async def code_action(
     server: MercuryServer, params: types.CodeActionParams
 ) -> Sequence[types.CodeAction | types.Command]:
-    """The actions at a cursor, or without "fill here" for a range.
+    """The actions at a cursor; "fill here" only without a selection.
 
-    Some clients list them all the time, and eglot sends the range of the expression at point. So a model is asked for
-    an edit only if the user asks for the list; an edit that nobody has found is not listed.
+    Some clients list actions all the time, so a model is asked for an edit only if the user requests the list.
     """
     await server.session.other_files.decided()
     snapshot = server.session.documents.parsed(params.text_document.uri)

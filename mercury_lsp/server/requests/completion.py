@@ -17,7 +17,7 @@ from mercury_lsp.server.server import MercuryServer
 COMPLETION_OPTIONS = types.CompletionOptions(trigger_characters=[*".([{,=:<>+-*/&|!%@ "], work_done_progress=True)
 
 FIRST_SORT_TEXT = "!"
-"""Sort text: it comes ahead of letters and digits."""
+"""Sorts ahead of letters and digits."""
 
 LABEL_CHARS = 80
 """Longest label, in characters."""
@@ -28,7 +28,7 @@ _INDENTATION = re.compile(r"[ \t]*")
 
 
 async def completion(server: MercuryServer, params: types.CompletionParams) -> dict[str, Any]:
-    """A list of one item or none. It is never complete: once more is typed the model may know better."""
+    """A list of at most one item, never complete: the model may know better once more is typed."""
     uri, editor = params.text_document.uri, server.editor.capabilities
     with client_progress(server, params.work_done_token, "Completing", cancellable=True):
         # Clients do not say whether the user asked, so the silence gate always applies.
@@ -39,9 +39,9 @@ async def completion(server: MercuryServer, params: types.CompletionParams) -> d
 
 
 def _less_indented(suggestion: Suggestion, snapshot: Snapshot) -> Suggestion | None:
-    """The suggestion for a client that indents all its lines but the first like the line it is inserted in.
+    """The suggestion without the indentation that the client adds to all lines but the first.
 
-    The text ends before the first line that is indented less than that. None if nothing is left.
+    Ends before the first line that is indented less. None if nothing is left.
     """
     offset = snapshot.offset_at(*suggestion.start)
     line, start = snapshot.line_at(offset)

@@ -9,7 +9,7 @@ from mercury_lsp.server.server import MercuryServer
 
 EXPLAIN_COMMAND = "mercury.explain"
 
-NOTHING = "nothing was asked for here, or nothing spoke against showing it"
+NOTHING = "nothing was requested here, or nothing spoke against showing it"
 
 
 @attrs.define
@@ -17,13 +17,13 @@ class Explain:
     """The command's one argument, which is optional."""
 
     text_document: types.TextDocumentIdentifier | None = None
-    """The document; without it that which was opened, edited or asked about last."""
+    """By default the document opened, edited or asked about last."""
     quiet: bool = False
     """Whether the client shows the answer itself."""
 
 
 def explain(server: MercuryServer, token: types.ProgressToken | None, *arguments: Any) -> list[str]:
-    """The reasons, which the user is shown too unless the client does that. Raises UnknownDocument."""
+    """The reasons, which are also shown to the user unless the client does that. Raises UnknownDocument."""
     asked = server.protocol.structure(arguments[0] if arguments else {}, Explain)
     named = asked.text_document
     found = reasons(server, named.uri if named is not None else server.session.last_uri) or [NOTHING]
@@ -34,7 +34,7 @@ def explain(server: MercuryServer, token: types.ProgressToken | None, *arguments
 
 
 def reasons(server: MercuryServer, uri: str) -> list[str]:
-    """Why nothing is shown in a document, as far as that is known; "" for none."""
+    """The known reasons why nothing is shown in a document, "" for no document."""
     if (why := server.why_no_suggestions(uri)) is not None:
         return [why]
     status, completer = server.status.current, server.session.completer

@@ -1,4 +1,4 @@
-"""The command "Mercury: fill here": asks the model and has the client insert its fill."""
+"""The command "Mercury: fill here": has the client insert the model's fill."""
 
 from typing import Any
 

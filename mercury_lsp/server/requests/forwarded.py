@@ -1,7 +1,4 @@
-"""What other servers tell the client, which forwards it: LSP sends it to clients only.
-
-The suggester leaves documents alone that it has no next edits for.
-"""
+"""Other servers' diagnostics and highlights, which LSP sends to clients only; ours forward them."""
 
 from collections.abc import Sequence
 
@@ -11,21 +8,20 @@ from lsprotocol import types
 from mercury_lsp.server.server import MercuryServer
 
 MAX_HIGHLIGHTS = 2_000
-"""Highlights that are taken; of a name in more places nothing is kept."""
+"""Longer lists are ignored."""
 
 
 @attrs.define
 class ForwardedDiagnostic:
-    """A diagnostic, whose message and other fields are left unread."""
+    """A diagnostic; only errors count."""
 
     range: types.Range
     severity: int
-    """As in LSP: 1 for an error; others are left out."""
 
 
 @attrs.define
 class DidChangeDiagnosticsParams:
-    """All errors of this version of a document, in place of those sent before."""
+    """All errors of this version of a document; replaces those sent before."""
 
     text_document: types.VersionedTextDocumentIdentifier
     diagnostics: Sequence[ForwardedDiagnostic]
@@ -33,11 +29,7 @@ class DidChangeDiagnosticsParams:
 
 @attrs.define
 class DidChangeHighlightsParams:
-    """The answer to `textDocument/documentHighlight` at the cursor, of this version of a document.
-
-    A client asks for it before the user changes the name: after the change its server no longer knows what belongs
-    together.
-    """
+    """The answer to `textDocument/documentHighlight` at the cursor, asked before the user changes the name."""
 
     text_document: types.VersionedTextDocumentIdentifier
     highlights: Sequence[types.DocumentHighlight]

@@ -2,10 +2,10 @@
 
 from lsprotocol import types
 
-from mercury_lsp.server.requests.answer_offer import ANSWER_COMMAND, answer_offer
 from mercury_lsp.server.requests.apply_all_edits import APPLY_ALL_COMMAND, apply_all_edits
 from mercury_lsp.server.requests.code_action import ACTION_OPTIONS, code_action
 from mercury_lsp.server.requests.completion import COMPLETION_OPTIONS, completion
+from mercury_lsp.server.requests.execute_command import ANSWER_COMMAND, answer_offer
 from mercury_lsp.server.requests.fill_here import FILL_COMMAND, fill_here
 from mercury_lsp.server.requests.next_edit import NEXT_EDIT_COMMAND, next_edit
 from mercury_lsp.server.server import MercuryServer

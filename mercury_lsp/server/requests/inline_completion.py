@@ -13,13 +13,13 @@ from mercury_lsp.server.server import MercuryServer
 
 @attrs.define
 class InlineCompletionParams(types.InlineCompletionParams):
-    """LSP 3.18 has no partial results for this request; our own clients may ask for them."""
+    """With partial results, which LSP 3.18 lacks here."""
 
     partial_result_token: types.ProgressToken | None = None
 
 
 async def inline_completion(server: MercuryServer, params: InlineCompletionParams) -> dict[str, Any]:
-    """One item while typing, several to cycle through when the user asks; shows the denoising to clients that can."""
+    """One item while typing, several if the user asks; shows the denoising to clients that can."""
     uri, editor = params.text_document.uri, server.editor.capabilities
     automatic = params.context.trigger_kind != types.InlineCompletionTriggerKind.Invoked
     selected = params.context.selected_completion_info
@@ -37,5 +37,5 @@ async def inline_completion(server: MercuryServer, params: InlineCompletionParam
         if not found:
             server.session.statistics.observer.retract(uri)
     elif editor.is_copilot:
-        found = from_line_start(found, snapshot)
+        found = [from_line_start(each, snapshot) for each in found]
     return to_lsp(found, editor.takes_confidence)

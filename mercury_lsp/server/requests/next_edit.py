@@ -1,4 +1,4 @@
-"""The command "Mercury: apply next edit": makes the next edit and goes there, or to where it probably is."""
+"""The command "Mercury: apply next edit": applies it and moves the cursor there, or to the most likely place."""
 
 from typing import Any
 
@@ -16,13 +16,13 @@ NEXT_EDIT_TITLE = "Mercury: apply next edit"
 
 @attrs.define
 class NextEdit:
-    """The command's one argument; without a version it applies to the document as it is now."""
+    """The command's one argument; without a version the current one counts."""
 
     text_document: types.OptionalVersionedTextDocumentIdentifier
 
 
 async def next_edit(server: MercuryServer, token: types.ProgressToken | None, *arguments: Any) -> dict[str, bool]:
-    """Make the next edit, and put the cursor after it; if none is known, go to the likeliest place."""
+    """Apply the next edit and put the cursor after it, or go to the most likely place of one."""
     argument = server.protocol.structure(arguments[0] if len(arguments) == 1 else None, NextEdit)
     uri, version, documents = argument.text_document.uri, argument.text_document.version, server.session.documents
     if version not in (None, documents.snapshot(uri).version):
@@ -39,7 +39,6 @@ async def next_edit(server: MercuryServer, token: types.ProgressToken | None, *a
 
 
 async def _go_to_place(server: MercuryServer, uri: str) -> dict[str, bool]:
-    """Take the user to where the next edit probably is, and say that none is made."""
     place = await server.suggester.next_place(uri)
     if place is None:
         return refused(server, "no next edit")

@@ -1,4 +1,4 @@
-"""LSP's notifications: each tells the session, or the configuration, what has happened."""
+"""LSP's notifications."""
 
 from collections.abc import Sequence
 
@@ -10,12 +10,11 @@ from mercury_lsp.server.server import MercuryServer
 
 
 async def initialized(server: MercuryServer, params: types.InitializedParams) -> None:
-    """The client listens now: register with it, ask for its settings and load the model."""
     await server.start()
 
 
 async def did_change_configuration(server: MercuryServer, params: types.DidChangeConfigurationParams) -> None:
-    """The new settings are in the message, or to be asked for."""
+    """The message may lack the settings; then the server asks for them."""
     await server.configuration.update(params.settings)
 
 
@@ -55,7 +54,7 @@ def did_open_notebook(server: MercuryServer, params: types.DidOpenNotebookDocume
 
 
 def did_change_notebook(server: MercuryServer, params: types.DidChangeNotebookDocumentParams) -> None:
-    """Cells that move are closed and opened, or only change places; texts change as those of other documents do."""
+    """Moved cells are closed and opened, or only change places; their texts change like those of documents."""
     if (change := params.change.cells) is None:
         return
     if (structure := change.structure) is not None:

@@ -1,5 +1,6 @@
 """mercury/status, and the command mercury.status for clients that can only run commands."""
 
+from dataclasses import asdict
 from typing import Any
 
 import attrs
@@ -16,16 +17,14 @@ STATUS_COMMAND = "mercury.status"
 
 @attrs.define
 class StatusParams:
-    """Parameters; all are optional."""
-
     text_document: types.TextDocumentIdentifier | None = None
-    """A document, to learn whether anything would be suggested in it."""
+    """Ask whether anything is suggested in this document."""
 
 
 def status(server: MercuryServer, params: StatusParams) -> dict[str, Any]:
     """The state of the server and its model, and whether the document gets suggestions."""
     settings, completer = server.session.settings, server.session.completer
-    answer = server.status.current.to_lsp() | {"version": server.version, "model": settings.model}
+    answer = asdict(server.status.current) | {"version": server.version, "model": settings.model}
     if engine := completer.engine:
         why_not_gpu = gpu_proof.why_not(settings)
         answer |= {"engine": _described(engine) | ({"whyNotGpu": why_not_gpu} if why_not_gpu else {})}

@@ -8,7 +8,7 @@ import pytest
 from mercury_lsp.completion.silence import MAX_REASONS
 from tests.support.editor import COMMAND, Editor, place, script, span
 
-NOTHING = "Mercury: nothing was asked for here, or nothing spoke against showing it"
+NOTHING = "Mercury: nothing was requested here, or nothing spoke against showing it"
 
 LONG_LINE = "x = '" + "a" * 129_000 + "'\n"
 

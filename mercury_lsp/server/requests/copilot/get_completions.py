@@ -11,7 +11,7 @@ from mercury_lsp.server.server import MercuryServer
 
 @attrs.define
 class Doc:
-    """A document and a position in it; the version is the client's own and is sent back unchanged."""
+    """A document and a position; the version is sent back unchanged."""
 
     uri: str
     position: types.Position
@@ -20,8 +20,6 @@ class Doc:
 
 @attrs.define
 class GetCompletionsParams:
-    """Parameters of both requests."""
-
     doc: Doc
 
 
@@ -31,13 +29,13 @@ async def get_completions(server: MercuryServer, params: GetCompletionsParams) -
 
 
 async def get_completions_cycling(server: MercuryServer, params: GetCompletionsParams) -> dict[str, Any]:
-    """Every suggestion at the cursor, because the user asked."""
+    """All suggestions, because the user asked."""
     return await _completions(server, params.doc, automatic=False)
 
 
 async def _completions(server: MercuryServer, doc: Doc, automatic: bool) -> dict[str, Any]:
     found, snapshot = await server.suggester.suggest(doc.uri, doc.position, "inline", automatic)
-    whole_lines = from_line_start(found, snapshot)
+    whole_lines = [(each, from_line_start(each, snapshot)) for each in found]
     return {
         "completions": [
             {
@@ -48,6 +46,6 @@ async def _completions(server: MercuryServer, doc: Doc, automatic: bool) -> dict
                 "position": to_position(each.start),
             }
             | ({} if doc.version is None else {"docVersion": doc.version})
-            for each, whole in zip(found, whole_lines, strict=True)
+            for each, whole in whole_lines
         ]
     }

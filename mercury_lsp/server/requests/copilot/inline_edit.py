@@ -1,8 +1,7 @@
 """textDocument/copilotInlineEdit: the fill at the cursor as an edit, or else the next edit.
 
-A change made twice that goes on elsewhere comes before a fill: of the first 40 development positions of commits 5 got a
-fill, 3 of them wrong; in 2 of the 5 the rule for such changes makes the whole edit. Before words of its line the cursor
-is where something was exchanged, so there is no fill.
+A repeated change that goes on elsewhere precedes a fill: 5 of the first 40 development positions of commits got a fill,
+3 of them wrong; in 2 of the 5 the rule for repeated changes makes the whole edit.
 """
 
 from dataclasses import replace
@@ -21,7 +20,7 @@ from mercury_lsp.server.server import MercuryServer
 
 @attrs.define
 class VersionedDocument:
-    """A document; its uri and version are sent back unchanged because clients compare them."""
+    """A document; clients compare its uri and version, so they are sent back unchanged."""
 
     uri: str
     version: int | None = None
@@ -45,7 +44,7 @@ class InlineEditParams:
 
 
 async def inline_edit(server: MercuryServer, params: InlineEditParams) -> dict[str, Any]:
-    """One edit or none. A superseded request gets none instead of an error, which one client shows to its user."""
+    """One edit or none; none for a superseded request, because one client shows errors to its user."""
     try:
         found, snapshot = await _find(server, params)
     except Cancelled:
@@ -77,7 +76,7 @@ async def _find(server: MercuryServer, params: InlineEditParams) -> tuple[list[S
 
 
 def _edit(suggestion: Suggestion, document: VersionedDocument, asked: VersionedDocument) -> dict[str, Any]:
-    """The edit; `asked` is the document that the editor asked about, whose renaming is finished by the command."""
+    """The edit; the command finishes the renaming in `asked`, the document that the editor asked about."""
     version = {} if document.version is None else {"version": document.version}
     return {
         "text": suggestion.text,
@@ -88,7 +87,7 @@ def _edit(suggestion: Suggestion, document: VersionedDocument, asked: VersionedD
 
 
 def renaming_progress(progress: RenamingProgress, document: VersionedDocument) -> dict[str, Any]:
-    """How far a renaming is, in a field of our own, and the command that finishes it."""
+    """The progress of a renaming, and the command that finishes it."""
     version = {} if document.version is None else {"version": document.version}
     return {
         "label": progress.label,

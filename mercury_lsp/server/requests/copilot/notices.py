@@ -1,7 +1,4 @@
-"""What clients report about suggestions and windows, for the statistics.
-
-Completion itself relies on the edits alone, because not every client reports.
-"""
+"""Clients' reports about suggestions and windows, for the statistics; completion itself relies on edits alone."""
 
 from collections.abc import Sequence
 
@@ -13,14 +10,14 @@ from mercury_lsp.server.server import MercuryServer
 
 @attrs.define
 class Focus:
-    """Parameters of didFocus; without a document when none has the focus."""
+    """didFocus; no document if none has the focus."""
 
     text_document: types.TextDocumentIdentifier | None = None
 
 
 @attrs.define
 class Item:
-    """The item that was shown; some clients send only its command."""
+    """The shown item, or only its command."""
 
     command: types.Command | None = None
 
@@ -55,7 +52,7 @@ class OneNotice:
 
     uuid: str
     accepted_length: int | None = None
-    """Not reliable: copilot.lua sends the whole length for a word."""
+    """Unreliable: copilot.lua sends the whole length for a word."""
 
 
 @attrs.define
@@ -66,18 +63,17 @@ class ManyNotices:
 
 
 def did_focus(server: MercuryServer, params: Focus) -> None:
-    """Tell the session which document the user looks at."""
     if params.text_document is not None:
         server.session.document_focused(params.text_document.uri)
 
 
 def did_show(server: MercuryServer, params: ShownItem) -> None:
-    """From now on only suggestions that the client reports count as shown."""
+    """From now on only reported suggestions count as shown."""
     server.session.statistics.observer.reported_shown(params.item.suggestion_id)
 
 
 def did_partially_accept(server: MercuryServer, params: PartlyAccepted) -> None:
-    """Count a partial acceptance; the edits show which part remains."""
+    """The edits show which part remains."""
     server.session.statistics.observer.reported_accepted(params.item.suggestion_id, in_part=True)
 
 
@@ -94,7 +90,6 @@ def notify_accepted(server: MercuryServer, params: OneNotice) -> str:
 
 
 def notify_rejected(server: MercuryServer, params: ManyNotices) -> str:
-    """Tell the session which suggestions were dismissed."""
     for each in params.uuids:
         server.session.suggestion_rejected(each)
     return "OK"
