@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from time import perf_counter
 
 from mercury_engine.api import GenerateRequest, Generation, TokenLogProbability
@@ -73,12 +72,15 @@ class Generations:
         return made
 
 
-def _growing(writing: Writing, settled: Callable[[str], str]) -> Callable[[str], object]:
+def _growing(writing: Writing, settled: Callable[[str], str]) -> Callable[[str], None]:
     """Appends parts of a text to the writing; may be called on the engine's thread."""
-    parts = list[str]()
+    loop, parts = asyncio.get_running_loop(), list[str]()
 
     def grow(part: str) -> None:
         parts.append(part)
         writing.grow(settled("".join(parts)))
 
-    return partial(asyncio.get_running_loop().call_soon_threadsafe, grow)
+    def tell(part: str) -> None:
+        loop.call_soon_threadsafe(grow, part)
+
+    return tell

@@ -1,14 +1,15 @@
-"""HTTP to one server: the key, time-outs, retries before an answer has begun, and lines of a reply as they come."""
+"""HTTP to one server: its key, timeouts, retries until a reply begins, and the reply's lines as they arrive."""
 
 import asyncio
 import json
 import logging
 import os
 import random
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 from secrets import token_hex
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 from mercury_engine.errors import MercuryError, RequestError
@@ -17,26 +18,26 @@ from mercury_lsp.engine_host.remote.answers import label
 from mercury_lsp.settings import is_loopback
 
 KEY_VARIABLE = "MERCURY_API_KEY"
-"""Read from the environment only; no setting, no file and no log has it."""
+"""Read from the environment only; never in a setting, file or log."""
 
 SESSION_HEADER = "x-session-id"
-"""A random one for each connection: a cluster keeps it with the replica that has its context (docs/scale.md)."""
+"""Random for each connection: a cluster routes it to the replica that has its context (docs/scale.md)."""
 
 CONNECT_SECONDS = 2.0
 
 DESCRIPTION_SECONDS = 30.0
-"""For what is at a path; the server may be loading its model."""
+"""For a server to describe itself; it may be loading its model."""
 
 RETRIES = 2
-"""Further tries where no connection came about, or the server is busy."""
+"""If no connection is made, or the server is busy."""
 
 RETRY_AFTER_SECONDS = 0.1
-"""Before the first of them; before the second twice as long."""
+"""Before the first retry; twice as long before the second."""
 
 BUSY = (429, 503)
 
 MAX_REPLY_BYTES = 2**20
-"""Several times that of the longest fill with all its steps."""
+"""Several times the longest fill with all its steps."""
 
 logging.getLogger("httpx2").setLevel(logging.WARNING)  # it logs every request
 
@@ -69,6 +70,14 @@ class Connection:
             lines = [line async for line in self.lines("GET", path, None)]
         return parsed("\n".join(lines))
 
+    async def first_model(self) -> str:
+        """The first model that the server lists; empty if it lists none. Raises RemoteError."""
+        with suppress(NoSuchRoute, RequestError):
+            match await self.json("/v1/models"):
+                case {"data": [{"id": str(name)}, *_]}:
+                    return label(name)
+        return ""
+
     async def lines(self, method: str, path: str, content: bytes | None) -> AsyncGenerator[str]:
         """A reply's lines; close the generator to hang up. Raises as `json` does.
 
@@ -93,7 +102,7 @@ class Connection:
 
     async def events(self, path: str, body: Any) -> AsyncGenerator[Any]:
         """The JSON of server-sent events, or of a whole reply; close the generator to hang up. Raises as `json`."""
-        async with aclosing(self.lines("POST", path, _encoded(body))) as lines:
+        async with aclosing(self.lines("POST", path, encoded(body))) as lines:
             async for line in lines:
                 text = line.removeprefix("data:").strip()
                 if text == "[DONE]":
@@ -118,7 +127,15 @@ async def _lines_of(reply: httpx2.Response) -> AsyncGenerator[str]:
     yield rest.decode("utf-8", "replace")
 
 
-def _encoded(body: Any) -> bytes:
+def located(url: str, routes: Sequence[str]) -> tuple[str, str | None]:
+    """A URL's server, and the one of the routes that the URL ends with, if any."""
+    whole = urlsplit(url)
+    path = whole.path.rstrip("/")
+    route = next((each for each in routes if path.endswith(each)), None)
+    return f"{whole.scheme}://{whole.netloc}{path.removesuffix(route or '/v1')}", route
+
+
+def encoded(body: Any) -> bytes:
     return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
 

@@ -1,14 +1,14 @@
-"""What servers understand: our own one whole requests, others fill-in-the-middle in a public dialect.
+"""The dialects of servers: our own takes whole requests, others fill-in-the-middle.
 
-Such a server gets the text on both sides of the gap and writes up to a line's or a paragraph's end. It neither rewrites
-regions nor sees lookup text, drafts and the utility of a text.
+Those get the text on both sides of the gap and write up to the end of a line or paragraph. They neither rewrite regions
+nor see lookup text, drafts and utility.
 """
 
 import asyncio
 from collections.abc import Callable
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass, replace
-from math import exp, isnan
+from math import exp
 from time import perf_counter
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -19,31 +19,40 @@ from mercury_engine.errors import RequestError
 from mercury_engine.prompt.gap_format import FORMATS, GapFormat
 
 from mercury_lsp.engine_host.remote import wire
-from mercury_lsp.engine_host.remote.answers import bounded, cleaned, label, max_chars, shown_slots, slots_of
+from mercury_lsp.engine_host.remote.answers import (
+    bounded,
+    cleaned,
+    label,
+    log_probability,
+    max_chars,
+    shown_slots,
+    slots_of,
+)
 from mercury_lsp.engine_host.remote.connection import (
     DESCRIPTION_SECONDS,
     Connection,
     NoSuchRoute,
     RemoteError,
+    located,
     parsed,
 )
 
 T = TypeVar("T")
 
 ROUTES = ("/infill", "/v1/fim/completions", "/v1/completions")
-"""Fill-in-the-middle of llama-server, of Mercury's API, and of OpenAI's; asked for in this order."""
+"""Fill-in-the-middle of llama-server, Mercury's API and OpenAI's; tried in this order."""
 
 MARKED = {"qwen": "qwen2.5-coder", "granite": "granite-4", "starcoder": "starcoder", "deepseek": "deepseek-coder"}
 """Families by a part of models' names, for servers that take no suffix, as vLLM's: their markers are one token each."""
 
 UNKNOWN_CONFIDENCE = 0.8
-"""Of a text whose server tells no probabilities: all but stubs are shown then. Assumed, not measured."""
+"""For servers that report no probabilities: all but stubs are shown then. Assumed, not measured."""
 
 SPARE_SECONDS = 0.02
-"""Of the deadline, for what is done with the text."""
+"""Part of the deadline kept for postprocessing."""
 
 PROBE = FillRequest("x = ", suffix=("\n",), max_slots=1)
-"""Shows whether a server has a route; no text of the user's."""
+"""Tests a route without the user's text."""
 
 
 @dataclass(slots=True)
@@ -157,12 +166,8 @@ Dialect = MercuryDialect | FimDialect
 
 
 def parts_of(url: str) -> tuple[str, str | None, str]:
-    """Where an engine's URL leads: the server, the route if it names one, and the model after `#` or ""."""
-    whole = urlsplit(url)
-    path = whole.path.rstrip("/")
-    route = next((each for each in (wire.PATH, *ROUTES) if path.endswith(each)), None)
-    path = path.removesuffix(route or "/v1")
-    return f"{whole.scheme}://{whole.netloc}{path}", route, whole.fragment
+    """An engine's URL: the server, the route if it names one, and the model after `#` or ""."""
+    return *located(url, (wire.PATH, *ROUTES)), urlsplit(url).fragment
 
 
 async def detected(connection: Connection, route: str | None, model: str) -> tuple[Dialect, wire.About]:
@@ -176,7 +181,7 @@ async def detected(connection: Connection, route: str | None, model: str) -> tup
             if route is not None:
                 raise
             refused = error
-    model = model or await _first_model(connection)
+    model = model or await connection.first_model()
     for each in ROUTES if route is None else (route,):
         dialect = FimDialect(each, model)
         try:
@@ -193,37 +198,20 @@ async def detected(connection: Connection, route: str | None, model: str) -> tup
     raise refused
 
 
-async def _first_model(connection: Connection) -> str:
-    """The first model that the server lists; empty if it lists none."""
-    with suppress(NoSuchRoute, RequestError):
-        match await connection.json("/v1/models"):
-            case {"data": [{"id": str(name)}, *_]}:
-                return label(name)
-    return ""
-
-
 def _piece(body: Any) -> tuple[str, list[float], bool]:
     """An event's text, the log-probabilities of its tokens, and whether the text ends where the gap does."""
     match body:
         case {"content": str(text)}:
             tokens = body.get("completion_probabilities") or []
-            nats = [_nats(token["logprob"]) for token in tokens if "logprob" in token]
+            nats = [log_probability(token["logprob"]) for token in tokens if "logprob" in token]
             return text, nats, bool(body.get("stop")) and body.get("stop_type") in ("eos", "word")
         case {"choices": [dict() as choice, *_]}:
             text = choice.get("text") or (choice.get("delta") or choice.get("message") or {}).get("content") or ""
-            nats = [_nats(each) for each in (choice.get("logprobs") or {}).get("token_logprobs") or ()]
+            nats = [log_probability(each) for each in (choice.get("logprobs") or {}).get("token_logprobs") or ()]
             return str(text), nats, choice.get("finish_reason") == "stop"
         case {"choices": []}:
             return "", [], False
     raise ValueError("it holds no text")
-
-
-def _nats(value: Any) -> float:
-    """A log-probability. Raises ValueError, TypeError and OverflowError."""
-    nats = float(value)
-    if isnan(nats):
-        raise ValueError("a log-probability is no number")
-    return min(0.0, nats)
 
 
 def _valid(structure: Callable[[Any], T], body: Any) -> T:

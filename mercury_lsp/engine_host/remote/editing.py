@@ -1,11 +1,10 @@
-"""A model of edits on a server: what its family is asked, over the routes of OpenAI's API and of Inception's."""
+"""A model of edits on a server, asked over the routes of OpenAI's API and of Inception's."""
 
 import asyncio
-import json
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from difflib import SequenceMatcher
 from time import monotonic
 from typing import Any
@@ -18,21 +17,21 @@ from mercury_engine.prompt.edit_families.answers import new_text
 from mercury_engine.text.lines import lines_of
 from mercury_engine.utility import Utility
 
-from mercury_lsp.engine_host.remote.answers import cleaned, label
-from mercury_lsp.engine_host.remote.connection import Connection, NoSuchRoute, RemoteError, parsed
+from mercury_lsp.engine_host.remote.answers import cleaned
+from mercury_lsp.engine_host.remote.connection import Connection, RemoteError, encoded, located, parsed
 from mercury_lsp.engine_host.remote.told import Told
 from mercury_lsp.settings import is_loopback
 
 KEY_VARIABLE = "MERCURY_EDIT_API_KEY"
-"""Read from the environment only, and not that of the engine for fills: it is another server's."""
+"""Read from the environment only; not the key of the engine for fills, which is another server's."""
 
 ROUTES = ("/v1/edit/completions", "/v1/chat/completions", "/v1/completions")
 
 UNTOLD = 1.0
-"""The probability of an edit whose server tells none: it is shown, for the model was trained to say "no change"."""
+"""Assumed probability of an edit without one: the model was trained to say "no change"."""
 
 PAUSE_SECONDS = 0.25
-"""Without a key, before another machine is asked: some servers are paid by request."""
+"""Without a key before another machine is asked, as some servers charge by request."""
 
 ANSWER_SECONDS = 5.0
 """Longest wait for an edit; the user has looked elsewhere by then."""
@@ -41,7 +40,7 @@ LIST_SECONDS = 3.0
 """Longest wait for the list of a server's models."""
 
 MAX_MISSED = 3
-"""Answers one after another that did not come in time, after which the server is not asked for a while."""
+"""Deadlines missed in a row after which the server is left alone for a while."""
 
 MAX_TOKENS = 2048
 
@@ -59,16 +58,16 @@ class RemoteEdits:
     def __init__(self, url: str, requests_per_minute: int, clock: Callable[[], float] = monotonic):
         """Asks the server for its models if the URL names none. Raises ModelError for an unknown family."""
         self.url, self.name, self._clock = url.partition("#")[0], urlsplit(url).fragment, clock
-        self._base, self._route, named = _parts_of(url)
+        self._base, route = located(url, ROUTES)
         if not self.name:
-            self.name = "mercury-edit" if self._route == ROUTES[0] else asyncio.run(self._first_model())
-        self.family = _known(self.name, named)
-        self._route = self._route or _route_of(self.family)
+            self.name = "mercury-edit" if route == ROUTES[0] else asyncio.run(self._first_model())
+        self.family = _known(self.name, parse_qs(urlsplit(url).query).get("format", [""])[0])
+        self._route = route or _route_of(self.family)
         self._limit = None if is_loopback(self._base) else requests_per_minute
         self._asked: deque[float] = deque(maxlen=requests_per_minute)
-        """When it was asked last."""
+        """Times of the last requests."""
         self.requests = self._counted = 0
-        """Number of requests that were sent, and of those that were counted by who shares the engine."""
+        """Requests sent, and those already counted by a connection that shares the engine."""
         self._missed = 0
         self._asks_probabilities = self._route != ROUTES[0]
         self._connection: Connection | None = None
@@ -83,20 +82,20 @@ class RemoteEdits:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is a server of the user's, to whom a request costs nothing: no API, and no key is sent to it."""
+        """Whether it is the user's own server, where requests cost nothing: no API, and no key is sent to it."""
         return self._limit is None or (self._route != ROUTES[0] and KEY_VARIABLE not in os.environ)
 
     @property
     def notice(self) -> str:
-        """What users should know of where their text goes."""
+        """Tells users where their text goes."""
         if is_loopback(self.url):
             return f"next edits by {self.name} at {self.url}"
         return f"next edits by {self.name}: the text around the cursor goes to {self.url}"
 
     async def answer(self, request: Request, control: Control | None = None) -> Answer:
-        """The rewrite; the region as it is where there is none in time. Cancelling hangs up.
+        """The rewrite; the unchanged region if none comes in time. Cancelling hangs up.
 
-        Raises Cancelled, RequestError, and RemoteError where the server is of no use.
+        Raises Cancelled, RequestError, and RemoteError if the server is of no use.
         """
         if not isinstance(request, RewriteRequest) or request.cursor is None:
             raise RequestError("this server only makes edits around a cursor")
@@ -121,7 +120,7 @@ class RemoteEdits:
         return Rewrite(text, 1, self._clock() - began, True, hunks=hunks)
 
     def uncounted(self) -> int:
-        """Number of requests sent since it was asked last."""
+        """Number of requests sent since the last call."""
         found, self._counted = self.requests - self._counted, self.requests
         return found
 
@@ -132,7 +131,7 @@ class RemoteEdits:
             asyncio.run_coroutine_threadsafe(self._connection.close(), self._connection.loop)
 
     async def _pause(self, control: Control) -> None:
-        """Let a key of the user's cancel a request to another machine before it is sent. Raises Cancelled."""
+        """Let another key cancel the request before it is sent to another machine. Raises Cancelled."""
         if self._limit is not None:
             await asyncio.sleep(PAUSE_SECONDS)
         if control.cancel.is_set():
@@ -150,10 +149,7 @@ class RemoteEdits:
     async def _written(
         self, window: Window, control: Control, deadline_ms: float | None
     ) -> tuple[str, Told | None] | None:
-        """What the model wrote, and how likely, if that is told; None if it hit the limit of tokens.
-
-        Raises TimeoutError, and as `answer`.
-        """
+        """The model's text and its probabilities, if any; None at the token limit. Raises TimeoutError, as `answer`."""
         asking = asyncio.ensure_future(self._reply(window))
         seconds = ANSWER_SECONDS if deadline_ms is None else min(ANSWER_SECONDS, deadline_ms / 1000)
         try:
@@ -167,7 +163,7 @@ class RemoteEdits:
             asking.cancel()
 
     async def _reply(self, window: Window) -> Any:
-        """The reply; a server that refuses to tell probabilities is asked without, from then on."""
+        """The reply; a server that refuses to report probabilities is asked without them from then on."""
         if self._asks_probabilities:
             try:
                 return await self._sent(self._body(window) | {"logprobs": True if self.family.is_chat else 1})
@@ -179,43 +175,29 @@ class RemoteEdits:
     async def _sent(self, body: Any) -> Any:
         if self._connection is None or self._connection.loop is not asyncio.get_running_loop():
             self._connection = Connection(self._base, KEY_VARIABLE)
-        content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        async with aclosing(self._connection.lines("POST", self._route, content)) as lines:
+        async with aclosing(self._connection.lines("POST", self._route, encoded(body))) as lines:
             return parsed("\n".join([line async for line in lines]))
 
     def _body(self, window: Window) -> dict[str, Any]:
-        """What is sent."""
         prompt = self.family.prompt(window)
+        message = {"model": self.name, "messages": [{"role": "user", "content": prompt}], "stream": False}
         if self._route == ROUTES[0]:
-            return {"model": self.name, "messages": [{"role": "user", "content": prompt}], "stream": False}
+            return message
         limits = {"temperature": 0, "max_tokens": min(MAX_TOKENS, len(window.text) // 2 + 256), "n": 1, "stream": False}
         if self.family.is_chat:
-            return {"model": self.name, "messages": [{"role": "user", "content": prompt}]} | limits
+            return message | limits
         return {"model": self.name, "prompt": prompt, "stop": list(self.family.stop), "echo": False} | limits
 
     async def _first_model(self) -> str:
-        """The first model that the server lists; empty if it lists none. Raises RemoteError."""
+        """As `Connection.first_model`."""
         connection = Connection(self._base, KEY_VARIABLE)
         try:
             async with asyncio.timeout(LIST_SECONDS):
-                with suppress(NoSuchRoute, RequestError):
-                    match await connection.json("/v1/models"):
-                        case {"data": [{"id": str(name)}, *_]}:
-                            return label(name)
+                return await connection.first_model()
         except TimeoutError:
             raise RemoteError(f"{self.url} does not list its models") from None
         finally:
             await connection.close()
-        return ""
-
-
-def _parts_of(url: str) -> tuple[str, str, str]:
-    """Where a URL leads: the server, the route if it names one, and the format that its query names."""
-    whole = urlsplit(url)
-    path = whole.path.rstrip("/")
-    route = next((each for each in ROUTES if path.endswith(each)), "")
-    base = f"{whole.scheme}://{whole.netloc}{path.removesuffix(route or '/v1')}"
-    return base, route, parse_qs(whole.query).get("format", [""])[0]
 
 
 def _known(model: str, named: str) -> Family:

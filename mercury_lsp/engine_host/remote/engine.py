@@ -1,4 +1,4 @@
-"""The engine that a URL names, and the local one in its place while it does not answer."""
+"""The engine at a URL, with the local engine as its fallback."""
 
 import asyncio
 import logging
@@ -33,32 +33,32 @@ from mercury_lsp.settings import is_loopback
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 30.0
-"""Seconds after which an engine that did not answer is asked again, while the local one answers."""
+"""Before an engine that failed is asked again; the local one answers meanwhile."""
 
 START_SECONDS = 3.0
-"""For what is at the URL when an editor starts; whoever is asked later may be loading its model."""
+"""For the server to describe itself when an editor starts."""
 
 Kind = Literal["typing", "by key", "reading", "rewrite"]
-"""What is asked: a fill unasked or by key, to read ahead for one, or a rewrite."""
+"""An automatic fill, a requested one, reading ahead, or a rewrite."""
 
 SECONDS: dict[Kind, float] = {"typing": 3.0, "by key": 10.0, "reading": 30.0, "rewrite": 30.0}
 """For a whole answer; a request's deadline may be earlier."""
 
 USUAL_SECONDS: dict[Kind, float] = {"typing": 0.3, "by key": 0.5, "rewrite": 1.0}
-"""Expected before any answer has come. Nobody waits for what is read ahead."""
+"""Expected before the first answer. Nobody waits for reading ahead."""
 
 BEGIN_EARLY: tuple[Kind, ...] = ("typing", "by key")
-"""Answers whose beginning is awaited for `Patience.seconds` only, since the local engine can give one, too."""
+"""These must begin within `Patience.seconds`, or the local engine answers."""
 
 WORTHWHILE_SECONDS = 0.1
-"""Left of a deadline, so that the local engine is asked after the server has missed."""
+"""Least time left to ask the local engine after the server has missed."""
 
 POLL_SECONDS = 0.02
 """Between two looks at the cancel flag while a reply is awaited."""
 
 
 class RemoteEngine:
-    """Asks the server at a URL; while that does not answer, a local engine does.
+    """Asks the server at a URL, or a local engine while that does not answer.
 
     Used from one event loop at a time, but loaded and closed on threads of their own.
     """
@@ -66,17 +66,17 @@ class RemoteEngine:
     chat_format = words = None
 
     def __init__(self, url: str, load_local: Callable[[], InferenceEngine], clock: Callable[[], float] = monotonic):
-        """Asks what is at the URL; takes seconds if nothing is there, for then the local engine is loaded."""
+        """Contacts the server; takes seconds if nothing answers, because the local engine is loaded then."""
         self.url, self._load_local, self._clock = url.partition("#")[0], load_local, clock
         self._base, self._route, self._model = parts_of(url)
         self._dialect: Dialect = MercuryDialect()
         self._about = wire.About("none")
         self._why_not = ""
-        """Why the server is not asked now; empty while it is."""
+        """Why the server is not asked; empty while it is."""
         self._retry_at = 0.0
         self._patience = {kind: Patience(seconds) for kind, seconds in USUAL_SECONDS.items()}
         self._overhead_ms = 0.0
-        """Time of a request that is not the engine's, on average; the server's deadline is earlier by this."""
+        """Average time of a request outside the engine; the server's deadline is earlier by this."""
         self._connection: Connection | None = None
         self._local: Future[InferenceEngine] | None = None
         self._trying: asyncio.Task[None] | None = None
@@ -112,13 +112,13 @@ class RemoteEngine:
 
     @property
     def notice(self) -> str:
-        """What users should know of where their text goes."""
+        """Tells users where their text goes."""
         if self._why_not:
             return f"{self.url} does not answer ({self._why_not}); the local model does"
         return f"{self.url} answers" if is_loopback(self.url) else f"the text around the cursor goes to {self.url}"
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Have `changed` called on the event loop whenever the notice changes; call the result to end that."""
+        """Call `changed` on the event loop whenever the notice changes; call the result to stop."""
         self._watchers.append(changed)
         return lambda: self._watchers.remove(changed)
 
@@ -205,7 +205,7 @@ class RemoteEngine:
         return self._connection
 
     async def _try(self, seconds: float) -> None:
-        """Ask what is at the URL, and from then on for answers if it is an engine that answers, too."""
+        """Detect the server's dialect, and use the server if it answers."""
         connection = Connection(self._base)
         try:
             async with asyncio.timeout(seconds):
@@ -221,7 +221,7 @@ class RemoteEngine:
             await connection.close()
 
     def _fail(self, why: str) -> None:
-        """Have the local engine answer for a while."""
+        """Use the local engine for a while."""
         self._retry_at = self._clock() + RETRY_SECONDS
         for patience in self._patience.values():
             patience.renew()
@@ -235,7 +235,7 @@ class RemoteEngine:
             changed()
 
     def _begun(self) -> "Future[InferenceEngine]":
-        """The local engine, whose loading begins now if it has not; one that failed begins again."""
+        """The local engine; starts to load it if necessary, again after a failure."""
         if self._local is None or (self._local.done() and self._local.exception() is not None):
             self._local = started(self._load_local, "mercury-load")
         return self._local
@@ -251,7 +251,7 @@ class RemoteEngine:
 
 
 async def described(url: str) -> wire.About:
-    """What is at the URL. Raises RemoteError, also where nothing answers in time, and RequestError."""
+    """The server's description. Raises RemoteError, also if nothing answers in time, and RequestError."""
     base, route, model = parts_of(url)
     connection = Connection(base)
     try:
@@ -272,7 +272,7 @@ def _kind(request: Request) -> Kind:
 
 
 async def _checked(answer: Answer, control: Control) -> Answer:
-    """The answer without what would break the document's syntax: its check cannot be sent to the server."""
+    """The answer up to its first syntax error: the check cannot be sent to the server."""
     if not isinstance(answer, Fill) or control.check is None:
         return answer
     wrong = await asyncio.to_thread(control.check, answer.text)
@@ -282,7 +282,7 @@ async def _checked(answer: Answer, control: Control) -> Answer:
 
 
 def _nothing(request: Request, spent: float) -> Answer:
-    """The answer to a request whose time is up."""
+    """An empty answer, when the time is up."""
     if isinstance(request, RewriteRequest):
         return Rewrite(request.text, 0, spent)
     return Fill("", 0.0, 0, spent)

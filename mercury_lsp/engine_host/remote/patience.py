@@ -1,27 +1,26 @@
-"""How long a server may stay silent, learned from what its answers usually take, and when it is given up."""
+"""How long a server may stay silent, learned from its usual answers, and when it is given up."""
 
 MIN_SECONDS, MAX_SECONDS = 1.0, 2.0
 """Bounds of the time in which an answer has to begin."""
 
 LATE = 4.0
-"""An answer that has not begun after this many times what whole ones usually take is late."""
+"""An answer is late if it has not begun after this many times the usual time of whole answers."""
 
 LEARNING_RATE = 0.2
-"""Weight of the newest answer in what is usual."""
 
 MAX_MISSED = 3
-"""Misses one after another, after which the server counts as not answering."""
+"""Misses in a row after which the server counts as not answering."""
 
 
 class Patience:
     """Judges a server by one kind of question.
 
-    A miss is a question whose time is up, or several without an answer that were withdrawn as the user typed on, and
-    waited as long together, each for longer than an answer usually takes.
+    A miss is a question whose time is up. Questions that were withdrawn as the user typed on count together, if each
+    waited longer than usual.
     """
 
     def __init__(self, usual: float):
-        """`usual`: seconds that an answer is expected to take before any has come."""
+        """`usual`: seconds that the first answer is expected to take."""
         self._usual, self._waited, self._missed = usual, 0.0, 0
 
     @property
@@ -35,16 +34,14 @@ class Patience:
         return self._missed >= MAX_MISSED
 
     def answered(self, seconds: float) -> None:
-        """A whole answer came after so long."""
         self._usual += LEARNING_RATE * (seconds - self._usual)
         self.renew()
 
     def missed(self) -> None:
-        """No answer came in time."""
         self._waited, self._missed = 0.0, self._missed + 1
 
     def withdrawn(self, seconds: float) -> None:
-        """Nobody waits any longer for an answer that has not come after so long."""
+        """Nobody waits any longer for an answer that did not come after so long."""
         if seconds > self._usual:
             self._waited += seconds
         if self._waited >= self.seconds:

@@ -1,7 +1,6 @@
-"""How likely a server's model found what it changed, by the probabilities of its tokens that a reply tells.
+"""The probability of a server's changes, from the token probabilities in its reply.
 
-llama-server lists them as `logprobs.content` or `completion_probabilities`, vLLM as `logprobs.token_logprobs`, chats as
-the first.
+llama-server and chats list them as `logprobs.content` or `completion_probabilities`, vLLM as `logprobs.token_logprobs`.
 """
 
 from bisect import bisect_right
@@ -9,10 +8,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from difflib import SequenceMatcher
 from itertools import accumulate
-from math import exp, isnan
+from math import exp
 from typing import Any
 
 from mercury_engine.text.lines import equal_ends, lines_of
+
+from mercury_lsp.engine_host.remote.answers import log_probability
 
 
 class Told:
@@ -21,12 +22,12 @@ class Told:
     def __init__(self, text: str, tokens: Sequence[tuple[bytes, float]]) -> None:
         self._text = text
         self._starts = [0, *accumulate(len(token) for token, _ in tokens)]
-        """Where each token begins, in bytes, and where the last one ends; tokens that end the text may follow it."""
+        """Where each token begins and the last one ends, in bytes; tokens may follow the text."""
         self._nats = [nats for _, nats in tokens]
 
     @classmethod
     def of(cls, reply: Any, text: str) -> "Told | None":
-        """What a reply tells of its text; None if that is nothing, or nothing of this text."""
+        """A reply's token probabilities; None if it has none for this text."""
         with suppress(ValueError, TypeError, KeyError, OverflowError, AttributeError):
             tokens = _tokens(reply)
             if tokens and b"".join(token for token, _ in tokens).startswith(text.encode()):
@@ -34,7 +35,7 @@ class Told:
         return None
 
     def of_lines(self, new: Sequence[str]) -> dict[int, int]:
-        """For lines of an answer, by their numbers, where they stand in the text."""
+        """Where lines of an answer stand in the text, by their numbers."""
         written = lines_of(self._text)
         starts = [0, *accumulate(map(len, written))]
         before, after = ([line.rstrip("\n") for line in lines] for lines in (written, new))
@@ -42,9 +43,7 @@ class Told:
         return {block.b + at: starts[block.a + at] for block in blocks for at in range(block.size + (not block.size))}
 
     def of_change(self, old: str, new: str, start: int | None) -> float:
-        """The probability of what differs in `new`, which stands at `start`, or follows it if all is removed; 1.0 for
-        a text that is not found.
-        """
+        """The probability of what differs in `new`, which stands at `start`; 1.0 if it was not found."""
         if start is None:
             return 1.0
         first, last = equal_ends(old, new)
@@ -57,18 +56,12 @@ def _tokens(reply: Any) -> list[tuple[bytes, float]]:
     """A reply's tokens. Raises what a wrong type raises, and ValueError."""
     match reply:
         case {"choices": [{"logprobs": {"content": [*entries]}}, *_]} | {"completion_probabilities": [*entries]}:
-            return [(_bytes(each), _nats(each["logprob"])) for each in entries]
+            return [(_bytes(each), log_probability(each["logprob"])) for each in entries]
         case {"choices": [{"logprobs": {"tokens": [*texts], "token_logprobs": [*nats]}}, *_]}:
             pairs = zip(texts, nats, strict=True)
-            return [(str(text).encode("utf-8", "replace"), _nats(each)) for text, each in pairs]
+            return [(str(text).encode("utf-8", "replace"), log_probability(each)) for text, each in pairs]
     return []
 
 
 def _bytes(entry: Any) -> bytes:
     return bytes(entry["bytes"]) if isinstance(entry.get("bytes"), list) else str(entry["token"]).encode()
-
-
-def _nats(value: Any) -> float:
-    if isnan(nats := float(value)):
-        raise ValueError("a log-probability is no number")
-    return min(0.0, nats)
