@@ -12,7 +12,7 @@ from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.context.lookup_text import with_rest_of_document
 from mercury_lsp.context.workspace.file_snippets import FileSnippets
 from mercury_lsp.documents.document import Document, Snapshot
-from mercury_lsp.documents.languages import extensions
+from mercury_lsp.documents.languages import language
 from mercury_lsp.documents.redaction import around_lines
 from mercury_lsp.server.session import is_secret_document
 from on_secrets.corpus import Planted
@@ -42,7 +42,7 @@ def document(planted: Planted) -> tuple[Snapshot, int, int]:
     line = _ORDINARY.get(planted.language, "name_{n} = compute({n})")
     above = "".join(line.format(n=number) + "\n" for number in range(LINES_AROUND)).replace("{n}", "n")
     text = above + planted.text + "\n" + above
-    extension = extensions(planted.language)[0]
+    extension = language(planted.language).extensions[0]
     snapshot = Document(f"file:///w/a.{extension}", planted.language, 1, text).snapshot()
     return snapshot, len(above), len(above) + len(planted.text) + 1
 

@@ -1,12 +1,11 @@
 """Lists a file's declarations: function signatures, classes with methods, constants and types, one per line."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from tree_sitter import Node, Parser
 
 from mercury_lsp.documents.chunked_text import ChunkedText
-from mercury_lsp.documents.languages import NodeTypes, parser
+from mercury_lsp.documents.languages import Language, language, parser
 from mercury_lsp.documents.parsing import begin_or_resume
 
 MAX_DECLARATION_CHARS = 160
@@ -24,75 +23,6 @@ RestIfDue = Callable[[], None]
 """Called now and then to give other threads a turn."""
 
 
-@dataclass(frozen=True, slots=True)
-class _DeclaringNodes:
-    """Types of declaring nodes, by how they are listed."""
-
-    headed: NodeTypes
-    """Listed up to the body."""
-    holding: NodeTypes
-    """Listed up to the body; the body's declarations follow, indented."""
-    whole: NodeTypes
-    """Listed whole on one line, if short."""
-    passed: NodeTypes
-    """Replaced by their contents."""
-
-
-def _declaring(headed: str = "", holding: str = "", whole: str = "", passed: str = "") -> _DeclaringNodes:
-    """Node types given as words."""
-    return _DeclaringNodes(*(frozenset(names.split()) for names in (headed, holding, whole, passed)))
-
-
-_SCRIPT = _declaring(
-    headed="function_declaration generator_function_declaration method_definition function_signature",
-    holding="class_declaration abstract_class_declaration interface_declaration",
-    whole="lexical_declaration variable_declaration field_definition public_field_definition enum_declaration"
-    " type_alias_declaration property_signature method_signature abstract_method_signature",
-    passed="export_statement class_body interface_body object_type internal_module statement_block ambient_declaration",
-)
-
-_C = _declaring(
-    headed="function_definition",
-    holding="class_specifier",
-    whole="declaration type_definition struct_specifier enum_specifier union_specifier field_declaration preproc_def"
-    " preproc_function_def alias_declaration",
-    passed="preproc_ifdef preproc_if preproc_else linkage_specification namespace_definition declaration_list"
-    " template_declaration field_declaration_list",
-)
-
-_DECLARING = {
-    "python": _declaring(
-        headed="function_definition",
-        holding="class_definition",
-        whole="assignment type_alias_statement",
-        passed="decorated_definition expression_statement block if_statement",
-    ),
-    "javascript": _SCRIPT,
-    "javascriptreact": _SCRIPT,
-    "typescript": _SCRIPT,
-    "typescriptreact": _SCRIPT,
-    "go": _declaring(
-        headed="function_declaration method_declaration",
-        whole="type_declaration const_declaration var_declaration",
-    ),
-    "rust": _declaring(
-        headed="function_item function_signature_item",
-        holding="impl_item trait_item",
-        whole="struct_item enum_item const_item static_item type_item union_item",
-        passed="declaration_list mod_item",
-    ),
-    "java": _declaring(
-        headed="method_declaration constructor_declaration",
-        holding="class_declaration interface_declaration enum_declaration record_declaration",
-        whole="field_declaration constant_declaration",
-        passed="class_body interface_body enum_body enum_body_declarations",
-    ),
-    "c": _C,
-    "cpp": _C,
-    "lua": _declaring(headed="function_declaration", whole="variable_declaration assignment_statement"),
-}
-
-
 class Declarer:
     """Parses files for their declarations; for one thread."""
 
@@ -101,12 +31,13 @@ class Declarer:
 
     def declarations(self, language_id: str, text: str) -> str:
         """The declarations of a text, one per line; empty for languages without rules."""
-        if language_id not in _DECLARING:
+        nodes = language(language_id)
+        if not nodes.headed:
             return ""
         source = text.encode("utf-8", "surrogatepass")
         root = self._parse(parser(language_id), text)
         lines, room = [], MAX_DECLARATIONS_CHARS
-        for line in self._within(root, source, _DECLARING[language_id], 0):
+        for line in self._within(root, source, nodes, 0):
             self._rest_if_due()
             room -= len(line)
             if room < 0:
@@ -129,7 +60,7 @@ class Declarer:
                 return tree.root_node
             self._rest_if_due()
 
-    def _within(self, node: Node, source: bytes, nodes: _DeclaringNodes, depth: int) -> Iterator[str]:
+    def _within(self, node: Node, source: bytes, nodes: Language, depth: int) -> Iterator[str]:
         for child in node.named_children:
             if child.type in nodes.passed:
                 yield from self._within(child, source, nodes, depth)

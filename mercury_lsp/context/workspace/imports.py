@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from mercury_lsp.documents.languages import extensions
+from mercury_lsp.documents.languages import language
 
 IMPORTS_REACH_CHARS = 12_000
 """Characters at the start of a document that are searched for imports."""
@@ -192,4 +192,4 @@ _READERS: dict[str, Callable[[str, str], Iterator[ImportedFile]]] = {
 READ_LANGUAGES = frozenset(_READERS)
 """Languages whose imports are understood; only their files are opened."""
 
-SOURCE_EXTENSIONS = frozenset(ending for name in READ_LANGUAGES for ending in extensions(name))
+SOURCE_EXTENSIONS = frozenset(ending for name in READ_LANGUAGES for ending in language(name).extensions)
