@@ -1,11 +1,11 @@
 # One way to run things: on your desk and in continuous integration. Needs Python >= 3.11 and make; Node for `check`.
 
 PYTHON ?= python3
-CORPUS ?= tests/data/held_out
+CORPUS ?= runs/held_out_sample
 WORKERS ?= auto
 BIN := .venv/bin
 
-.PHONY: help try try-http playground test ignored interpreted chaos fuzz soak check check-python check-typescript check-lua format docs eval lock sbom
+.PHONY: help try try-http playground test ignored interpreted chaos fuzz soak check check-python check-typescript check-lua format docs corpus eval lock sbom
 
 help:  ## list the targets
 	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -90,7 +90,12 @@ sbom: .venv/.ready  ## the bill of materials of an installation from requirement
 	build/locked/bin/pip install --disable-pip-version-check -q --no-deps .
 	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-file build/sbom.cdx.json build/locked
 
-eval: .venv/.ready  ## replay keystrokes, infill, calibrate, situations, next edits; CORPUS=DIR for other sources, MIRROR=DIR for commits, LIMIT=N for a quick look
+corpus: runs/held_out_sample  ## download the files of other projects that `eval` and the benchmarks complete
+
+runs/held_out_sample: engine/mercury_lab/training/data/sources.toml | .venv/.ready
+	$(BIN)/python -m mercury_lab.training held-out --sample --out $@ && touch $@
+
+eval: .venv/.ready $(CORPUS)  ## replay keystrokes, infill, calibrate, situations, next edits; CORPUS=DIR for other sources, MIRROR=DIR for commits, LIMIT=N for a quick look
 	set -e; for suite in replay infill calibration; do \
 		$(BIN)/python -m mercury_lab.evaluation $$suite --json --corpus "$(CORPUS)" $(LIMIT:%=--limit %) \
 			--out runs/evaluation/$$suite.json; done

@@ -2,6 +2,7 @@
 
 import json
 import re
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,17 @@ def test_the_readme_gives_the_keystrokes_saved_that_were_measured(model, record)
         saved.replace("%", " %"),
         f"once in {of_no_use:.0f} characters",
     ]
+
+
+def test_every_record_of_a_run_is_cited_by_a_page():
+    benchmarks, cards = ROOT / "benchmarks", ROOT / "engine" / "mercury_engine" / "assets"
+    pages = (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), benchmarks / "README.md", *cards.rglob("*.md"))
+    cited = {name for page in pages for name in re.findall(r"[\w.*-]+\.(?:jsonl?|txt)", page.read_text("utf-8"))}
+    records = [path.name for path in (benchmarks / "results").iterdir()]
+    assert [name for name in records if not any(fnmatch(name, each) for each in cited)] == []
+
+
+def test_tables_of_decisions_fit_on_a_screen():
+    for page in (ROOT / "docs" / "decisions").glob("*.md"):
+        rows = [line for line in page.read_text("utf-8").splitlines() if line.startswith("|")]
+        assert [line for line in rows if len(re.sub(r"\]\([^)]*\)", "]", line)) > 120] == [], page.name

@@ -9,7 +9,7 @@ from typing import Any
 from mercury_lab.evaluation import suite
 
 BENCHMARKS = Path(__file__).resolve().parents[1]
-CORPUS = BENCHMARKS.parent / "tests" / "data" / "held_out"
+CORPUS = BENCHMARKS.parent / suite.CORPUS
 
 
 def parser(name: str, description: str | None) -> argparse.ArgumentParser:

@@ -145,7 +145,7 @@ def test_a_text_is_generated_as_on_the_cpu_with_one_wait_a_pass(folders, monkeyp
 
 def real_gaps(count):
     """Gaps of every kind in real files with the nearest part of their context; every other has text to look up."""
-    for number, gap in enumerate(islice(gaps(tiny.HELD_OUT, -(-count // len(GAP_KINDS)), 0, GAP_KINDS), count)):
+    for number, gap in enumerate(islice(gaps(tiny.CODE, -(-count // len(GAP_KINDS)), 0, GAP_KINDS), count)):
         request, lookup = gap.request, (tiny.SAMPLE[:4000],) if number % 2 else ()
         far, suffix = (tuple(block[:200] for block in blocks) for blocks in (request.far[-1:], request.suffix[:2]))
         yield replace(request, near=request.near[-250:], far=far, suffix=suffix, max_slots=8, lookup_text=lookup)

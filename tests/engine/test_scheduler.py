@@ -19,7 +19,7 @@ from tests.support import tiny
 from tests.support.answering import answered
 from tests.support.scoring import scored
 
-FILES = ["httpx/_multipart.py", "flask/views.py", "rich/columns.py", "jinja2/nativetypes.py"]
+FILES = ["calculator/parser.py", "library/shelves.py", "graphs/paths.py", "weather/stations.py"]
 
 
 @pytest.fixture(scope="module", params=["torch", "native"])
@@ -36,7 +36,7 @@ def requests(**changes) -> list[FillRequest]:
     """Requests in four files, at cursors whose contexts share no cached blocks."""
     found = []
     for number, name in enumerate(FILES):
-        text = (tiny.HELD_OUT / name).read_text("utf-8")
+        text = (tiny.CODE / name).read_text("utf-8")
         snapshot = Document(f"file:///{name}", "python", 1, text).snapshot()
         cursor = text.index("\n", 1000 + 300 * number)
         context = ContextBuilder(800, 400).build(snapshot, cursor, name)

@@ -34,7 +34,7 @@ def kernels():
 
 def places(count: int):
     """Real gaps of every kind with short contexts; every other has text to look up."""
-    found = gaps(tiny.HELD_OUT, -(-count // len(GAP_KINDS)), 10, GAP_KINDS)
+    found = gaps(tiny.CODE, -(-count // len(GAP_KINDS)), 10, GAP_KINDS)
     for number, gap in enumerate(islice(found, count)):
         request, lookup = gap.request, (tiny.SAMPLE[:4000],) if number % 2 else ()
         far, suffix = (tuple(block[:60] for block in blocks) for blocks in (request.far[-1:], request.suffix[:1]))

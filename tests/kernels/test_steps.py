@@ -31,5 +31,5 @@ def test_captured_steps_fill_what_plain_passes_do(tmp_path, device, family, is_f
     plain.reader.step = None
     stepped.reader.step = step = DeviceStep(stepped.reader.decoder, is_fused)
     step.prepare()
-    for gap in islice(gaps(tiny.HELD_OUT, 2, 0, GAP_KINDS), 6):
+    for gap in islice(gaps(tiny.CODE, 2, 0, GAP_KINDS), 6):
         assert stepped.fill(gap.request).text == plain.fill(gap.request).text

@@ -17,7 +17,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 START = "<|endoftext|>"
 
-HELD_OUT = Path(__file__).parents[1] / "data" / "held_out"
+CODE = Path(__file__).parents[1] / "data" / "code"
+"""Source files to complete, a folder for each project."""
 
 QWEN_MARKERS = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|file_sep|>")
 """Markers of Qwen2.5-Coder's gap format, tokens 500 to 503 of a tiny model."""
@@ -27,7 +28,7 @@ WIDE = {"head_dim": 64, "intermediate_size": 64}
 
 needs_kernels = pytest.mark.skipif(library.built() is None, reason="no C kernels were built for this processor")
 
-SAMPLE = (HELD_OUT / "flask" / "views.py").read_text("utf-8")
+SAMPLE = (CODE / "library" / "shelves.py").read_text("utf-8")
 
 
 def tokenizer(size: int = 500, markers: Sequence[str] = ()) -> Tokenizer:

@@ -63,7 +63,7 @@ def held_out_files(corpus: Path, but: Collection[str] = ()) -> list[HeldOutFile]
         if (text := text.replace("\r\n", "\n")) not in but:
             found.append(HeldOutFile(corpus / name, name, language, text))
     if not found:
-        raise ModelNotFound(f"no source files below {corpus}; name a folder of code with --corpus")
+        raise ModelNotFound(f"no source files below {corpus}; `make corpus` gets the usual ones, --corpus names others")
     return found
 
 

@@ -22,6 +22,9 @@ SuiteRecord = dict[str, Any]
 
 T = TypeVar("T")
 
+CORPUS = Path("runs/held_out_sample")
+"""Where `make eval` and the benchmarks put the files of other projects that they complete."""
+
 PROGRESS_CONSOLE = Console(stderr=True)
 
 
@@ -29,7 +32,7 @@ def parser(name: str, description: str | None, limit: int, what: str) -> argpars
     """The options of every suite; `limit` is the default of --limit, `what` the items that it counts."""
     made = argparse.ArgumentParser(prog=f"mercury_lab.evaluation {name}", description=description)
     made.add_argument("--model", help="a folder or a name (default: the bundled model)")
-    made.add_argument("--corpus", type=Path, default=Path("tests/data/held_out"), help="a folder of source files")
+    made.add_argument("--corpus", type=Path, default=CORPUS, help="a folder of source files")
     made.add_argument("--limit", type=count, default=limit, help=f"{what} (default {limit})")
     made.add_argument("--seed", type=int, default=0)
     made.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")

@@ -18,7 +18,7 @@ from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document
 from tests.support import tiny
 
-LONG = "\n".join((tiny.HELD_OUT / "httpx" / "_multipart.py").read_text("utf-8").splitlines()[:200]) + "\n"
+LONG = "\n".join((tiny.CODE / "calculator" / "parser.py").read_text("utf-8").splitlines()[:200]) + "\n"
 
 SHORT = "\n".join(tiny.SAMPLE.splitlines()[:45]) + "\n"
 

@@ -13,7 +13,7 @@ from tokenizers import pre_tokenizers
 
 from tests.support import tiny
 
-FILES = sorted(p for p in tiny.HELD_OUT.rglob("*") if p.suffix in {".py", ".js", ".go", ".rs"})
+FILES = sorted(p for p in tiny.CODE.rglob("*") if p.suffix in {".py", ".js", ".go", ".rs"})
 
 CODE = st.text(st.sampled_from("aeirst_XY09 \n\t.,:;'\"()[]{}=+-*/\\<>|#@é世😀"), max_size=120)
 

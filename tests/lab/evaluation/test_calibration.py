@@ -13,7 +13,7 @@ from mercury_lab.evaluation import calibration, confidence
 from mercury_lab.evaluation.calibration import JudgedCut, JudgedGap, judged
 from mercury_lab.evaluation.gaps import Gap, HeldOutFile, gap_at
 
-HELD_OUT = Path(__file__).parents[2] / "data" / "held_out"
+CODE_FOLDER = Path(__file__).parents[2] / "data" / "code"
 
 
 def overconfident(count: int = 4000) -> list[confidence.ScoredFill]:
@@ -114,7 +114,7 @@ def test_limits_that_nothing_keeps_give_the_best_precision():
 
 
 def test_fitted_and_reported_files_are_of_different_repositories():
-    fitting, reported = calibration.fitting_and_reported_files(HELD_OUT, None)
+    fitting, reported = calibration.fitting_and_reported_files(CODE_FOLDER, None)
     assert not {d.repository for d in fitting} & {d.repository for d in reported}
     assert fitting and reported
 

@@ -15,7 +15,7 @@ from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document
 from tests.support import masked, tiny
 
-HELD_OUT = Path(__file__).parents[2] / "data" / "held_out"
+CODE_FOLDER = Path(__file__).parents[2] / "data" / "code"
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def model(tmp_path_factory):
     return tiny.folder(tmp_path_factory.mktemp("tiny") / "model")
 
 
-def run(main, model, folder: Path, capsys, *more: str, corpus: Path = HELD_OUT) -> dict:
+def run(main, model, folder: Path, capsys, *more: str, corpus: Path = CODE_FOLDER) -> dict:
     """The record of one suite; what was printed is the record and nothing else."""
     options = ["--model", model, "--corpus", corpus, "--backend", "torch", "--threads", 1, "--json"]
     written = ["--out", folder / "record.json"]
@@ -34,13 +34,13 @@ def run(main, model, folder: Path, capsys, *more: str, corpus: Path = HELD_OUT) 
 
 
 def test_the_same_seed_draws_the_same_gaps():
-    first, second = (list(gaps.gaps(HELD_OUT, 5, 3)) for _ in range(2))
+    first, second = (list(gaps.gaps(CODE_FOLDER, 5, 3)) for _ in range(2))
     assert [(g.truth, g.request.near) for g in first] == [(g.truth, g.request.near) for g in second]
-    assert [g.truth for g in first] != [g.truth for g in gaps.gaps(HELD_OUT, 5, 4)]
+    assert [g.truth for g in first] != [g.truth for g in gaps.gaps(CODE_FOLDER, 5, 4)]
 
 
 def test_a_gaps_text_and_its_context_are_the_file():
-    for gap in gaps.gaps(HELD_OUT, 20, 0):
+    for gap in gaps.gaps(CODE_FOLDER, 20, 0):
         text = gap.path.read_text("utf-8").replace("\r\n", "\n")
         blocks = "".join((*gap.request.far[1:], gap.request.near)), "".join(gap.request.suffix)
         assert f"{blocks[0]}{gap.truth}{blocks[1]}" in text
@@ -48,7 +48,7 @@ def test_a_gaps_text_and_its_context_are_the_file():
 
 
 def test_every_kind_of_gap_is_what_it_is_called():
-    found = {kind: list(gaps.gaps(HELD_OUT, 15, 0, (kind,))) for kind in gaps.GAP_KINDS}
+    found = {kind: list(gaps.gaps(CODE_FOLDER, 15, 0, (kind,))) for kind in gaps.GAP_KINDS}
     after = {kind: {"".join(g.request.suffix)[:1] for g in some} for kind, some in found.items()}
     before = {kind: {g.prefix.rpartition("\n")[2].strip() for g in some} for kind, some in found.items()}
     assert all(1 <= g.truth.count("\n") <= 4 and g.request.multiline for g in found["lines"])
@@ -68,7 +68,7 @@ def test_every_repository_is_as_likely_as_another(tmp_path):
 
 def test_a_replayed_cursor_is_asked_for_as_the_server_asks():
     builder = ContextBuilder()
-    for document, start, end in gaps.sample_places(gaps.held_out_files(HELD_OUT), 12, 0, "line"):
+    for document, start, end in gaps.sample_places(gaps.held_out_files(CODE_FOLDER), 12, 0, "line"):
         text = document.text[:start] + document.text[end:]
         editor = Document(document.path.as_uri(), document.language, 1, text)
         server = builder.build(editor.snapshot(), start, document.name).request()
@@ -110,7 +110,7 @@ def test_infill_records_every_kind_of_span_with_all_baselines(model, tmp_path, c
 
 
 def test_infill_prints_a_table(model, capsys):
-    options = ["--model", str(model), "--corpus", str(HELD_OUT), "--limit", "1", "--kinds", "whole_line"]
+    options = ["--model", str(model), "--corpus", str(CODE_FOLDER), "--limit", "1", "--kinds", "whole_line"]
     assert infill.main([*options, "--backend", "torch"]) == 0
     assert "whole_line" in capsys.readouterr().out
 
@@ -159,7 +159,7 @@ def test_files_below_a_folder_are_held_out_but_for_the_texts_that_are_left_out(t
 
 @pytest.mark.slow
 def test_infill_prints_its_figures_for_the_bundled_model(capsys):
-    options = ["--limit", "2", "--kinds", "rest_of_line", "--json", "--corpus", str(HELD_OUT)]
+    options = ["--limit", "2", "--kinds", "rest_of_line", "--json", "--corpus", str(CODE_FOLDER)]
     assert infill.main(options) == 0
     row = json.loads(capsys.readouterr().out)["rest_of_line"]
     assert row["count"] == 2
@@ -178,7 +178,7 @@ def test_complete_prints_the_documented_keys(tmp_path, capsys):
 
 def test_formats_compares_the_cached_format_with_one_causal_run_and_with_plain_blocks(tmp_path, capsys):
     folder = tiny.folder(tmp_path / "model", rank=0, markers=tiny.QWEN_MARKERS)
-    options = ["--model", folder, "--corpus", HELD_OUT, "--backend", "torch", "--threads", 1, "--json", "--limit", 2]
+    options = ["--model", folder, "--corpus", CODE_FOLDER, "--backend", "torch", "--threads", 1, "--json", "--limit", 2]
     assert formats.main([str(option) for option in (*options, "--kinds", "random_span", "lines")]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["format"] == "qwen2.5-coder"

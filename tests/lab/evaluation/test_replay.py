@@ -12,7 +12,7 @@ from mercury_lab.evaluation.replay import ReplayedLine, Tally, figures, replay_l
 TEXT = "def add(left, right):\n    total = left + right\n    return total\n"
 TRUTH = "total = left + right"
 
-HELD_OUT = Path(__file__).parents[2] / "data" / "held_out"
+CODE_FOLDER = Path(__file__).parents[2] / "data" / "code"
 
 
 class Scripted:
@@ -131,7 +131,7 @@ def test_accounts_of_several_lines_add_up():
 
 
 def test_the_same_seed_draws_the_same_lines():
-    found = held_out_files(HELD_OUT)
+    found = held_out_files(CODE_FOLDER)
     first, second, other = (sample_lines(found, 8, seed) for seed in (1, 1, 2))
     assert first == second != other
     for one in first:

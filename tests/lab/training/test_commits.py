@@ -149,7 +149,7 @@ def test_the_same_clone_gives_the_same_files(project, tmp_path):
     project.commit("Add a mode", {"load.py": with_mode(LOAD), "use.py": with_mode(USE)})
     listed = [Repository("someone/toy", project.head, "MIT", "validation")]
     for name in ("one", "two"):
-        build.build(listed, tmp_path / "mirror", tiny.HELD_OUT, tmp_path / name, 10)
+        build.build(listed, tmp_path / "mirror", tiny.CODE, tmp_path / name, 10)
     packed = [(tmp_path / name / "validation.jsonl.gz").read_bytes() for name in ("one", "two")]
     assert packed[0] == packed[1]
     assert len(list(commit_edit.read(tmp_path / "one" / "validation.jsonl.gz"))) == 1

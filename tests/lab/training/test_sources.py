@@ -1,5 +1,7 @@
 """What is worth learning is kept, what is held out is not."""
 
+import hashlib
+import shutil
 import tomllib
 import zipfile
 from collections import Counter
@@ -173,7 +175,7 @@ def put_wheel(folder: Path, source: PackageSource, members: Mapping[str, str]) -
 
 def test_held_out_packages_are_written_from_archives_at_hand_and_missing_ones_told(tmp_path: Path, monkeypatch, capsys):
     gone = PackageSource("pypi", "gone", "1.0", "MIT")
-    monkeypatch.setattr(sources, "load", lambda: sources.Sources((TOY, gone), frozenset(("toy", "gone"))))
+    monkeypatch.setattr(sources, "load", lambda: sources.Sources((TOY, gone), frozenset(("toy", "gone")), {}))
     monkeypatch.setattr(sources, "_download", lambda source, folder: (_ for _ in ()).throw(SourceError(source.name)))
     put_wheel(tmp_path / "out-archives", TOY, {"toy/a.py": CODE, "toy/in/b.py": HELD, "toy-1.0.dist-info/c.py": CODE})
     assert held_out.main(["--out", str(tmp_path / "out")]) == 1
@@ -193,14 +195,19 @@ def test_a_broken_archive_is_told_with_its_mend(tmp_path: Path, content: bytes):
             list(sources.archive_files(PackageSource(registry, "toy", "1.0", "MIT"), archive))
 
 
-SHIPPED = sorted(
-    path
-    for path in (Path(__file__).parents[2] / "data" / "held_out").rglob("*")
-    if filters.language_of(str(path), b"") and path.suffix != ".toml"
-)
+def test_the_sample_is_written_whole_and_with_its_digests_or_not_at_all(tmp_path: Path, monkeypatch, capsys):
+    digest = hashlib.sha256(HELD.encode()).hexdigest()
+    put_wheel(tmp_path / "out-archives", TOY, {"toy/a.py": CODE, "toy/in/b.py": HELD})
+    for sample in ({"toy/in/b.py": digest}, {"toy/in/b.py": digest, "toy/changed.py": "0" * 64}):
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        monkeypatch.setattr(sources, "load", lambda sample=sample: sources.Sources((TOY,), frozenset(("toy",)), sample))
+        status = held_out.main(["--out", str(tmp_path / "out"), "--sample"])
+        written = [path.name for path in (tmp_path / "out").rglob("*.py")]
+        assert (status, written) == ((0, ["b.py"]) if len(sample) == 1 else (1, []))
+    assert "missing: no package has toy/changed.py" in capsys.readouterr().err
 
 
 def test_the_files_that_the_evaluation_completes_are_all_of_held_out_packages():
-    names = sources.load().held_names
-    assert len(SHIPPED) >= 20
-    assert [path for path in SHIPPED if not sources.held_out_in(str(path.relative_to(path.parents[4])), names)] == []
+    listed = sources.load()
+    assert len(listed.sample) >= 20
+    assert [name for name in listed.sample if not sources.held_out_in(name, listed.held_names)] == []

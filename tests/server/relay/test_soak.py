@@ -30,7 +30,7 @@ BUNDLED = os.environ.get("MERCURY_SOAK_MODEL") == "bundled"
 
 SAMPLES = 100 if KEYS >= 20_000 else 8
 
-SOURCES = sorted((Path(__file__).parents[2] / "data" / "held_out").rglob("*.py"))[:12]
+SOURCES = sorted((Path(__file__).parents[2] / "data" / "code").rglob("*.py"))
 """Each editor types in three of them."""
 
 MIN_LINE, MAX_LINE = 8, 80
@@ -88,7 +88,7 @@ class Typist:
     def __init__(self, editor: Editor, number: int):
         self.editor = editor
         self._random = random.Random(number)
-        sources = SOURCES[number::EDITORS]
+        sources = self._random.sample(SOURCES, 3)
         self._lines = {f"file:///{each.stem}{number}.py": each.read_text("utf-8").split("\n") for each in sources}
         self._versions = dict.fromkeys(self._lines, 1)
         for uri, lines in self._lines.items():

@@ -12,7 +12,7 @@ import tarfile
 import tomllib
 import zipfile
 import zlib
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal, get_args
@@ -78,18 +78,20 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What sources.toml holds out; `held_names`: see `held_out_in`."""
+    """What sources.toml holds out; `held_names`: see `held_out_in`; `sample`: SHA-256 by file."""
 
     held_out: tuple[PackageSource, ...]
     held_names: frozenset[str]
+    sample: Mapping[str, str]
 
 
 def load() -> Sources:
     """What the list holds out; the rest of it says what the bundled model was trained on."""
-    table = tomllib.loads(SOURCES_FILE.read_text("utf-8"))["held_out"]
+    lists = tomllib.loads(SOURCES_FILE.read_text("utf-8"))
+    table = lists["held_out"]
     held_out = tuple(PackageSource(registry, **entry) for registry in REGISTRIES for entry in table.get(registry, ()))
     names = {normalised_name(name) for name in (*table["names"], *(source.name for source in held_out))}
-    return Sources(held_out, frozenset(names))
+    return Sources(held_out, frozenset(names), lists["sample"])
 
 
 def is_permissive(expression: str) -> bool:
