@@ -1,9 +1,10 @@
 """`/mercury/v1/answer`: whole requests to the engine, for a Mercury elsewhere that names this server as its engine."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import Any
 
 from mercury_engine.api import Control, FillRequest, RewriteRequest, SlotView
 from mercury_engine.api import Request as EngineRequest
@@ -67,9 +68,18 @@ def routes(service: Service) -> list[Route]:
     return [Route(wire.PATH, about), Route(wire.PATH, answer, methods=["POST"])]
 
 
-async def streamed(request: Request, service: Service, asked: EngineRequest, steps: bool) -> Response:
-    """The engine's answer as lines of JSON, after its steps if they are wanted. Raises ApiError."""
-    lines = _lines(service, asked, steps)
+async def streamed(
+    request: Request,
+    service: Service,
+    asked: EngineRequest,
+    steps: bool,
+    more: Callable[[Any], dict[str, Any]] = lambda answer: {},
+) -> Response:
+    """The engine's answer as lines of JSON, after its steps if they are wanted. Raises ApiError.
+
+    more: fields to add to the answer's.
+    """
+    lines = _lines(service, asked, steps, more)
     first = await replies.while_connected(request, anext(lines))
 
     async def body() -> AsyncIterator[bytes]:
@@ -81,7 +91,9 @@ async def streamed(request: Request, service: Service, asked: EngineRequest, ste
     return StreamingResponse(body(), media_type="application/x-ndjson")
 
 
-async def _lines(service: Service, request: EngineRequest, steps: bool) -> AsyncGenerator[bytes]:
+async def _lines(
+    service: Service, request: EngineRequest, steps: bool, more: Callable[[Any], dict[str, Any]]
+) -> AsyncGenerator[bytes]:
     """The reply's lines; closing the generator stops the engine. An error before the first line is raised."""
     loop, seen = asyncio.get_running_loop(), asyncio.Queue[tuple[SlotView, ...] | None]()
 
@@ -95,7 +107,8 @@ async def _lines(service: Service, request: EngineRequest, steps: bool) -> Async
         while (slots := await seen.get()) is not None:
             has_begun = True
             yield replies.as_line({"step": wire.plain(slots)})
-        yield replies.as_line({"answer": wire.plain(await answering)})
+        answer = await answering
+        yield replies.as_line({"answer": wire.plain(answer) | more(answer)})
     except Exception as error:
         if not has_begun:
             raise

@@ -4,12 +4,15 @@ import secrets
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mercury_engine.api import Effort, FillRequest
+from mercury_engine.api import Effort, Fill
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from mercury_lsp.completion.price import Price
+from mercury_lsp.completion.silence import why_silent
+from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.http import answers, fields
 from mercury_lsp.http.errors import bad_request
 from mercury_lsp.http.gap import Gap
@@ -39,17 +42,17 @@ class StepsRequest:
     effort: Effort = "medium"
     several_lines: bool = False
 
-    def request(self) -> FillRequest:
-        """The engine's request, without secrets. Raises ApiError where the line looks like one."""
+    def context(self) -> CompletionContext:
+        """What the engine is asked about, without secrets. Raises ApiError where the line looks like one."""
         stop = () if self.several_lines else ("\n",)
         context, _ = Gap(self.prompt, self.suffix, self.path, stop=stop).context()
         if context.on_secret:
             raise bad_request("the line looks like a secret, so the model is not asked")
-        return replace(context.request(), effort=self.effort)
+        return context
 
 
 def routes(service: Service) -> list[Route]:
-    """The page, its files, and the steps of a fill as lines of JSON."""
+    """The page, its files, and the steps of a fill as lines of JSON; the last says why an editor would not show it."""
 
     async def page(request: Request) -> Response:
         try:
@@ -68,7 +71,13 @@ def routes(service: Service) -> list[Route]:
 
     async def steps(request: Request) -> Response:
         asked = await fields.read(request, StepsRequest)
-        return await answers.streamed(request, service, asked.request(), steps=True)
+        context, engine = asked.context(), await service.engine()
+        gate = Price().gate(engine.utility, "medium", context.language_id)
+
+        def silence(fill: Fill) -> dict[str, str | None]:
+            return {"silence": why_silent(fill.text, fill.confidence, fill.is_finished, context, gate)}
+
+        return await answers.streamed(request, service, replace(context.request(), effort=asked.effort), True, silence)
 
     its_files = [Route(f"/{name}", file) for name in FILES]
     return [Route("/", page), *its_files, Route("/mercury/v1/steps", steps, methods=["POST"])]

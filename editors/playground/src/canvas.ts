@@ -24,6 +24,11 @@ export class Canvas {
     this.button.addEventListener("click", () => (this.playing === undefined ? this.play() : this.stop()));
   }
 
+  /** How many steps there are. */
+  get count(): number {
+    return this.steps.length;
+  }
+
   /** Begin anew. */
   clear(): void {
     this.stop();

@@ -1,27 +1,36 @@
-// Grey text at the cursor: taken with Tab, dismissed with Escape or by typing something else.
+// Grey text at the cursor: taken with Tab or by pointing at it, dismissed with Escape or by typing something else.
 import { Prec, StateEffect, StateField, type Extension } from "@codemirror/state";
 import { Decoration, EditorView, WidgetType, keymap, type DecorationSet } from "@codemirror/view";
 
 interface Ghost {
   readonly at: number;
   readonly text: string;
+  /** Whether an editor would not show it unasked. */
+  readonly isSilent: boolean;
 }
 
 /** Show this text, or none. */
 export const setGhost = StateEffect.define<Ghost | null>();
 
 class GhostWidget extends WidgetType {
-  constructor(private readonly text: string) {
+  constructor(
+    private readonly text: string,
+    private readonly isSilent: boolean,
+  ) {
     super();
   }
 
   override eq(other: GhostWidget): boolean {
-    return other.text === this.text;
+    return other.text === this.text && other.isSilent === this.isSilent;
   }
 
-  override toDOM(): HTMLElement {
+  override toDOM(view: EditorView): HTMLElement {
     const shown = document.createElement("span");
-    shown.className = "cm-ghost";
+    shown.className = this.isSilent ? "cm-ghost silent" : "cm-ghost";
+    shown.addEventListener("pointerdown", (event) => {
+      event.preventDefault(); // the cursor stays, and so does a touch screen's keyboard
+      accept(view);
+    });
     shown.textContent = this.text;
     shown.setAttribute("aria-label", `suggestion: ${this.text}`);
     return shown;
@@ -37,12 +46,12 @@ const ghost = StateField.define<Ghost | null>({
     if (!transaction.docChanged) return cursor.empty && cursor.head === shown.at ? shown : null;
     const typed = transaction.state.sliceDoc(shown.at, cursor.head); // what is typed as suggested stays shown
     const goesOn = typed.length > 0 && typed.length < shown.text.length && shown.text.startsWith(typed);
-    return goesOn ? { at: cursor.head, text: shown.text.slice(typed.length) } : null;
+    return goesOn ? { ...shown, at: cursor.head, text: shown.text.slice(typed.length) } : null;
   },
   provide: (field) =>
     EditorView.decorations.from(field, (shown): DecorationSet => {
       if (shown === null) return Decoration.none;
-      return Decoration.set(Decoration.widget({ widget: new GhostWidget(shown.text), side: 1 }).range(shown.at));
+      return Decoration.set(Decoration.widget({ widget: new GhostWidget(shown.text, shown.isSilent), side: 1 }).range(shown.at));
     }),
 });
 

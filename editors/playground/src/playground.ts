@@ -1,33 +1,16 @@
 // The page: an editor with grey text from the server, and how that text came about.
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
-import { javascript } from "@codemirror/lang-javascript";
-import { python } from "@codemirror/lang-python";
 import { HighlightStyle, bracketMatching, indentUnit, syntaxHighlighting } from "@codemirror/language";
-import { EditorState } from "@codemirror/state";
+import { Compartment, EditorState } from "@codemirror/state";
 import { EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { Canvas } from "./canvas";
 import { ghostText, hasGhost, setGhost } from "./ghost";
+import { SAMPLES, type Sample } from "./samples";
 import { Locked, fill, modelName, unlock } from "./server";
 import { note } from "./times";
 
 const PAUSE_MS = 120;
-
-const SAMPLE = `class Stack:
-    def __init__(self):
-        self.items = []
-
-    def push(self, item):
-        self.items.append(item)
-
-    def pop(self):
-        return `;
-
-const REST = `
-
-    def is_empty(self):
-        return len(self.items) == 0
-`;
 
 function find<T extends HTMLElement>(id: string): T {
   return document.getElementById(id) as T;
@@ -35,6 +18,7 @@ function find<T extends HTMLElement>(id: string): T {
 
 const effort = find<HTMLSelectElement>("effort");
 const severalLines = find<HTMLInputElement>("lines");
+const languages = find<HTMLSelectElement>("language");
 const said = find("said");
 const canvas = new Canvas();
 
@@ -62,13 +46,18 @@ const looks = EditorView.theme({
 
 const nonce = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? "";
 
-const language = new URLSearchParams(location.search).get("language") === "javascript" ? "javascript" : "python";
+languages.append(...Object.keys(SAMPLES).map((name) => new Option(name)));
+const highlighting = new Compartment();
+
+function sample(): Sample {
+  return SAMPLES[languages.value] as Sample;
+}
 
 const view = new EditorView({
   parent: find("code"),
   state: EditorState.create({
-    doc: language === "python" ? SAMPLE + REST : "",
-    selection: { anchor: language === "python" ? SAMPLE.length : 0 },
+    doc: sample().before + sample().after,
+    selection: { anchor: sample().before.length },
     extensions: [
       EditorView.cspNonce.of(nonce),
       EditorView.contentAttributes.of({ "aria-label": "code", "aria-describedby": "said" }),
@@ -78,7 +67,7 @@ const view = new EditorView({
       bracketMatching(),
       highlightActiveLine(),
       indentUnit.of("    "),
-      language === "python" ? python() : javascript({ typescript: true }),
+      highlighting.of(sample().highlighting),
       syntaxHighlighting(colours),
       looks,
       ghostText,
@@ -108,7 +97,7 @@ async function ask(): Promise<void> {
   const gap = {
     prompt: view.state.sliceDoc(0, at),
     suffix: view.state.sliceDoc(at),
-    path: language === "python" ? "playground.py" : "playground.ts",
+    path: sample().path,
     effort: effort.value,
     several_lines: severalLines.checked,
   };
@@ -126,10 +115,12 @@ async function ask(): Promise<void> {
     );
     const milliseconds = performance.now() - began;
     note(milliseconds);
-    const count = answer.steps === 1 ? "1 step" : `${answer.steps} steps`;
+    const steps = isFirst ? answer.steps : canvas.count; // one that was kept from before has no steps to show
+    const count = steps === 1 ? "1 step" : `${steps} steps`;
     const sure = `${Math.round(100 * answer.confidence)} % sure`;
-    said.textContent = answer.text ? `${count}, ${milliseconds.toFixed(0)} ms, ${sure}` : "the model adds nothing here";
-    view.dispatch({ effects: setGhost.of(answer.text ? { at, text: answer.text } : null) });
+    const silent = answer.silence === null ? "" : `. An editor shows nothing here: ${answer.silence}`;
+    said.textContent = answer.text ? `${count}, ${milliseconds.toFixed(0)} ms, ${sure}${silent}` : "the model adds nothing here";
+    view.dispatch({ effects: setGhost.of(answer.text ? { at, text: answer.text, isSilent: silent !== "" } : null) });
   } catch (error) {
     if (signal.aborted) return;
     if (error instanceof Locked) lock();
@@ -161,5 +152,14 @@ find("locked").addEventListener("submit", (event) => {
 });
 effort.addEventListener("change", () => void ask());
 severalLines.addEventListener("change", () => void ask());
+languages.addEventListener("change", () => {
+  const { before, after, highlighting: colouring } = sample();
+  view.dispatch({
+    changes: { from: 0, to: view.state.doc.length, insert: before + after },
+    selection: { anchor: before.length },
+    effects: [highlighting.reconfigure(colouring), setGhost.of(null)],
+  });
+  view.focus();
+});
 
 void begin();

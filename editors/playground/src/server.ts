@@ -13,6 +13,8 @@ export interface Answer {
   readonly text: string;
   readonly confidence: number;
   readonly steps: number;
+  /** Why an editor would not show the text unasked; null if it would. */
+  readonly silence: string | null;
 }
 
 export interface Gap {

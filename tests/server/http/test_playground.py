@@ -34,6 +34,9 @@ for (const kind of ["error", "unhandledrejection", "securitypolicyviolation"])
   addEventListener(kind, (event) => faults.push([kind, event.message, event.reason, event.violatedDirective]), true);
 """
 
+TYPED = ".cm-line > span:not(.cm-ghost), .cm-line"
+"""Lines, and their parts; grey text is a part of the line that it stands in."""
+
 needs_browser = pytest.mark.skipif(
     find_chromium() is None or not (playground.PAGE / "index.html").is_file(),
     reason="needs Chromium, and the page that `make playground` builds",
@@ -85,7 +88,14 @@ async def test_steps_are_lines_of_slots_and_then_the_answer():
         reply = await server.events("/mercury/v1/steps", {"prompt": "x = ", "suffix": "\n", "effort": "low"})
     *steps, last = reply
     assert [[slot["state"] for slot in line["step"]] for line in steps] == [list(each) for each in STEPS]
-    assert last["answer"]["text"] == "suggested"
+    assert last["answer"]["text"] == "suggested" and last["answer"]["silence"] is None
+
+
+async def test_the_answer_says_why_an_editor_would_not_show_it():
+    engine = FakeEngine(confidence=0.02)
+    async with served(engine) as server:
+        *_, last = await server.events("/mercury/v1/steps", {"prompt": "x = ", "suffix": "\n"})
+    assert last["answer"]["silence"] == "the model is only 2% sure of its text"
 
 
 async def test_a_line_with_a_secret_is_not_filled():
@@ -111,6 +121,7 @@ def _use(url: str, folder: Path) -> None:
         page.call("Page.navigate", {"url": f"{url}/"})
         eventually(lambda: page.texts(".cm-ghost") == ["suggested"])
         assert page.texts(".slot") == ["sugg", "ested"] and page.texts("#step-number") == ["4 of 4"]
+        assert page.texts("#said")[0].startswith("4 steps, ") and page.texts(".cm-ghost.silent") == []
         page.evaluate("const at = document.getElementById('step'); at.value = 3; at.dispatchEvent(new Event('input'))")
         states = page.evaluate("[...document.querySelectorAll('.slot')].map(slot => slot.className)")
         assert states == ["slot mask again", "slot committed new"]
@@ -120,6 +131,13 @@ def _use(url: str, folder: Path) -> None:
         eventually(lambda: page.texts(".cm-ghost") == ["suggested"])
         page.press("Tab")
         assert page.texts(".cm-ghost") == [] and "ssuggested" in "".join(page.texts(".cm-line"))
+        eventually(lambda: page.texts(".cm-ghost") == ["suggested"])
+        page.click(".cm-ghost")
+        eventually(lambda: any("ssuggestedsuggested" in line for line in page.texts(TYPED)))
+        page.evaluate(
+            "const l = document.getElementById('language'); l.value = 'Go'; l.dispatchEvent(new Event('change'))"
+        )
+        eventually(lambda: "package stack" in page.texts(".cm-line") and page.texts(".cm-ghost") == ["suggested"])
         page.press("Escape")  # what is asked for after the key may have come by now
         page.press("Tab")
         assert page.evaluate("!document.querySelector('.cm-content').contains(document.activeElement)")
