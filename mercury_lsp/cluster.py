@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+import ray
 from ray import serve
 from ray.exceptions import RayActorError
 from ray.serve import Application
@@ -140,12 +141,30 @@ async def _body(request: Request) -> bytes:
     return bytes(body)
 
 
+def _require(there: Mapping[str, float], replicas: int, each: Mapping[str, float]) -> None:
+    """Raise UsageError if a cluster can never hold the replicas: Ray itself would wait, and only log it.
+
+    there: the cluster's CPUs and GPUs; each: what one replica occupies.
+    """
+    short = [
+        f"{replicas * amount:g} {name}s, of which the cluster has {there.get(name, 0):g}"
+        for name, amount in each.items()
+        if replicas * amount > there.get(name, 0)
+    ]
+    if short:
+        fewer = "give fewer min_replicas, cpus or gpus, or first start Ray on more machines"
+        raise UsageError(f"min_replicas={replicas} occupies {' and '.join(short)}: {fewer}")
+
+
 def app(arguments: Mapping[str, str]) -> Application:
     """The application, by arguments such as `model=qwen2.5-coder-0.5b min_replicas=2`. Raises UsageError."""
     if unknown := sorted(arguments.keys() - DEFAULTS.keys()):
         raise UsageError(f"unknown: {', '.join(unknown)}; there are {', '.join(DEFAULTS)}")
     given = DEFAULTS | dict(arguments)
-    cpus = float(given["cpus"])
+    cpus, gpus = float(given["cpus"]), float(given["gpus"])
+    if not ray.is_initialized():  # `serve run` connects only after this, and then uses the connection
+        ray.init(namespace="serve")
+    _require(ray.cluster_resources(), int(given["min_replicas"]), {"CPU": cpus, "GPU": gpus})
     replicas = serve.deployment(
         Replica,
         name="replicas",
@@ -155,7 +174,7 @@ def app(arguments: Mapping[str, str]) -> Application:
             max_replicas=int(given["max_replicas"]),
             target_ongoing_requests=TARGET_REQUESTS,
         ),
-        ray_actor_options={"num_cpus": cpus, "num_gpus": float(given["gpus"])},
+        ray_actor_options={"num_cpus": cpus, "num_gpus": gpus},
         request_router_config=RequestRouterConfig(request_router_class=ConsistentHashRouter),
         graceful_shutdown_timeout_s=DRAIN_SECONDS,
         health_check_period_s=2,
@@ -165,7 +184,7 @@ def app(arguments: Mapping[str, str]) -> Application:
         name="fronts",
         num_replicas=int(given["fronts"]),
         max_ongoing_requests=1000,
-        ray_actor_options={"num_cpus": 0.1},
+        ray_actor_options={"num_cpus": 0},  # they only wait; a share of a CPU may never become free
         graceful_shutdown_timeout_s=DRAIN_SECONDS,
     )
     return fronts.bind(replicas.bind(given["model"], named_token(), max(1, int(cpus))))

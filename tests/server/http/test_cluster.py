@@ -29,7 +29,12 @@ class ReplicaDied(Exception):
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The module, over the names of Ray that it uses."""
     names = {
-        "ray": {"serve": SimpleNamespace(deployment=lambda *_, **options: SimpleNamespace(bind=lambda *given: given))},
+        "ray": {
+            "serve": SimpleNamespace(deployment=lambda *_, **options: SimpleNamespace(bind=lambda *given: given)),
+            "is_initialized": lambda: False,
+            "init": lambda namespace: None,
+            "cluster_resources": lambda: {"CPU": 2.0, "memory": 1e9},
+        },
         "ray.exceptions": {"RayActorError": ReplicaDied},
         "ray.serve": {"Application": object},
         "ray.serve.config": {"AutoscalingConfig": SimpleNamespace, "RequestRouterConfig": SimpleNamespace},
@@ -165,3 +170,12 @@ def test_unknown_arguments_and_short_tokens_are_refused(cluster: Any, monkeypatc
         cluster.app({"replicas": "2"})
     [(model, token, threads)] = cluster.app({"model": "qwen2.5-coder-0.5b", "cpus": "2"})
     assert (model, token, threads) == ("qwen2.5-coder-0.5b", None, 2)
+
+
+def test_a_cluster_that_can_never_hold_the_replicas_is_refused_at_once(cluster: Any):
+    """It has two CPUs and no GPU; the fronts occupy neither."""
+    assert cluster.app({"min_replicas": "2"})
+    with pytest.raises(UsageError, match="min_replicas=1 occupies 0.25 GPUs, of which the cluster has 0:"):
+        cluster.app({"gpus": "0.25"})
+    with pytest.raises(UsageError, match="occupies 6 CPUs, of which the cluster has 2 and 3 GPUs, of which"):
+        cluster.app({"min_replicas": "3", "cpus": "2", "gpus": "1"})
