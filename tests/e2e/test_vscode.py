@@ -127,7 +127,7 @@ def test_silence_is_explained_by_a_command(window: Open) -> None:
     vscode.settles()
     vscode.run("Mercury: Explain Why Nothing Is Shown")
     vscode.waits(lambda: "text at the cursor" in "".join(vscode.page.texts(".monaco-dialog-box")))
-    assert not vscode.messages()
+    assert not any("text at the cursor" in message for message in vscode.messages())
 
 
 def test_fill_here_says_plainly_that_it_does_not_work_in_a_panel(window: Open) -> None:
@@ -321,6 +321,20 @@ def test_a_model_that_is_not_installed_is_added_in_a_terminal_which_can_ask(wind
     vscode.page.press("ArrowDown")
     vscode.page.press("Enter")
     vscode.waits(lambda: asked(tmp_path)[-1:] == [["add", "larger"]])
+
+
+def test_the_question_about_a_larger_model_stays_in_the_menu(window: Open, tmp_path: Path) -> None:
+    question = "Download the big one?"
+    (tmp_path / "larger.py").write_text(f"print({json.dumps(json.dumps({'name': 'big', 'question': question}))})")
+    apart = ["env", f"XDG_DATA_HOME={tmp_path}", *FAKE_SERVER, "--larger", str(tmp_path / "larger.py")]
+    vscode = window(SUM, settings={"mercury.command": apart}).is_ready()
+    vscode.waits(lambda: vscode.messages() == [question])
+    vscode.run("Notifications: Clear All Notifications")
+    vscode.waits(lambda: not vscode.messages())
+    vscode.run("Mercury: Show Menu")
+    vscode.waits(lambda: vscode.rows()[:1] == ["Download a larger model…"] and vscode.details()[0] == "big")
+    vscode.page.press("Enter")
+    vscode.waits(lambda: vscode.messages() == [question])
 
 
 def test_a_new_file_without_a_name_is_served_too(window: Open) -> None:
