@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mercury_engine.models.batching import ForwardResult, ForwardSteps
+from mercury_engine.models.batching import ForwardResult, ForwardSteps, Together
 from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, Network
 from mercury_engine.models.row_answers import RowAnswers, RowQuestion
 from mercury_engine.text.common_prefix import common_prefix
@@ -140,20 +140,31 @@ class TwoSidedCache:
         """The same over what an earlier pass has of the text; without one all of it is read."""
         if found is None:
             return (yield from self.read(sides, slots, question))
-        stale = self._stale(found)
-        rows = [*sides.before[stale.before :], *slots, *sides.after[: len(sides.after) - stale.after]]
-        result: ForwardResult = yield ForwardRequest(
-            np.array(rows, np.int64),
-            stale.segments(sides, len(slots)),
-            stale.before,
-            wanted=self._last(len(sides.before) - stale.before + len(slots), question),
-            question=question,
-            block=None,
-        )
+        result: ForwardResult = yield self._over(self._stale(found), sides, slots, question)
         return result.told
+
+    def reread_together(
+        self, sides: TwoSides, slots: Sequence[Sequence[int]], questions: Sequence[RowQuestion], found: Overlap
+    ) -> ForwardSteps[list[RowAnswers]]:
+        """The same for several fillings of the gap, which share a pass."""
+        stale = self._stale(found)
+        forwards = (self._over(stale, sides, *each) for each in zip(slots, questions, strict=True))
+        results: list[ForwardResult] = yield Together(tuple(forwards))
+        return [result.told for result in results]
 
     def clear(self) -> None:
         self._passes.clear()
+
+    def _over(self, stale: StaleSides, sides: TwoSides, slots: Sequence[int], question: RowQuestion) -> ForwardRequest:
+        before, after = sides.before[stale.before :], sides.after[: len(sides.after) - stale.after]
+        return ForwardRequest(
+            np.array([*before, *slots, *after], np.int64),
+            stale.segments(sides, len(slots)),
+            stale.before,
+            wanted=self._last(len(before) + len(slots), question),
+            question=question,
+            block=None,
+        )
 
     def _last(self, end: int, question: RowQuestion) -> range:
         """The rows of the last slots in front of a row, as many as are asked about."""

@@ -15,7 +15,18 @@ from mercury_engine.models.row_answers import NOTHING, RowAnswers
 
 T = TypeVar("T")
 
-Forward = ForwardRequest | CanvasForward
+
+class Together(NamedTuple):
+    """Forwards of one request that need nothing of each other; their results are a list."""
+
+    forwards: tuple[ForwardRequest, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(each.rows for each in self.forwards)
+
+
+Forward = ForwardRequest | CanvasForward | Together
 """A forward pass of a network."""
 
 ForwardSteps = Generator[Forward | None, Any, T]
@@ -83,6 +94,12 @@ def _results(
     ]
 
 
+def _read_each(network: Network, groups: Sequence[Together]) -> list[list[ForwardResult]]:
+    """The results of each group; all groups share a pass."""
+    results = iter(_read(network, [each for group in groups for each in group.forwards]))
+    return [[next(results) for _ in group.forwards] for group in groups]
+
+
 def _denoise(_: Network, forwards: Sequence[CanvasForward]) -> list[RowAnswers]:
     """What is asked of the wanted rows; their vocabulary ends with mask and end."""
     denoiser = forwards[0].denoiser
@@ -98,4 +115,5 @@ def _joined(parts: Sequence[Array]) -> Array:
 _RUNS: dict[type, Callable[[Network, Any], list[Any]]] = {
     ForwardRequest: _read,
     CanvasForward: _denoise,
+    Together: _read_each,
 }

@@ -136,10 +136,10 @@ def searched(each: MeasuredGap, bias: LengthBias) -> tuple[int, int]:
     """The length that the search finds, and the number of lengths that it tries."""
     tried = list[int]()
 
-    def sure(slots: int) -> Generator[None, None, float]:
+    def sure(lengths: Sequence[int]) -> Generator[None, None, list[float]]:
         yield from ()
-        tried.append(slots)
-        return each.sure[slots - 1]
+        tried.extend(lengths)
+        return [each.sure[slots - 1] for slots in lengths]
 
     try:
         next(length.searched(sure, bias, FIRST_SLOTS, LONGEST))

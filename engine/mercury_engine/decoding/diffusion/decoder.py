@@ -1,10 +1,11 @@
 """The decoder of masked diffusion models, whatever their attention: it fills gaps, and most of them continue texts."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 import numpy as np
 
-from mercury_engine.api import Control, FillRequest, GenerateRequest, Generation, Sampling
+from mercury_engine.api import Control, Effort, FillRequest, GenerateRequest, Generation, Sampling
 from mercury_engine.decoding.autoregressive.generating import most_tokens
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.decoder import Decoder
@@ -18,6 +19,7 @@ from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.errors import RequestError
 from mercury_engine.models.batching import DeadlineReached, ForwardSteps
+from mercury_engine.models.row_answers import RowAnswers
 
 
 class DiffusionDecoder(Decoder):
@@ -32,12 +34,12 @@ class DiffusionDecoder(Decoder):
         hypotheses = self.rules.begin(request, cut)
         texts = [GapText(each, layout.tokens, layout.ends, self.rules, request, control) for each in hypotheses]
         slots = hypotheses[0].capacity - len(cut.known)
-        rule = rule_of(layout.attention, layout.tokens, self.options, request.effort, slots)
         with suppress(DeadlineReached):
             around = yield from layout.read(request, cut.read)
             if request.max_steps != 0:
-                if texts[0].fits and self.options.searches_length:
-                    slots = yield from self._searched(texts[0], around, slots)
+                if isinstance(layout, TwoSided) and self.options.searches_length:
+                    slots = yield from self._searched(layout, texts[0], around, request.effort, slots)
+                rule = rule_of(layout.attention, layout.tokens, self.options, request.effort, slots)
                 for text in texts:
                     text.length = len(cut.known) + slots
                 yield from denoise(texts, layout, around, rule)
@@ -54,18 +56,25 @@ class DiffusionDecoder(Decoder):
         if not isinstance(self.layout, CausalContext):
             self.layout.cache.clear()
 
-    def _searched(self, text: GapText, around: Around, most: int) -> ForwardSteps[int]:
-        """The number of slots to begin with, unless the model inserts and deletes some itself."""
-        first = min(FIRST_SLOTS, most)
-        if self.layout.tokens.expand is not None:
+    def _searched(
+        self, layout: TwoSided, text: GapText, around: Around, effort: Effort, most: int
+    ) -> ForwardSteps[int]:
+        """The number of slots to begin with, unless the model inserts and deletes some itself.
+
+        The text's first step needs no pass: the search was told of these masks.
+        """
+        first, found = min(FIRST_SLOTS, most), dict[int, RowAnswers]()
+        if layout.tokens.expand is not None:
             return first
+        draws = rule_of(layout.attention, layout.tokens, self.options, effort, most).choice.draws
 
-        def sure(slots: int) -> ForwardSteps[float]:
-            text.open(slots)
-            [told] = yield from self.layout.told(around, [text], draws=False)
-            return float(np.exp(told.logp_W).mean())
+        def sure(lengths: Sequence[int]) -> ForwardSteps[list[float]]:
+            found.update(zip(lengths, (yield from layout.told_of_masks(around, text, lengths, draws)), strict=True))
+            return [float(np.exp(found[slots].logp_W).mean()) for slots in lengths]
 
-        return (yield from searched(sure, LengthBias(*self.options.length_bias or ()), first, most))
+        slots = yield from searched(sure, LengthBias(*self.options.length_bias or ()), first, most)
+        around.told = found[slots]
+        return slots
 
     def _generated(
         self, layout: TwoSided | Blocks, request: GenerateRequest, prompt: list[int], control: Control

@@ -18,7 +18,7 @@ from mercury_engine.decoding.diffusion.texts import Ends, Text
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.kv_cache.blockwise import BlockwiseCache
 from mercury_engine.kv_cache.cache import CachedContext
-from mercury_engine.kv_cache.two_sided import TwoSidedCache, TwoSides
+from mercury_engine.kv_cache.two_sided import Overlap, TwoSidedCache, TwoSides
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.network import CanvasForward, MaskedAttention, Network, packed
 from mercury_engine.models.row_answers import RowAnswers, RowQuestion
@@ -62,6 +62,8 @@ class Around:
     """Of a continued text whose tokens all see each other: its own, so that it depends on nothing read before."""
     known: int = 0
     """Number of tokens of a prompt that are not read again."""
+    told: RowAnswers | None = None
+    """What the search for the length was told of the masks that the first step begins with."""
 
     def after(self, read: int, unread: int) -> GapContext:
         """The context after the first pass, which has read so many tokens."""
@@ -180,6 +182,9 @@ class TwoSided(_Seeing):
     def told(self, around: Around, texts: Sequence[Text], draws: bool) -> ForwardSteps[list[RowAnswers]]:
         """What a pass tells of the slots of the text."""
         [text] = texts
+        if around.told is not None:
+            told, around.told = around.told, None
+            return [told]
         accepted, slots = text.written.ids, text.canvas.ids.tolist()
         sides, inside, cache = around.seen, [*accepted, *slots], around.cache or self.cache
         if around.cache is not None:
@@ -188,10 +193,32 @@ class TwoSided(_Seeing):
         question = RowQuestion.of(text.hidden(len(slots)), self._vocabulary, draws)
         found = None if self._exact else cache.overlap(sides)
         told = yield from cache.reread(sides, inside, question, found)
-        if around.context is None:  # what is stale or left out counts as unread
-            unread = 0 if self.cache.is_exact(around.whole) else max(self.cache.new(around.whole), 1)
-            around.context = around.after(sides.tokens if found is None else found.new, unread)
+        self._read_by(around, found)
         return [told]
+
+    def told_of_masks(
+        self, around: Around, text: Text, lengths: Sequence[int], draws: bool
+    ) -> ForwardSteps[list[RowAnswers]]:
+        """What is told of so many masks in a gap, for each length: by one pass, over what an earlier one has read."""
+        found = None if self._exact else self.cache.overlap(around.seen)
+        if found is None:  # a pass reads the text around the first ones
+            text.open(lengths[0])
+            told = yield from self.told(around, [text], draws)
+            return told + ((yield from self.told_of_masks(around, text, lengths[1:], draws)) if lengths[1:] else [])
+        insides, questions = list[list[int]](), list[RowQuestion]()
+        for slots in lengths:
+            text.open(slots)
+            insides.append([*text.written.ids, *text.canvas.ids.tolist()])
+            questions.append(RowQuestion.of(text.hidden(slots), self._vocabulary, draws))
+        told = yield from self.cache.reread_together(around.seen, insides, questions, found)
+        self._read_by(around, found)
+        return told
+
+    def _read_by(self, around: Around, found: Overlap | None) -> None:
+        """Note what the first pass has read; what is stale or left out counts as unread."""
+        if around.context is None:
+            unread = 0 if self.cache.is_exact(around.whole) else max(self.cache.new(around.whole), 1)
+            around.context = around.after(around.seen.tokens if found is None else found.new, unread)
 
     def _unread(self, sides: TwoSides) -> int:
         return 0 if self._exact else self.cache.new(sides)

@@ -5,7 +5,7 @@ length of the right text.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mercury_engine.models.batching import ForwardSteps
@@ -31,20 +31,31 @@ class LengthBias:
 
 
 def searched(
-    sure: Callable[[int], ForwardSteps[float]], bias: LengthBias, first: int, most: int, patience: int = 2
+    sure: Callable[[Sequence[int]], ForwardSteps[Sequence[float]]],
+    bias: LengthBias,
+    first: int,
+    most: int,
+    patience: int = 2,
 ) -> ForwardSteps[int]:
     """The best length, from `first` upward until `patience` lengths in a row are worse, then downward.
 
-    `sure`: the mean of the highest probabilities of so many masks; asked once for a length.
+    `sure`: for each length, the mean of the highest probabilities of so many masks; asked once for a length, and
+    together for lengths that are tried whatever is found at the others.
     """
-    best, highest = first, (yield from sure(first)) / bias.at(first)
+    lengths = [n for n in range(first - patience, first + patience + 1) if 1 <= n <= most]
+    lengths.sort(key=lambda slots: slots != first)
+    found = dict(zip(lengths, (yield from sure(lengths)), strict=True))
+    best, highest = first, found[first] / bias.at(first)
     for step, last in ((1, most), (-1, 1)):
-        worse = 0
-        for slots in range(first + step, last + step, step):
-            found = (yield from sure(slots)) / bias.at(slots)
-            worse = 0 if found > highest else worse + 1
-            if found > highest:
-                best, highest = slots, found
+        worse, tried = 0, range(first + step, last + step, step)
+        for place, slots in enumerate(tried):
+            if slots not in found:
+                lengths = [*tried[place : place + patience - worse]]
+                found |= zip(lengths, (yield from sure(lengths)), strict=True)
+            calibrated = found[slots] / bias.at(slots)
+            worse = 0 if calibrated > highest else worse + 1
+            if calibrated > highest:
+                best, highest = slots, calibrated
             if worse == patience:
                 break
     return best
