@@ -132,7 +132,8 @@ class Session:
         def may_use(other: str) -> bool:
             return not is_secret_document(other) and (other == uri or self.may_use(uri, other))
 
-        return Surroundings(self.history.hunks(may_use), self.diagnostics.evidence, self.history.taken_back)
+        hunks, changes = self.history.hunks(may_use), self.history.changes(uri)
+        return Surroundings(hunks, self.diagnostics.evidence, self.history.taken_back, changes)
 
     def why_left_alone(self, uri: str) -> str | None:
         """Why nothing is suggested in a document, for people to read. Raises UnknownDocument."""

@@ -248,7 +248,8 @@ class Suggester:
         """The renaming that a change began, if it has places left that may be edited."""
         if not self._allows_next_edits(snapshot):
             return None
-        found = self._session.completer.next_edits.remaining(snapshot)
+        around = self._session.surroundings(snapshot.uri)
+        found = self._session.completer.next_edits.renaming(snapshot, around)
         left = found.left if found is not None else ()
         is_open = any(not edit_shows_secret(snapshot, each.start, each.end, each.new) for each in left)
         return found if is_open else None
@@ -260,7 +261,7 @@ class Suggester:
         """
         if (snapshot := await self._parsed(uri)) is None:
             return None
-        found = self._session.completer.next_edits.rename_all(snapshot)
+        found = self._session.completer.next_edits.rename_all(snapshot, self._session.surroundings(uri))
         return found if found is not None and (found.sites or found.kept) else None
 
     async def _parsed(self, uri: str) -> Snapshot | None:

@@ -5,8 +5,10 @@ from textwrap import dedent
 from lsprotocol import types
 
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
-from mercury_lsp.completion.next_edits.repeatable_edits import RepeatableEdits
-from mercury_lsp.documents.document import Document
+from mercury_lsp.completion.next_edits.history import History
+from mercury_lsp.completion.next_edits.renaming import Renaming, Renamings
+from mercury_lsp.context.open_documents import OpenDocuments
+from mercury_lsp.documents.document import Snapshot
 
 RENAMED = """\
     def f(count):
@@ -19,16 +21,25 @@ RENAMED = """\
 """A document with the local name `count` in two functions."""
 
 
+URI = "file:///a"
+
+
 class NextEditDesk:
-    """A user who edits a document, and its repeatable edits."""
+    """A user who edits a document, and its renamings."""
 
     def __init__(self, text: str, language: str = "python"):
-        self.document = Document("file:///a", language, 1, dedent(text))
-        self.repeatable = RepeatableEdits()
+        self.documents = OpenDocuments()
+        self.documents.open(types.TextDocumentItem(URI, language, 1, dedent(text)))
+        self.history = History(self.documents)
+        self.renamings = Renamings()
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.documents.parsed(URI)
 
     @property
     def text(self) -> str:
-        return self.document.parsed().text
+        return self.snapshot.text
 
     def find(self, text: str, number: int = 0) -> int:
         at = -1
@@ -37,10 +48,11 @@ class NextEditDesk:
         return at
 
     def put(self, start: int, removed: str, inserted: str) -> None:
-        snapshot = self.document.parsed()
-        start, end = (types.Position(*snapshot.position_at(at)) for at in (start, start + len(removed)))
-        change = types.TextDocumentContentChangePartial(types.Range(start, end), inserted)
-        self.repeatable.record(self.document.apply([change], 1))
+        span = types.Range(*(types.Position(*self.snapshot.position_at(at)) for at in (start, start + len(removed))))
+        edits = self.documents.change(URI, 1, [types.TextDocumentContentChangePartial(span, inserted)])
+        assert edits is not None
+        self.history.record(URI, edits)
+        self.renamings.record(edits)
 
     def replace(self, old: str, new: str, number: int = 0) -> "NextEditDesk":
         self.put(self.find(old, number), old, new)
@@ -56,27 +68,31 @@ class NextEditDesk:
             self.put(end - 1, self.text[end - 1], "")
         return self
 
+    def renaming(self) -> Renaming | None:
+        back = self.history.taken_back
+        return self.renamings.under_way(self.snapshot, self.history.changes(URI), back and back[1:])
+
     def change(self) -> tuple[str, str] | None:
-        """Old and new text of the change that may be repeated."""
-        found = self.repeatable.replacement(self.document.parsed())
+        """Old and new text of the renaming under way."""
+        found = self.renaming()
         return (found.old, found.new) if found else None
 
     def lines(self) -> list[int]:
-        """Line numbers of the sites that are found."""
-        return [self.document.parsed().position_at(each.start)[0] for each in self._sites()]
+        """Line numbers of the places that are left."""
+        return [self.snapshot.position_at(each.start)[0] for each in self._left()]
 
     def texts(self) -> list[tuple[str, str]]:
-        """Old and new text of the sites that are found."""
-        return [(each.old, each.new) for each in self._sites()]
+        """Old and new text of the places that are left."""
+        return [(each.old, each.new) for each in self._left()]
 
     def must_go_on(self) -> bool:
-        found = self.repeatable.replacement(self.document.parsed())
-        return found is not None and self.repeatable.must_go_on(found, self.document.parsed())
+        found = self.renaming()
+        return found is not None and found.must_go_on
 
     def is_unfinished(self, cursor: int) -> bool:
-        found = self.repeatable.replacement(self.document.parsed())
-        return found is None or self.repeatable.is_unfinished(cursor)
+        self.renaming()
+        return self.renamings.is_unfinished(cursor)
 
-    def _sites(self) -> list[EditSite]:
-        found = self.repeatable.replacement(self.document.parsed())
-        return self.repeatable.sites(found, self.document.parsed()) if found else []
+    def _left(self) -> tuple[EditSite, ...]:
+        found = self.renaming()
+        return found.left if found else ()

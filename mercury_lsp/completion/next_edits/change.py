@@ -1,16 +1,10 @@
 """A change by the user: edits that touch each other make up one change, however many keys and pauses it took."""
 
-import re
 from dataclasses import dataclass
 
 from mercury_engine.text.lines import equal_ends
 
 from mercury_lsp.documents.document import Edit
-
-_PART_OF_A_WORD = re.compile(r"\w*")
-
-MAX_CHANGE_CHARS = 400
-"""Longest change, old and new text together: a longer one cannot be repeated. It bounds the work per key."""
 
 MAX_COMPARED_CHARS = 4000
 """Longest edit, both texts together, that is compared for what really changed: some clients send whole lines."""
@@ -44,23 +38,6 @@ class Change:
         if edit.start + len(edit.removed) <= self.start:
             return Change(self.start + len(edit.inserted) - len(edit.removed), self.old, self.new)
         return self if edit.start >= self.end else None
-
-    @property
-    def is_within_word(self) -> bool:
-        """Whether only letters, digits and underscores became others."""
-        return all(_PART_OF_A_WORD.fullmatch(text) for text in (self.old, self.new))
-
-    def is_within_word_of(self, edit: Edit) -> bool:
-        """Whether the edit changes the word that this change is in, and no other text."""
-        stop = edit.start + len(edit.removed)
-        is_touched = stop >= self.start and edit.start <= self.end
-        return is_touched and self.is_within_word and Change(0, edit.removed, edit.inserted).is_within_word
-
-    def is_left_by(self, edit: Edit) -> bool:
-        """Whether this change is within a word, and the edit changes the text directly after that word."""
-        if edit.start != self.end or not self.is_within_word:
-            return False
-        return not _PART_OF_A_WORD.fullmatch((edit.inserted or edit.removed)[:1])
 
 
 def differing(change: Change) -> Change:

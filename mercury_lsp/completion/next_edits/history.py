@@ -164,6 +164,11 @@ class History:
                 found += self._numbered(uri)
         return [hunk for _, hunk in sorted(found, key=lambda pair: pair[0])]
 
+    def changes(self, uri: str) -> list[Change]:
+        """The changes of a document that still stand, oldest first."""
+        self._take_reports()
+        return [each.change for each in self._tracked if each.uri == uri]
+
     def _take_reports(self) -> None:
         while self._reports:
             seconds, changed = self._reports.popleft()

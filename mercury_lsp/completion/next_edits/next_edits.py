@@ -20,9 +20,7 @@ from mercury_lsp.completion.next_edits.region_edits import (
     Surroundings,
     regions_at_hand,
 )
-from mercury_lsp.completion.next_edits.renaming import RenamedDocument, Renaming, renamed
-from mercury_lsp.completion.next_edits.repeatable_edits import RepeatableEdits
-from mercury_lsp.completion.next_edits.replacement import Replacement
+from mercury_lsp.completion.next_edits.renaming import RenamedDocument, Renaming, Renamings, proposals, renamed
 from mercury_lsp.completion.silence import Silence
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.chunked_text import ChunkedText
@@ -62,7 +60,7 @@ class NextEdits:
 
     def __init__(self, coalescer: Coalescer):
         self._coalescer = coalescer
-        self._documents: dict[str, RepeatableEdits] = {}
+        self._renamings: dict[str, Renamings] = {}
         self._ledger = Ledger()
         self.regions = RegionEdits(self._ledger)
         self._silences: dict[str, tuple[ChunkedText, int | None, Silence]] = {}
@@ -70,17 +68,16 @@ class NextEdits:
 
     def edited(self, uri: str, edits: Sequence[Edit]) -> None:
         """Record edits, in order."""
-        self._documents.setdefault(uri, RepeatableEdits(self._ledger.is_declined)).record(edits)
+        self._renamings_in(uri).record(edits)
         self._ledger.edited(uri, edits)
 
     def highlighted(self, snapshot: Snapshot, places: Iterable[tuple[int, int, bool]]) -> None:
         """Another server says where the name at the cursor stands: start and end, and whether it is written there."""
-        repeatable = self._documents.setdefault(snapshot.uri, RepeatableEdits(self._ledger.is_declined))
-        repeatable.highlighted(snapshot, places)
+        self._renamings_in(snapshot.uri).told(snapshot, places)
 
     def forget(self, uri: str) -> None:
         """The document was closed."""
-        self._documents.pop(uri, None)
+        self._renamings.pop(uri, None)
         self._silences.pop(uri, None)
         self.regions.ahead.drop()
 
@@ -145,18 +142,23 @@ class NextEdits:
         broken = broken_places(documents, around.hunks, around.evidence)
         return next(broken, None) or named_place(documents, around.hunks)
 
-    def remaining(self, snapshot: Snapshot) -> Renaming | None:
-        """The renaming that the last change began, if places are left."""
-        if (repeatable := self._documents.get(snapshot.uri)) is None:
-            return None
-        replacement = repeatable.replacement(snapshot)
-        found = repeatable.renaming(replacement, snapshot) if replacement is not None else None
-        return found if found is not None and found.remaining else None
+    def renaming(self, snapshot: Snapshot, around: Surroundings) -> Renaming | None:
+        """The renaming under way, if places are left."""
+        found = self._last_renaming(snapshot, around)
+        return found if found is not None and found.left else None
 
-    def rename_all(self, snapshot: Snapshot) -> RenamedDocument | None:
-        """The last renaming made everywhere in its document; None if there is none, or if it would break the syntax."""
-        renaming = self.remaining(snapshot)
+    def _last_renaming(self, snapshot: Snapshot, around: Surroundings) -> Renaming | None:
+        back = around.taken_back
+        span = back[1:] if back is not None and back[0] == snapshot.uri else None
+        return self._renamings_in(snapshot.uri).under_way(snapshot, around.changes, span)
+
+    def rename_all(self, snapshot: Snapshot, around: Surroundings) -> RenamedDocument | None:
+        """The renaming made everywhere in its document; None if there is none, or if it would break the syntax."""
+        renaming = self.renaming(snapshot, around)
         return renamed(snapshot, renaming.left) if renaming is not None else None
+
+    def _renamings_in(self, uri: str) -> Renamings:
+        return self._renamings.setdefault(uri, Renamings(self._ledger.is_declined))
 
     async def find(
         self,
@@ -271,20 +273,19 @@ class NextEdits:
         """What the rules find, best first: what the user has done twice, then renamings."""
         if self.regions.made_last_change(asked.snapshot):
             return
-        repeatable = self._documents.get(asked.snapshot.uri)
-        renamed = repeatable.replacement(asked.snapshot) if repeatable is not None else None
-        if repeatable is None or renamed is None or self._is_for_writer(renamed, asked.around.hunks):
-            yield from self._paired(asked)
-        elif asked.cursor is not None and repeatable.is_unfinished(asked.cursor):
+        renaming = self._last_renaming(asked.snapshot, asked.around)
+        if asked.cursor is not None and self._renamings_in(asked.snapshot.uri).is_unfinished(asked.cursor):
             asked.silence.add("the name at the cursor is still being typed")
+        elif renaming is None or self._is_for_writer(renaming, asked.around.hunks):
+            yield from self._paired(asked)
         else:
-            yield from repeatable.proposals(renamed, asked.snapshot, self._paired(asked), asked.cursor is None)
+            yield from proposals(renaming, asked.snapshot, self._paired(asked), asked.cursor is None)
 
-    def _is_for_writer(self, renamed: Replacement, hunks: Sequence[Hunk]) -> bool:
+    def _is_for_writer(self, renaming: Renaming, hunks: Sequence[Hunk]) -> bool:
         """Whether a name changed with more of its lines, as `item: Item` to `items: list[Item]`, and a model that was
         trained on edits is there to see what that asks of the name's other places.
         """
-        return self.regions.writes_edits() and not any(renamed.is_all_of(each.before, each.after) for each in hunks)
+        return self.regions.writes_edits() and not any(renaming.is_all_of(each.before, each.after) for each in hunks)
 
     def _paired(self, asked: _Question) -> Iterator[Proposal]:
         """The last change where it goes on, if the user has made it twice."""

@@ -10,6 +10,7 @@ from mercury_engine.api import EditHunk
 from mercury_engine.utility import Utility
 
 from mercury_lsp.completion.next_edits.ahead import Ahead
+from mercury_lsp.completion.next_edits.change import Change
 from mercury_lsp.completion.next_edits.diagnostics import Evidence
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.filters import followed, objection
@@ -47,6 +48,8 @@ class Surroundings:
     """Where other servers found something wrong since the user's change."""
     taken_back: tuple[str, int, int] | None = None
     """Uri, start and end of the text in which the user has just taken a change back."""
+    changes: Sequence[Change] = ()
+    """The user's in the document at hand, oldest first."""
 
     def is_taken_back(self, uri: str, start: int, end: int) -> bool:
         """Whether the user has just taken back a change of this text, or of a part of it."""

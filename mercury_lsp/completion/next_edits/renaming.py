@@ -1,19 +1,27 @@
-"""A renaming as a whole: how far it is, and the places that are left."""
+"""The renamings under way in one document: they go on after other edits until no place is left."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
-from mercury_lsp.completion.next_edits.edit_sites import EditSite, find_sites
-from mercury_lsp.completion.next_edits.replacement import Replacement
-from mercury_lsp.completion.next_edits.syntax_kind import SyntaxKind
-from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.completion.next_edits.change import Change, differing
+from mercury_lsp.completion.next_edits.edit_sites import EditSite, below_first
+from mercury_lsp.completion.next_edits.name_places import NamePlaces, places_of, stands_at, was_there, with_shorthands
+from mercury_lsp.completion.next_edits.proposals import Proposal, by_line
+from mercury_lsp.completion.next_edits.replacement import Replacement, replacement_of
+from mercury_lsp.completion.suggestions import RenamingProgress
+from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.languages import parser
 from mercury_lsp.documents.parsing import parse
 from mercury_lsp.documents.redaction import edit_shows_secret
 
-MAX_RENAMED_PLACES = 2_000
-"""Occurrences of a name in one document that are looked at to rename all."""
+MAX_OFFERED_SITES = 8
+"""Sites offered for one change before the user accepts the next one."""
+
+MIN_FINISHED_NAME_CHARS = 2
+"""Shortest new name, in characters, that counts as finished with the cursor at its end."""
 
 PARSE_SECONDS = 0.5
 """Budget of the parse that checks a renamed document."""
@@ -27,6 +35,11 @@ class Renaming:
     new: str
     made: int
     left: tuple[EditSite, ...]
+    """Without those that the user dismissed."""
+    must_go_on: bool
+    """It was renamed where it is bound, or in two places of a name that is: to stop there would leave it undefined."""
+    is_told: bool
+    """Whether another language server says where the name stands."""
 
     @property
     def remaining(self) -> int:
@@ -38,6 +51,15 @@ class Renaming:
         """All places."""
         return self.made + self.remaining
 
+    def is_all_of(self, before: str, after: str) -> bool:
+        """Whether lines became others by it alone."""
+        return before != after and re.sub(rf"\b{re.escape(self.old)}\b", self.new, before) == after
+
+    def progress(self, offered: int) -> RenamingProgress:
+        """How far it is, at an offer of so many places."""
+        first, last = self.made + 1, self.made + offered
+        return RenamingProgress(self.old, self.new, first, last, self.total, self.remaining)
+
 
 class RenamedDocument(NamedTuple):
     """The places of one version of a document in which a name is to be replaced, from top to bottom."""
@@ -46,14 +68,6 @@ class RenamedDocument(NamedTuple):
     sites: tuple[EditSite, ...]
     kept: int
     """Places in lines that look like secrets, which stay."""
-
-
-def renaming_of(replacement: Replacement, kind: SyntaxKind, scope: int | None, snapshot: Snapshot) -> Renaming:
-    """The renaming of a plain name that a replacement is part of."""
-    left = find_sites(replacement, kind, scope, snapshot, MAX_RENAMED_PLACES)
-    unchanged = Replacement(replacement.new, replacement.new, replacement.start)
-    made = 1 + sum(1 for _ in find_sites(unchanged, kind, scope, snapshot, MAX_RENAMED_PLACES))
-    return Renaming(replacement.old, replacement.new, made, tuple(left))
 
 
 def renamed(snapshot: Snapshot, sites: Sequence[EditSite]) -> RenamedDocument | None:
@@ -73,3 +87,164 @@ def _breaks(found: RenamedDocument) -> bool:
         source = source.replace(site.start, site.end, site.new)
     tree = parse(parser(snapshot.language_id), source, None, PARSE_SECONDS)
     return tree is not None and tree.root_node.has_error
+
+
+@dataclass(slots=True)
+class _Begun:
+    """A renaming under way."""
+
+    new: str
+    places: NamePlaces
+    last: int
+    """The index of the place where the user made it last."""
+    is_switch: bool
+    """The new name was there before, so the user chose another name instead of renaming one."""
+
+    def is_reverted_by(self, found: Replacement) -> bool:
+        """Whether a replacement takes it back somewhere."""
+        names_before = self.new, self.places.name
+        return names_before == (found.old, found.new) and found.start in self.places.starts
+
+    def is_within(self, spans: Iterable[tuple[int, int]]) -> bool:
+        """Whether one of these spans of the text has one of its places."""
+        return any(start <= at <= end for start, end in spans for at in self.places.starts)
+
+    def seen(self, snapshot: Snapshot, is_declined: Callable[[str, EditSite], bool]) -> Renaming:
+        """What is made and left of it in a version; places below the last one come first."""
+        places, old, new = self.places, self.places.name, self.new
+        kept = f"{old}: {new}"  # a key and its value, for `{old}`
+        made = [at for at in places.starts if stands_at(new, at, snapshot) or stands_at(kept, at, snapshot)]
+        left = [
+            EditSite(at, old, kept if index in places.shorthands else new)
+            for index, at in enumerate(places.starts)
+            if at not in made and stands_at(old, at, snapshot)
+        ]
+        open_ones = [each for each in left if not is_declined(snapshot.uri, each)]
+        is_bound_here = places.binding is not None and places.starts[places.binding] in made
+        is_begun = len(made) > 1 and (places.binding is not None or places.is_told)
+        ordered = tuple(below_first(open_ones, places.starts[self.last]))
+        return Renaming(
+            old, new, len(made), ordered, (is_bound_here or is_begun) and not self.is_switch, places.is_told
+        )
+
+
+class Renamings:
+    """The renamings under way in one document; for the event loop's thread."""
+
+    def __init__(self, is_declined: Callable[[str, EditSite], bool] = lambda uri, site: False) -> None:
+        self._is_declined = is_declined
+        """Whether the user did not want an edit of a document."""
+        self._begun: list[_Begun] = []
+        """In the order of the changes that went on with them."""
+        self._told = NamePlaces()
+        """Where another language server sees the name at the cursor."""
+        self._last: Replacement | None = None
+        """The last change, if it replaced a name."""
+        self._erased_at: int | None = None
+        """Where the last edit was, if it only removed text."""
+
+    def told(self, snapshot: Snapshot, places: Iterable[tuple[int, int, bool]]) -> None:
+        """Another server says where the name at the cursor stands (`NamePlaces.told`)."""
+        self._told = self._told.replaced_by(NamePlaces.told(snapshot, places), snapshot)
+
+    def record(self, edits: Sequence[Edit]) -> None:
+        """Record edits, in order; every edit of the document must be recorded."""
+        for each in edits:
+            made = differing(Change(each.start, each.removed, each.inserted))
+            if made.old == made.new:  # some clients send the same text again
+                continue
+            edit = Edit(made.start, made.old, made.new)
+            self._erased_at = None if edit.inserted else edit.start
+            self._told = self._told.after(edit)
+            for begun in self._begun:
+                begun.places = begun.places.after(edit, begun.new)
+
+    def under_way(
+        self, snapshot: Snapshot, changes: Sequence[Change], taken_back: tuple[int, int] | None = None
+    ) -> Renaming | None:
+        """The renaming to go on with: the latest that must, or else that of the last change, even if none is left.
+
+        `changes` are the user's in this document, oldest first; what none of them touches any more is forgotten.
+        `taken_back` is the span in which the user has just taken a change back.
+        """
+        found = [replacement_of(each, snapshot) for each in changes]
+        made = [each for each in found if each is not None]
+        self._last = found[-1] if found else None
+        spans = [(each.start, each.end) for each in changes]
+        self._begun = [each for each in self._begun if each.is_within(spans)]
+        for replacement in made:
+            self._begin(replacement, made, snapshot)
+        return self._found(snapshot, [] if taken_back is None else [taken_back], made)
+
+    def _found(
+        self, snapshot: Snapshot, taken_back: Sequence[tuple[int, int]], made: Sequence[Replacement]
+    ) -> Renaming | None:
+        last = None
+        for begun in reversed(self._begun):
+            if begun.is_switch or begun.is_within(taken_back) or any(map(begun.is_reverted_by, made)):
+                continue
+            renaming = begun.seen(snapshot, self._is_declined)
+            if renaming.left and renaming.must_go_on:
+                return renaming
+            is_last = self._last is not None and begun.new == self._last.new and begun.places.know(self._last)
+            last = renaming if is_last else last
+        return last
+
+    def _begin(self, found: Replacement, made: Sequence[Replacement], snapshot: Snapshot) -> None:
+        """Begin a renaming with a replacement, or go on with one; what it means is settled then."""
+        known = [each for each in self._begun if each.places.know(found)]
+        if any(each.is_reverted_by(found) for each in self._begun):
+            return
+        begun = next((each for each in known if each.new == found.new), None)
+        if begun is None and known and not known[-1].seen(snapshot, self._is_declined).made:  # it is typed on
+            begun = known[-1]
+            begun.new, begun.is_switch = found.new, _is_switch(found, begun.places, snapshot)
+        if begun is None and (places := self._places(found, made, snapshot, known)) is not None:
+            begun = _Begun(found.new, places, 0, _is_switch(found, places, snapshot))
+        if begun is not None:
+            begun.last = begun.places.starts.index(found.start)
+            self._begun = [*(each for each in self._begun if each is not begun), begun]
+
+    def _places(
+        self, found: Replacement, made: Sequence[Replacement], snapshot: Snapshot, known: Sequence[_Begun]
+    ) -> NamePlaces | None:
+        """The places of a name, one of which was replaced; None if none are known, or it looks like a secret."""
+        if known:
+            return known[-1].places
+        same = (each.start for each in made if each.is_same(found))
+        places = self._told if self._told.know(found) else places_of(found, same, snapshot)
+        if places is None or edit_shows_secret(snapshot, found.start, found.end, found.old):
+            return None
+        return with_shorthands(places, snapshot)
+
+    def is_unfinished(self, cursor: int) -> bool:
+        """Whether the cursor is in the new text of the last change and the user seems to type or erase it still."""
+        last = self._last
+        if last is None or not last.start <= cursor <= last.end:
+            return False
+        is_erasing = self._erased_at is not None and last.start <= self._erased_at <= last.end
+        return is_erasing or len(last.new) < MIN_FINISHED_NAME_CHARS or last.old.startswith(last.new)
+
+
+def _is_switch(found: Replacement, places: NamePlaces, snapshot: Snapshot) -> bool:
+    return not places.is_told and was_there(found, places, snapshot)
+
+
+def proposals(
+    renaming: Renaming, snapshot: Snapshot, others: Iterable[Proposal], is_invoked: bool
+) -> Iterator[Proposal]:
+    """Other edits, then the renaming's places, those of one line at once; unasked only if it must go on.
+
+    Others that rename the same come last, and not if another language server says where the name stands.
+    """
+    same = []
+    for each in others:
+        is_same = (each.site.old, each.site.new) == (renaming.old, renaming.new)
+        if renaming.must_go_on and is_same and each.snapshot.uri == snapshot.uri:
+            same.append(each)
+        else:
+            yield each
+    if is_invoked or renaming.must_go_on:
+        for line in by_line(renaming.left[:MAX_OFFERED_SITES], snapshot):
+            yield Proposal(snapshot, tuple(line), partial(renaming.progress, len(line)))
+    yield from () if renaming.is_told else same

@@ -12,9 +12,10 @@ MAX_NAME_CHARS = 80
 MAX_REPEATED_LINE_CHARS = 2000
 """Longest line, in characters, in which a change is repeated."""
 
-_WORD_END = re.compile(r"\w+\Z")
-_WORD = re.compile(r"\w+")
+_NO_LETTER = re.compile(r"\W")
 _NAME = re.compile(r"[^\W\d]\w*")
+_GOES_ON = re.compile(r"\.|\?\.|::|->|[(\[!]")
+"""Extends a typed name to a longer expression (`self`, then `.path`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,36 +31,42 @@ class Replacement:
         """Where the new name ends."""
         return self.start + len(self.new)
 
+    @property
+    def is_of_names(self) -> bool:
+        """Whether both are names, and different ones."""
+        names = all(_NAME.fullmatch(text) and len(text) <= MAX_NAME_CHARS for text in (self.old, self.new))
+        return names and self.old != self.new
+
     def is_same(self, other: "Replacement") -> bool:
         """Whether both are of the same names, wherever they stand."""
         return (self.old, self.new) == (other.old, other.new)
 
-    def is_all_of(self, before: str, after: str) -> bool:
-        """Whether lines became others by this replacement alone."""
-        return before != after and re.sub(rf"\b{re.escape(self.old)}\b", self.new, before) == after
-
-    def undoes(self, other: "Replacement") -> bool:
-        """Whether this replacement reverts the other one."""
-        return (self.old, self.new) == (other.new, other.old)
-
-
-def word_around(start: int, end: int, snapshot: Snapshot) -> str:
-    """A text with the letters before and after it."""
-    line_start, line_end = snapshot.source.line_bounds(start)
-    left = _WORD_END.search(snapshot.slice(line_start, start))
-    right = _WORD.match(snapshot.slice(end, max(end, line_end)))
-    return (left[0] if left else "") + snapshot.slice(start, end) + (right[0] if right else "")
-
 
 def replacement_of(change: Change, snapshot: Snapshot) -> Replacement | None:
-    """The change extended to whole words; None if these aren't a name before and another one after it."""
-    change = differing(change)
+    """The change extended to whole words, without what was typed after the new one; None if these aren't two names."""
     line_start, line_end = snapshot.source.line_bounds(change.start)
     if line_end - line_start > MAX_REPEATED_LINE_CHARS:
         return None
-    before, after = snapshot.slice(line_start, change.start), snapshot.slice(change.end, line_end)
-    left, right = _WORD_END.search(before), _WORD.match(after)
-    head, tail = left[0] if left else "", right[0] if right else ""
-    old, new = head + change.old + tail, head + change.new + tail
-    is_name = all(_NAME.fullmatch(text) and len(text) <= MAX_NAME_CHARS for text in (old, new))
-    return Replacement(old, new, change.start - len(head)) if is_name and old != new else None
+    differs = differing(change)
+    head, tail = _around(differs, snapshot)
+    found = Replacement(head + differs.old + tail, head + differs.new + tail, differs.start - len(head))
+    if found.is_of_names:
+        return found
+    head, tail = _around(change, snapshot)
+    word = _first_word(change.new)
+    if tail or not (head or change.old) or _GOES_ON.match(change.new, len(word)):
+        return None
+    found = Replacement(head + change.old, head + word, change.start - len(head))
+    return found if found.is_of_names else None
+
+
+def _around(change: Change, snapshot: Snapshot) -> tuple[str, str]:
+    """The letters before and after a change."""
+    first, last = snapshot.source.line_bounds(change.start)[0], snapshot.source.line_bounds(change.end)[1]
+    before, after = snapshot.slice(first, change.start), snapshot.slice(change.end, last)
+    return _first_word(before[::-1])[::-1], _first_word(after)
+
+
+def _first_word(text: str) -> str:
+    """The letters, digits and underscores with which a text begins."""
+    return _NO_LETTER.split(text, 1)[0]

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mercury_lsp.completion.next_edits.change import MAX_CHANGE_CHARS, Change, differing
+from mercury_lsp.completion.next_edits.change import Change, differing
+from mercury_lsp.completion.next_edits.history import MAX_HUNK_CHARS
 from mercury_lsp.documents.document import Edit
 from tests.support.next_edit_desk import RENAMED, NextEditDesk
 
@@ -102,9 +103,9 @@ def test_a_change_knows_the_text_before_it(text, edits):
 
 
 def test_a_change_that_grows_too_large_is_forgotten():
-    desk = NextEditDesk(RENAMED).replace("count", "x" * (MAX_CHANGE_CHARS + 1))
+    desk = NextEditDesk(RENAMED).replace("count", "x" * (MAX_HUNK_CHARS + 1))
     assert desk.change() is None
-    desk.erase(desk.find("x"), MAX_CHANGE_CHARS)
+    desk.erase(desk.find("x"), MAX_HUNK_CHARS)
     assert desk.change() is None
 
 
@@ -121,7 +122,7 @@ def test_text_typed_after_a_renamed_word_is_no_part_of_its_change(behind, at_onc
 
 def test_long_text_inserted_after_a_renamed_word_does_not_end_its_renaming():
     desk = NextEditDesk(RENAMED).replace("count", "total")
-    desk.put(11, "", ", x):\n" + "    x()\n" * MAX_CHANGE_CHARS)
+    desk.put(11, "", ", x):\n" + "    x()\n" * 400)
     assert desk.change() == ("count", "total")
 
 
@@ -156,17 +157,23 @@ def test_a_shortened_name_is_finished_once_the_cursor_has_left_it():
     assert desk.is_unfinished(5) and desk.is_unfinished(0) and not desk.is_unfinished(8)
 
 
-@given(
-    st.text("ab ", min_size=1, max_size=12), st.lists(st.tuples(st.integers(0, 20), st.integers(0, 3), st.text("c, ")))
-)
-def test_finished_changes_move_with_their_text(text, edits):
-    desk = NextEditDesk(text)
-    for start, count, inserted in edits:
-        start = min(start, len(desk.text))
-        desk.put(start, desk.text[start : start + count], inserted)
-        snapshot = desk.document.parsed()
-        for each in desk.repeatable._change_log.finished(snapshot):
-            assert snapshot.slice(each.start, each.end) == each.new
+@given(st.lists(st.tuples(st.integers(0, 3), st.text("ab, \n", max_size=4)), max_size=8))
+def test_the_places_of_a_renaming_move_with_text_that_is_typed_around_them(edits):
+    desk = NextEditDesk("count = x\n" + "x(count)\n" * 2).replace("count", "total")
+    desk.renaming()
+    for number, typed in edits:
+        at = desk.text.rfind("x", 0, 9 * number + 1)
+        desk.put(max(0, at), "", typed + " ")
+    assert [desk.snapshot.slice(each.start, each.end) for each in desk.renaming().left] == ["count"] * 2
+
+
+@pytest.mark.parametrize("new", ["count", "total"])
+def test_places_in_lines_that_are_replaced_whole_stay_places(new):
+    desk = NextEditDesk("def f(count):\n    return count + count * count\n").replace("count", "total")
+    assert len(desk.texts()) == 3
+    desk.put(desk.find("    return"), "    return count + count * count\n", f"    return [{new} + {new} * count]\n")
+    assert len(desk.texts()) == (3 if new == "count" else 1)
+    assert desk.renaming().total == 4
 
 
 # Indentation

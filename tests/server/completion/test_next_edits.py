@@ -4,9 +4,8 @@ from textwrap import dedent
 
 import pytest
 
-from mercury_lsp.completion.next_edits.repeatable_edits import MAX_OFFERED_SITES
 from mercury_lsp.documents import document as module
-from tests.support.next_edit_desk import RENAMED, NextEditDesk
+from tests.support.next_edit_desk import RENAMED, URI, NextEditDesk
 
 # Sites
 
@@ -48,6 +47,11 @@ def test_choosing_a_name_that_was_there_before_is_no_renaming():
     assert NextEditDesk("def f(a, b):\n    g(a)\n    return a + b\n").replace("g(a)", "g(b)").lines() == []
 
 
+def test_a_local_name_of_lua_is_renamed_where_it_is_declared():
+    desk = NextEditDesk("local count = 1\nprint(count)\n", "lua").replace("count", "total")
+    assert (desk.must_go_on(), desk.lines()) == (True, [1])
+
+
 def test_a_local_name_not_changed_at_its_first_use_is_offered_only_when_invoked():
     desk = NextEditDesk(RENAMED).replace("count", "total", 1)
     assert not desk.must_go_on() and desk.lines() == [2, 0]
@@ -78,18 +82,14 @@ def test_types_mean_the_same_throughout_the_file():
     assert desk.lines() == []
 
 
-def test_the_number_of_sites_is_limited():
-    assert len(NextEditDesk("item\n" * 100).replace("item", "thing").lines()) == MAX_OFFERED_SITES
-
-
 def test_without_a_syntax_tree_there_are_no_sites():
     assert NextEditDesk("count count\n", "plaintext").replace("count", "total").lines() == []
 
 
 def test_crlf_and_astral_characters_do_not_shift_sites():
     desk = NextEditDesk('s = "𝒳"; count = 1\r\nt = "𝒳𝒳"; print(count)\r\n').replace("count", "total")
-    snapshot = desk.document.parsed()
-    [site] = desk.repeatable.sites(desk.repeatable.replacement(snapshot), snapshot)
+    snapshot = desk.snapshot
+    [site] = desk.renaming().left
     assert snapshot.slice(site.start, site.end) == "count"
     assert snapshot.position_at(site.start) == (1, 18)
 
@@ -141,10 +141,10 @@ def test_nothing_is_recorded_of_a_change_while_the_document_is_unparsed(monkeypa
     assert desk.text
     monkeypatch.setattr(module, "parse", lambda *_: None)
     desk.replace("count", "total")
-    assert not desk.document.parsed().is_parsed and desk.lines() == []
+    assert not desk.snapshot.is_parsed and desk.lines() == []
     monkeypatch.undo()
-    desk.document.finish_parsing()
-    assert desk.document.parsed().is_parsed and desk.lines() == [1, 2]
+    desk.documents.finish_parsing(URI)
+    assert desk.snapshot.is_parsed and desk.lines() == [1, 2]
 
 
 def test_a_switch_requested_before_the_parse_is_still_not_repeated(monkeypatch):
@@ -153,7 +153,7 @@ def test_a_switch_requested_before_the_parse_is_still_not_repeated(monkeypatch):
     monkeypatch.setattr(module, "parse", lambda *_: None)
     assert desk.replace("g(a)", "g(b)").lines() == []
     monkeypatch.undo()
-    desk.document.finish_parsing()
+    desk.documents.finish_parsing(URI)
     assert desk.lines() == []
 
 
@@ -169,6 +169,12 @@ def test_a_word_changed_in_a_comment_is_no_renaming():
 def test_a_renaming_continued_by_hand_is_recognised_at_a_later_request():
     desk = NextEditDesk(RENAMED).replace("count", "total").replace("count", "total")
     assert desk.lines() == [2]
+
+
+def test_a_name_of_another_file_changed_in_two_places_is_left_alone():
+    desk = NextEditDesk("from a import count\n\na = count(1)\nb = count(2)\nc = count(3)\n")
+    desk.replace("count", "total", 1).replace("count", "total", 1)
+    assert not desk.must_go_on() and desk.lines() == [4, 0]
 
 
 def test_sites_changed_by_hand_from_the_bottom_up_are_one_renaming():

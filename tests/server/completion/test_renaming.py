@@ -63,8 +63,7 @@ def test_all_places_of_a_name_and_no_others_are_renamed(title: str, begun_at: st
     new = "x" + "z" * (len(name) - 1)  # of the same length, so that the places stay
     assert desk.text
     desk.put(at, name, new)
-    snapshot = desk.document.parsed()
-    renaming = desk.repeatable.renaming(desk.repeatable.replacement(snapshot), snapshot)
+    renaming = desk.renaming()
     assert sorted(site.start for site in renaming.left) == [each for each in places if each != at]
     assert (renaming.made, renaming.total) == (1, len(places))
 
@@ -79,27 +78,43 @@ def test_a_shorthand_keeps_the_key():
 @pytest.mark.parametrize(
     ("language", "text"),
     [
-        ("python", "class A:\n    def __init__(self):\n        self._count = 1\n        self._count += 1\n"),
+        ("python", "class A:\n    count = 0\n\ndef f(a, count):\n    a.count = count\n    return a.count\n"),
         ("typescript", "class A { private count = 0; f() { return this.count; } }\n"),
         ("go", "package a\ntype A struct { count int }\nfunc (a *A) f() int { return a.count }\n"),
         ("rust", "struct A { count: i32 }\nfn f(a: A) -> i32 { a.count }\n"),
     ],
 )
-def test_members_are_left_to_language_servers(language: str, text: str):
+def test_members_of_others_and_declared_ones_are_left_to_language_servers(language: str, text: str):
     assert NextEditDesk(text, language).replace("count", "total").texts() == []
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "lines"),
+    [
+        (
+            "python",
+            "class A:\n def f(self, count):\n  self.count = count\n  self.count += 1\nclass B:\n self.count",
+            [3],
+        ),
+        ("javascript", "class A { f(count) { this.count = count;\nreturn this.count + a.count; } }\nthis.count\n", [1]),
+        ("lua", "function A:f(count) self.count = count\nself.count = 2 end\n", [1]),
+    ],
+)
+def test_a_member_of_self_is_renamed_in_its_class(language: str, text: str, lines: list[int]):
+    desk = NextEditDesk(text, language)
+    old, new = ("this.count", "this.total") if language == "javascript" else ("self.count", "self.total")
+    assert (desk.replace(old, new).lines(), desk.must_go_on()) == (lines, True)
 
 
 def test_places_in_a_long_file_of_the_same_name_are_all_found():
     others = "".join(f"def g{n}(count):\n    return count\n\n" for n in range(150))
     desk = NextEditDesk("def f(count):\n    x = count\n    return count\n\n" + others).replace("x = count", "x = total")
-    snapshot = desk.document.parsed()
-    renaming = desk.repeatable.renaming(desk.repeatable.replacement(snapshot), snapshot)
-    assert [snapshot.position_at(site.start)[0] for site in renaming.left] == [2, 0]
+    assert desk.lines() == [2, 0]
 
 
 def test_a_renaming_that_would_break_the_syntax_is_not_made_at_all():
     desk = NextEditDesk(RENAMED).replace("count", "total")
-    snapshot = desk.document.parsed()
-    sites = desk.repeatable.sites(desk.repeatable.replacement(snapshot), snapshot)
-    assert renamed(snapshot, sites).sites == tuple(sites)
+    snapshot = desk.snapshot
+    sites = desk.renaming().left
+    assert renamed(snapshot, sites).sites == sites
     assert renamed(snapshot, [*sites[:-1], EditSite(sites[-1].start, sites[-1].old, "a b")]) is None

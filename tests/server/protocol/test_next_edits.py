@@ -183,20 +183,73 @@ class Box:
 """
 
 
-def test_a_member_changed_in_two_places_is_walked_to_the_end_beginning_on_the_line_of_the_second(editor: Editor):
-    uri = editor.opened(script(**SILENT) + MEMBERS)
-    editor.change(uri, 2, {"range": span((3, 13), (3, 20)), "text": "numbers"})
-    assert edits(editor, uri, 2, 3, 20) == []
-    editor.change(uri, 3, {"range": span((6, 13), (6, 20)), "text": "numbers"})
-    version, line, column, taken = 3, 6, 20, []
+def walked(editor: Editor, uri: str, version: int, line: int, column: int) -> list[dict[str, Any]]:
+    """The edits that are offered one after the other, each accepted with the cursor behind it."""
+    taken = []
     while found := edits(editor, uri, version, line, column):
         [edit], version = found, version + 1
         taken.append(edit["range"])
         editor.notify("workspace/executeCommand", edit["command"])
         editor.change(uri, version, {"range": edit["range"], "text": edit["text"]})
-        line, column = edit["range"]["start"]["line"], edit["range"]["start"]["character"] + 7
-    assert taken == [span((6, 28), (6, 35)), span((9, 24), (9, 31)), span((12, 13), (12, 20))]
+        lines = edit["text"].split("\n")
+        line = edit["range"]["start"]["line"] + len(lines) - 1
+        column = len(lines[-1]) + (edit["range"]["start"]["character"] if len(lines) == 1 else 0)
+    return taken
+
+
+def test_a_member_changed_where_it_is_first_assigned_is_walked_to_the_end(editor: Editor):
+    uri = editor.opened(script(**SILENT) + MEMBERS)
+    editor.change(uri, 2, {"range": span((3, 13), (3, 20)), "text": "numbers"})
+    taken = walked(editor, uri, 2, 3, 20)
+    assert taken == [span((6, 13), (6, 35)), span((9, 24), (9, 31)), span((12, 13), (12, 20))]
     assert editor.text(uri).endswith(MEMBERS.replace("entries", "numbers"))
+
+
+def test_a_member_changed_in_two_other_places_is_walked_to_the_end(editor: Editor):
+    uri = editor.opened(script(**SILENT) + MEMBERS)
+    editor.change(uri, 2, {"range": span((9, 24), (9, 31)), "text": "numbers"})
+    assert edits(editor, uri, 2, 9, 31) == []
+    editor.change(uri, 3, {"range": span((6, 13), (6, 20)), "text": "numbers"})
+    taken = walked(editor, uri, 3, 6, 20)
+    assert taken == [span((6, 28), (6, 35)), span((12, 13), (12, 20)), span((3, 13), (3, 20))]
+
+
+COUNTER = """\
+class Counter:
+    def __init__(self):
+        self.entries = {}
+
+    def add(self, word):
+        if word in self.entries:
+            self.entries[word] += 1
+        else:
+            self.entries[word] = 1
+
+    def of(self, word):
+        return self.entries.get(word, 0)
+
+    def total(self):
+        return sum(self.entries.values())
+
+    def most_common(self):
+        return sorted(self.entries, key=self.entries.get)
+"""
+
+
+def test_a_member_typed_key_by_key_is_walked_to_the_end_after_a_typo_taken_back(editor: Editor):
+    uri, version = editor.opened(script(**SILENT) + COUNTER), 1
+    for number, key in enumerate("counts"):
+        replaced = 7 if number == 0 else 0
+        where = span((3, 13 + number), (3, 13 + number + replaced))
+        version += 1
+        editor.change(uri, version, {"range": where, "text": key})
+        edits(editor, uri, version, 3, 14 + number)
+    for where, text in ((span((3, 24), (3, 24)), "x"), (span((3, 24), (3, 25)), "")):
+        version += 1
+        editor.change(uri, version, {"range": where, "text": text})
+        edits(editor, uri, version, 3, 24 + len(text))
+    assert len(walked(editor, uri, version, 3, 19)) == 6
+    assert editor.text(uri).endswith(COUNTER.replace("entries", "counts"))
 
 
 def test_a_line_inserted_in_two_functions_is_offered_in_the_last_one_of_the_file(editor: Editor):
