@@ -150,8 +150,7 @@ class DeviceStep:
         rows, seen = given.shape[1], sum(each.tokens for each in held)
         fitting = (Shape(r, t, adapted) for r, t in self._sizes if r >= rows and t >= seen + r)
         shape = next(fitting, None)
-        is_padded = any(each.segment.bias is not None for each in held)
-        if shape is None or is_padded or given[1].max() >= self._lengths[-1]:
+        if shape is None or given[1].max() >= self._lengths[-1]:
             return None
         self._capture(shape)
         self._hold(held)

@@ -1,7 +1,7 @@
-"""The network run by the C kernels of `mercury_kernels.cpu`, with weights in the bits they have on disk.
+"""The network run by the C kernels of `mercury_kernels.cpu`, with weights quantised as on disk.
 
 Same interface and numbers as `torch_network.TorchNetwork`, within the error of 8-bit activations, without torch. Reader
-and writer share all matrices; what either adds to them is a separate low-rank product.
+and writer share all matrices; each adds low-rank products of its own.
 
 Dimensions as in `network.py`; one request at a time (B = 1).
 """
@@ -13,7 +13,7 @@ import numpy as np
 from mercury_kernels.cpu.layers import FIRST_ADAPTER, WRITER_ROWS, Answers, Layers, Part
 
 from mercury_engine.models import adapters, quantized_weights, weights
-from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray, bfloat16, log_softmax_in_place
+from mercury_engine.models.arrays import FloatArray, IdArray, bfloat16, log_softmax_in_place
 from mercury_engine.models.embedding import Embedding
 from mercury_engine.models.network import (
     CanvasForward,
@@ -27,7 +27,7 @@ from mercury_engine.models.safetensors_files import StoredTensors
 from mercury_engine.models.weights import StoredArray
 
 LARGE_PAIRS = 8
-"""Pairs of dimensions of every head that keys with biases keep in float32, see docs/decisions/cpu.md."""
+"""Pairs of dimensions of every head that biased keys keep in float32, see docs/decisions/cpu.md."""
 
 Angles = tuple[FloatArray, FloatArray]
 """Cosines and sines [R,D]."""
@@ -205,16 +205,10 @@ def _mask(rows: int, block: int | None) -> FloatArray | None:
     if block is None or rows <= block:
         return None
     block_R = np.arange(rows) // block
-    return additive(block_R[:, None] < block_R[None, :])
-
-
-def additive(hidden: MaskArray) -> FloatArray:
-    """The mask as numbers to add to scores."""
-    return np.where(hidden, np.float32(-np.inf), np.float32(0))
+    return np.where(block_R[:, None] < block_R[None, :], np.float32(-np.inf), np.float32(0))
 
 
 def _kept(sides: Sequence[KeyValueSegment]) -> list[tuple[StoredArray, StoredArray]]:
-    assert all(side.bias is None for side in sides), "no padding among sides"
     return [(side.keys, side.values) for side in sides]
 
 

@@ -1,4 +1,4 @@
-"""The network in torch: for training, as the reference for the C kernels, and inside `torch_network.TorchNetwork`.
+"""The network in torch: the reference for the C kernels, run by `torch_network.TorchNetwork`.
 
 Dimensions as in `network.py`; S rows, N adapter rank.
 """
@@ -19,22 +19,17 @@ FACTOR_ROUNDING = 1e-12
 Angles = tuple[Tensor, Tensor]
 """Cosines and sines [B,1,1,R,D]."""
 
-Attention = Callable[[list[Segment], list[Segment]], Tensor]
-"""Attention to the segments toward the prefix, with the rows' own one last, and to those toward the suffix."""
-
 
 @dataclass(frozen=True, slots=True)
 class PositionFrames:
     """Positions of rows toward the prefix and each other (`near`) and toward the suffix (`away`).
 
-    The bias [B,1,G*R,R] applies among the rows. `attend` replaces the stock attention where the rows of many requests
-    are packed into one.
+    The bias [B,1,G*R,R] applies among the rows.
     """
 
     near: Angles
     away: Angles | None
     bias: Tensor | None
-    attend: Attention | None = None
     causal: bool = True
     """Whether rows without sides see no later ones, which needs no bias."""
 
@@ -55,8 +50,8 @@ class AdaptedLinear(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, bias: bool, rank: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(outputs, inputs), requires_grad=False)
-        self.bias = nn.Parameter(torch.empty(outputs), requires_grad=False) if bias else None
+        self.weight = nn.Parameter(torch.empty(outputs, inputs))
+        self.bias = nn.Parameter(torch.empty(outputs)) if bias else None
         self.down = nn.Parameter(torch.randn(rank, inputs) * inputs**-0.5) if rank else None
         self.up = nn.Parameter(torch.zeros(outputs, rank)) if rank else None
         self.named: dict[str, tuple[Tensor, Tensor]] = {}
@@ -77,8 +72,8 @@ def _times(x: Tensor, factor: float) -> Tensor:
     return x if abs(factor - 1) < FACTOR_ROUNDING else x * factor
 
 
-LayerKeyValues = tuple[Tensor, Tensor, Tensor | None]
-"""One layer's part of a side, see `KeyValueSegment.at`."""
+LayerKeyValues = tuple[Tensor, Tensor]
+"""One layer's keys and values [B,H,T,D] of a side."""
 
 
 class Layer(nn.Module):
@@ -91,12 +86,11 @@ class Layer(nn.Module):
         self.groups = config.num_attention_heads // config.num_key_value_heads
         kv = self.heads * self.head_dim
         self.qkv_sizes = [self.groups * kv, kv, kv]
-        self.attn_norm = nn.Parameter(torch.empty(c), requires_grad=False)
-        self.ffn_norm = nn.Parameter(torch.empty(c), requires_grad=False)
+        self.attn_norm, self.ffn_norm = nn.Parameter(torch.empty(c)), nn.Parameter(torch.empty(c))
         self.score_factor, self.residual = config.score_factor * config.head_dim**0.5, config.residual_multiplier
         """Factors of queries, whose scores are divided by the root of the head width, and of what the layer adds."""
         self.head_norms = nn.ParameterList(
-            nn.Parameter(torch.empty(config.head_dim), requires_grad=False) for _ in range(2 * config.qk_norm)
+            nn.Parameter(torch.empty(config.head_dim)) for _ in range(2 * config.qk_norm)
         )
         """Norms of queries and keys, if the model has them."""
         self.qkv = AdaptedLinear(c, sum(self.qkv_sizes), config.attention_bias, rank)
@@ -128,16 +122,12 @@ class Layer(nn.Module):
         q_near = rotate(q, *frames.near).flatten(2, 3)
         cos, sin = frames.near
         own: Segment = (q_near, rotate(k, cos[:, 0], sin[:, 0]), v, frames.bias)
-        near: list[Segment] = [*((q_near, *keys) for keys in before), own]
-        away: list[Segment] = []
+        segments: list[Segment] = [*((q_near, *keys, None) for keys in before), own]
         if frames.away is not None:
             q_away = rotate(q, *frames.away).flatten(2, 3)
-            away = [(q_away, *keys) for keys in after]
-        if frames.attend is not None:
-            attended = frames.attend(near, away)
-        else:
-            alone = frames.causal and frames.away is None and not before
-            attended = causal_attention(*own[:3]) if alone else segmented_attention(near + away)
+            segments += [(q_away, *keys, None) for keys in after]
+        alone = frames.causal and frames.away is None and not before
+        attended = causal_attention(*own[:3]) if alone else segmented_attention(segments)
         return self.finish(x, attended, adapted), k, v
 
     def finish(self, x: Tensor, attended: Tensor, adapted: Adapted) -> Tensor:
@@ -150,21 +140,19 @@ class Layer(nn.Module):
 
 
 class TorchDecoder(nn.Module):
-    """Embedding, layers, norm, head. `read` is causal and frozen, `write` bidirectional and adapted."""
+    """Embedding, layers, norm, head. `read` is causal, `write` bidirectional and adapted."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
         self.groups = config.num_attention_heads // config.num_key_value_heads
-        self.embedding = nn.Parameter(torch.empty(config.vocab_size, config.hidden_size), requires_grad=False)
-        self.head = (
-            None
-            if config.tie_word_embeddings
-            else nn.Parameter(torch.empty(config.vocab_size, config.hidden_size), requires_grad=False)
-        )
-        self.markers = nn.Parameter(torch.zeros(2, config.hidden_size), requires_grad=config.adapter_rank > 0)
+        shape = config.vocab_size, config.hidden_size
+        self.embedding = nn.Parameter(torch.empty(shape))
+        self.head = None if config.tie_word_embeddings else nn.Parameter(torch.empty(shape))
+        self.markers = nn.Parameter(torch.zeros(2, config.hidden_size))
         self.layers = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
-        self.norm = nn.Parameter(torch.empty(config.hidden_size), requires_grad=False)
+        self.norm = nn.Parameter(torch.empty(config.hidden_size))
+        self.requires_grad_(False)
 
     @property
     def device(self) -> torch.device:
@@ -247,7 +235,7 @@ class TorchDecoder(nn.Module):
         x = x_BRC
         keys, values = [], []
         for number, layer in enumerate(self._layers()):
-            sides = [side.at(number) for side in before], [side.at(number) for side in after]
+            sides = ([(each.keys[number], each.values[number]) for each in side] for side in (before, after))
             x, k, v = layer(x, frames, *sides, adapted)
             keys.append(k)
             values.append(v)

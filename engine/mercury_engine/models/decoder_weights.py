@@ -29,7 +29,7 @@ from mercury_engine.models.weights import (
 
 
 def load(folder: Path, dtype: torch.dtype, device: torch.device) -> TorchDecoder:
-    """The network of a model folder: the reader, with the writer's adapter if the folder holds one."""
+    """The network of a model folder, with the writer's adapter if there is one."""
     config = weights.read_config(folder)
     network = _unfilled(config, dtype, device)
     fill_reader(network, folder)
@@ -43,7 +43,7 @@ def load(folder: Path, dtype: torch.dtype, device: torch.device) -> TorchDecoder
 
 @torch.no_grad()
 def _unfilled(config: ModelConfig, dtype: torch.dtype, device: torch.device) -> TorchDecoder:
-    """A network on its device to copy weights into, a layer at a time, so that the host never holds all of them."""
+    """An empty network on its device, to be filled a layer at a time: the host never holds all weights."""
     with torch.device("meta"):
         network = TorchDecoder(config).to(dtype)
     network = network.to_empty(device=device)
@@ -78,7 +78,8 @@ def fill(
         product = None
         if change and changed_by:
             product = low_rank(change, changed_by, (target.shape[0], target.shape[1]), folder / READER_FILE)
-        _copy(target, joined(state, names, folder, product), " + ".join(names), folder)
+        source = joined(state, names, folder, product)
+        target.copy_(tensor_of(checked(source, target.shape, " + ".join(names), folder)))
 
     put(network.embedding, "model.embed_tokens.weight")
     put(network.norm, "model.norm.weight")
@@ -110,12 +111,9 @@ def fill_adapter(network: TorchDecoder, state: Mapping[str, StoredArray], folder
 
 
 def adapter_parameters(network: TorchDecoder) -> dict[str, Tensor]:
-    """The parameters that training changes and `adapter.safetensors` holds, by name."""
-    return {name: p for name, p in network.named_parameters() if p.requires_grad}
-
-
-def _copy(target: Tensor, source: StoredArray, name: str, folder: Path) -> None:
-    target.copy_(tensor_of(checked(source, target.shape, name, folder)))
+    """The parameters that `adapter.safetensors` holds, by name: factors, and the rows of mask and end."""
+    adapted = network.named_parameters() if network.config.adapter_rank else ()
+    return {name: each for name, each in adapted if name.endswith(("markers", ".down", ".up"))}
 
 
 def tensor_of(array: StoredArray) -> Tensor:

@@ -1,4 +1,4 @@
-"""What a model's configuration may say, checked before anything is allocated: the files may come from anywhere."""
+"""Checks of a model's configuration before anything is allocated: its files may come from anywhere."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -62,10 +62,10 @@ def problems(config: ModelConfig) -> Iterator[str]:
 
 
 def require_fit(config: ModelConfig, files: Sequence[Path], gpu: GpuMemory | None = None) -> None:
-    """Check the size of the weight files against the configuration and the memory that is left, before they are read.
+    """Check the size of the weight files against the configuration and the free memory, before they are read.
 
-    `gpu`: the GPU that the weights go to, a layer at a time; without one the host's memory counts. A sparse file of any
-    size takes no space on disk. Raises ModelCorrupt and ModelError; DeviceError where a GPU is too small.
+    `gpu`: the target of the weights; None: the host. Raises ModelCorrupt and ModelError; DeviceError if a GPU is too
+    small.
     """
     wanted, stored = parameters(config), sum(path.stat().st_size for path in files)
     named = ", ".join(map(str, files[:2])) + ", ..." * (len(files) > 2)

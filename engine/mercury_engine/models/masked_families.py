@@ -1,6 +1,6 @@
-"""Families of masked diffusion models without an adapter: how a checkpoint is recognised, and what sets it apart.
+"""Families of masked diffusion models without an adapter: how checkpoints are recognised, and how they differ.
 
-Their layers are those of Qwen2, Qwen3 or Llama, with the same tensor names; only the mask of attention differs.
+Their layers are those of Qwen2, Qwen3 or Llama, with the same tensor names; only the attention mask differs.
 Sources: the repositories Open-dLLM, dllm (A2D), Dream, ml-diffucoder, DreamOn, SDAR and Stable-DiffCoder, the code in
 that of Fast-dLLM v2, and their published configurations; for GGUF files the converters of llama.cpp.
 """
@@ -29,14 +29,14 @@ class MaskedFamily:
     model_types: Mapping[str, str]
     """Values of `model_type`, each with that of the decoder whose layers it has."""
     masks: tuple[str, ...]
-    """Texts of the mask token, where the configuration has no `mask_token_id`; without any it needs one."""
+    """Texts of the mask token, if the configuration has no `mask_token_id`."""
     shifted: bool
     architecture: str | None = None
-    """What `architectures` names, where `model_type` is that of a plain decoder."""
+    """Its entry in `architectures`, if `model_type` is a plain decoder's."""
     named: str | None = None
-    """What the folder's name contains, where the configuration need not say that the model decodes in blocks."""
+    """Part of the folder's name, for models whose configuration does not mention blocks."""
     block: int | None = None
-    """Tokens of a block where the configuration does not say; None: all rows see each other."""
+    """Default tokens of a block; None: all rows see each other."""
     block_field: str = "block_size"
     part: int | None = None
     """See `MaskedAttention.part`."""
@@ -94,13 +94,12 @@ REFUSED_NAMES = {
     "diffusiongemma": "diffusion_gemma",
     "nemotron-labs-diffusion": "nemotron_labs_diffusion",
 }
-"""How their names begin, those that begin alike from the longest on, and their `model_type`."""
+"""`model_type` by the beginning of a model's name; of similar names the longest first."""
 
 
 def why_refused(name: str) -> str | None:
-    """Why the model that is known by this name does not load; None if nothing is known against it."""
-    kinds = (kind for begin, kind in REFUSED_NAMES.items() if name.lower().startswith(begin))
-    return next((REFUSED[kind] for kind in kinds), None)
+    """Why a model of this name does not load; None if nothing is known against it."""
+    return next((REFUSED[kind] for begin, kind in REFUSED_NAMES.items() if name.lower().startswith(begin)), None)
 
 
 def read(raw: Mapping[str, Any], folder: Path) -> tuple[str, MaskedAttention] | None:

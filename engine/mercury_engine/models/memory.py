@@ -1,6 +1,6 @@
-"""Keeps the process small: knows what memory is left, returns freed memory and unmaps code that no longer runs.
+"""Keeps the process small: returns freed memory, unmaps unused code, and reports what memory is left.
 
-Each function does nothing where the system does not offer what it needs (glibc, Linux).
+Functions do nothing on systems without what they need (glibc, Linux).
 """
 
 import contextlib
@@ -46,7 +46,7 @@ def collect_and_return_memory() -> None:
 
 
 def return_freed_memory() -> None:
-    """Return the freed memory that glibc holds to the system: some 25 MB after a long prefill, in milliseconds."""
+    """Have glibc return freed memory to the system: some 25 MB after a long prefill, in milliseconds."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL("libc.so.6").malloc_trim(0)
 
@@ -64,7 +64,7 @@ def unmap_library_code() -> None:
 
 
 def available_bytes() -> int | None:
-    """Memory that a process may still get, swap space included; None where the system does not say."""
+    """Memory that a process may still get, including swap; None if the system does not say."""
     try:
         fields = dict(re.findall(r"(\w+): +(\d+) kB", Path("/proc/meminfo").read_text()))
         found = 1024 * (int(fields["MemAvailable"]) + int(fields["SwapFree"]))

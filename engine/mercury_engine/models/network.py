@@ -1,4 +1,4 @@
-"""What the engine needs of a network: its configuration, the arrays it exchanges and the protocol it implements.
+"""A network as the engine sees it: configuration, exchanged arrays and protocol.
 
 `cpu.CpuNetwork` implements the protocol with the C kernels and NumPy, `torch_network.TorchNetwork` with torch. Tokens
 and positions are NumPy arrays; hidden states, keys, values and log-probabilities stay where the network computes them
@@ -7,9 +7,9 @@ and positions are NumPy arrays; hidden states, keys, values and log-probabilitie
 Dimensions: B batch, T context tokens, R canvas rows (the last prefix token, then the slots), C width,
 L layers, H key heads, G query heads per key head, D head width, V vocabulary.
 
-A causal model only reads. A masked model also denoises the slots of a canvas. The one that comes with the package reads
-its context causally with the same pretrained decoder, and denoises with a low-rank adapter on every matrix and two rows
-of its own in the vocabulary: mask and end.
+A causal model only reads. A masked model also denoises the slots of a canvas. The bundled one reads its context with
+the causal decoder it was made from, and denoises with a low-rank adapter on every matrix and two more tokens: mask and
+end.
 """
 
 from collections.abc import Collection, Generator, Sequence
@@ -22,10 +22,10 @@ from mercury_engine.models.arrays import Array, IdArray, namespace
 from mercury_engine.models.row_answers import RowAnswers, RowQuestion
 
 PART = 5_000_000_000
-"""Products of a part of a pass, between two looks at deadline and cancel flag: some 15 ms on two cores."""
+"""Multiplications between two checks of deadline and cancel flag: some 15 ms on two cores."""
 
 CONTEXT_LENGTH = 8192
-"""Longest text in tokens where a model's files do not say, as those of the bundled one."""
+"""Longest text in tokens if a model's files do not say."""
 
 Kind = Literal["causal", "masked"]
 """What a model was trained for: to predict the next token, or masked ones."""
@@ -33,7 +33,7 @@ Kind = Literal["causal", "masked"]
 
 @dataclass(frozen=True, slots=True)
 class MaskedAttention:
-    """A masked model without an adapter, whose rows see later ones: what sets its family apart."""
+    """What distinguishes a family of masked models without an adapter, whose rows see later ones."""
 
     family: str
     mask_id: int
@@ -46,9 +46,9 @@ class MaskedAttention:
     block: int | None = None
     """Tokens of a block, whose rows see each other and all earlier blocks; None: all rows of a text see each other."""
     part: int | None = None
-    """Tokens of a block that are revealed before those after them; None: all of the block."""
+    """Tokens of a block that are unmasked before the next ones; None: all of the block."""
     threshold: float = 0.9
-    """Probability from which a slot of a block is revealed, as published with the model."""
+    """Probability that unmasks a slot of a block, as published with the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,17 +101,6 @@ class ModelConfig:
         return max(1, PART // (self.layer_parameters * max(1, rows)))
 
     @property
-    def is_plain(self) -> bool:
-        """Whether this is a Llama or Qwen2 decoder: no norms of queries and keys, no multipliers, no rotary factors."""
-        multipliers = self.embedding_multiplier, self.residual_multiplier, self.logits_scaling
-        return (
-            not self.qk_norm
-            and not self.rope_factors
-            and self.attention_multiplier is None
-            and multipliers == (1.0, 1.0, 1.0)
-        )
-
-    @property
     def mask_id(self) -> int:
         """Input row of a masked slot; never an output."""
         return self.vocab_size if self.masked_attention is None else self.masked_attention.mask_id
@@ -136,15 +125,10 @@ class KeyValueBlock:
 
 @dataclass(slots=True)
 class KeyValueSegment:
-    """Rotated keys and values [L,B,H,T,D] on one side of the canvas; bias [B,1,1,T] hides padding."""
+    """Rotated keys and values [L,B,H,T,D] on one side of the canvas."""
 
     keys: Array
     values: Array
-    bias: Array | None = None
-
-    def at(self, layer: int) -> tuple[Array, Array, Array | None]:
-        """One layer's keys [B,H,T,D] and values, and the bias."""
-        return self.keys[layer], self.values[layer], self.bias
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +258,6 @@ def packed(canvases: Sequence[Sequence[int]]) -> tuple[IdArray, Packing]:
 
 
 def join(sides: list[KeyValueSegment]) -> KeyValueSegment:
-    """One segment of several adjacent ones, none of them padded."""
+    """One segment of several adjacent ones."""
     concatenate = namespace(sides[0].keys).concatenate
     return KeyValueSegment(concatenate([s.keys for s in sides], 3), concatenate([s.values for s in sides], 3))

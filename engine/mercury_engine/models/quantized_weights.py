@@ -38,13 +38,10 @@ def put_reader(layers: Layers, config: ModelConfig, state: State, change: Change
 
 def _put_head(layers: Layers, config: ModelConfig, state: State, folder: Path) -> None:
     layers.put_last_norm(_vector(state, "model.norm.weight", config.hidden_size, folder))
-    layers.put_matrix(WHOLE_MODEL, "head", _head_codes(config, state, folder), split=True)
-
-
-def _head_codes(config: ModelConfig, state: State, folder: Path) -> list[QuantizedMatrix] | list[BlockMatrix]:
     names = ["model.embed_tokens.weight" if config.tie_word_embeddings else "lm_head.weight"]
     shape = (config.vocab_size, config.hidden_size)
-    return stored(state, names, shape, folder) or [_made(state, names, shape, folder)]
+    codes = stored(state, names, shape, folder) or [_made(state, names, shape, folder)]
+    layers.put_matrix(WHOLE_MODEL, "head", codes, split=True)
 
 
 def put_products(layers: Layers, config: ModelConfig, change: Change, path: Path, piece: int) -> None:

@@ -1,7 +1,6 @@
-"""What a decoder asks of a pass, and what it is told: never the logits of a whole vocabulary.
+"""A decoder's question to a pass and its answer, which never holds the logits of a whole vocabulary.
 
-Every device answers the same question with the same arrays: `Layers.answers` in C, a GPU after its head. `answered` is
-their twin.
+Every device answers with the same arrays: `Layers.answers` in C, a GPU after its head. `answered` is their twin.
 
 Dimensions: W wanted rows, V vocabulary, N ban lists, K = 64 candidates, A tokens asked for.
 """
@@ -23,8 +22,6 @@ WORD = 32
 WordArray = NDArray[np.uint32]
 SmallIdArray = NDArray[np.int32]
 
-_NONE_ASKED = np.empty(0, np.int32)
-
 
 @dataclass(frozen=True, slots=True)
 class RowQuestion:
@@ -36,7 +33,7 @@ class RowQuestion:
     """uint32 [N, ceil(V / 32)]: bit i % 32 of word i // 32 bans token i (`bits_of`)."""
     draws: bool = False
     """Whether candidates are wanted."""
-    asked_A: SmallIdArray = field(default_factory=lambda: _NONE_ASKED)
+    asked_A: SmallIdArray = field(default_factory=lambda: np.empty(0, np.int32))
     """int32: tokens whose logits are wanted of every row."""
 
     @classmethod
@@ -64,10 +61,7 @@ class RowQuestion:
 
 @dataclass(frozen=True, slots=True)
 class RowAnswers:
-    """What is told of W rows, on the host.
-
-    Of a row without an allowed token, and of one that computes NaN, the probability is NaN.
-    """
+    """The answers about W rows, on the host. A row without an allowed token, or with NaN, has probability NaN."""
 
     token_W: SmallIdArray
     """The likeliest allowed token; of equal ones the first."""
@@ -103,13 +97,9 @@ class RowAnswers:
         return RowAnswers(*(getattr(self, each.name)[rows] for each in fields(self)))
 
 
-def _nothing() -> RowAnswers:
-    ids, figures = np.empty(0, np.int32), np.empty(0, np.float32)
-    return RowAnswers(ids, figures, figures, figures, figures, ids, figures, figures)
-
-
-NOTHING = _nothing()
-"""What is told of no rows."""
+_IDS, _FIGURES = np.empty(0, np.int32), np.empty(0, np.float32)
+NOTHING = RowAnswers(_IDS, _FIGURES, _FIGURES, _FIGURES, _FIGURES, _IDS, _FIGURES, _FIGURES)
+"""The answers about no rows."""
 
 
 def bits_of(hidden_V: MaskArray) -> WordArray:
@@ -122,9 +112,7 @@ def bits_of(hidden_V: MaskArray) -> WordArray:
 def answered(logits_WV: FloatArray, question: RowQuestion) -> RowAnswers:
     """The answers of logits float32 [W,V] on the host."""
     vocabulary = logits_WV.shape[1]
-    bits_NV = np.unpackbits(question.banned_N.view(np.uint8), axis=1, bitorder="little")[:, :vocabulary].astype(
-        np.bool_
-    )
+    bits_NV = np.unpackbits(question.banned_N.view(np.uint8), axis=1, bitorder="little")[:, :vocabulary].astype(bool)
     rows = [
         _row(logits_V, None if number < 0 else bits_NV[number], question)
         for logits_V, number in zip(logits_WV, question.list_W.tolist(), strict=True)

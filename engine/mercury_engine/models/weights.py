@@ -26,13 +26,13 @@ from mercury_engine.models.rotary import factors_of
 from mercury_engine.models.safetensors_files import StoredTensors, weight_files
 
 READER_FILE = "reader.safetensors"
-"""Optional file: what training changed in the reader, a low-rank product for every matrix."""
+"""Optional: a trained low-rank change of every matrix of the reader."""
 
 ADAPTER_FILES = "adapter*.safetensors"
-"""Files of a masked model: the adapter with which it denoises."""
+"""The adapter with which a masked model denoises."""
 
 LOADER_THREADS = 2
-"""Number of threads that unpack matrices, and for a CPU quantise them, while a model is loaded."""
+"""They unpack matrices, and quantise them for a CPU, while a model is loaded."""
 
 FAMILIES = ("granite", "granitemoehybrid", "llama", "mercury", "qwen2", "qwen3")
 """Supported values of `model_type`; `granitemoehybrid` is Granite 4, without experts and with attention only."""
@@ -93,11 +93,8 @@ def _parse_config(raw: dict[str, Any], path: Path) -> ModelConfig:
     heads = raw["num_attention_heads"]
     if heads % (raw.get("num_key_value_heads") or heads):
         raise ModelCorrupt(f"{path}: {heads} query heads do not share {raw['num_key_value_heads']} key heads evenly")
-    rope = raw.get("rope_parameters") or {}
-    theta, width = (
-        float(raw.get("rope_theta") or rope["rope_theta"]),
-        raw.get("head_dim") or raw["hidden_size"] // heads,
-    )
+    theta = float(raw.get("rope_theta") or raw["rope_parameters"]["rope_theta"])
+    width = raw.get("head_dim") or raw["hidden_size"] // heads
     return ModelConfig(
         vocab_size=raw["vocab_size"],
         hidden_size=raw["hidden_size"],
@@ -143,10 +140,7 @@ def _granite_4_width(raw: dict[str, Any], path: Path) -> int:
 
 
 def base_of(folder: Path) -> Path:
-    """The folder with the weights and the tokenizer that a model is built on: its own, or the one that it names.
-
-    Raises ModelCorrupt.
-    """
+    """The folder with a model's base weights and tokenizer: its own, or the one it names. Raises ModelCorrupt."""
     path = folder / "config.json"
     name = json_files.read(path).get("base") if path.is_file() else None
     if name is None:
@@ -237,10 +231,7 @@ def _is_finite(values: StoredArray) -> bool:
 
 
 def joined(
-    state: State,
-    names: Sequence[str],
-    folder: Path,
-    product: tuple[StoredArray, StoredArray] | None = None,
+    state: State, names: Sequence[str], folder: Path, product: tuple[StoredArray, StoredArray] | None = None
 ) -> StoredArray:
     """Tensors concatenated along the outputs, as floats, with a low-rank change if there is one (see `low_rank`)."""
     parts = [unpack(state, name, folder) for name in names]
@@ -294,7 +285,7 @@ def unpack_q8(codes: StoredArray, scale: StoredArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """Values fitted on held-out text for one model: `settings.json`, optional."""
+    """Values fitted to one model on held-out text: `settings.json`, optional."""
 
     utility: dict[str, float] = field(default_factory=dict)
     """Fields of `Utility`: when a fill is worth showing unasked."""

@@ -7,7 +7,7 @@ import torch
 from mercury_engine.api import FillRequest
 from mercury_engine.kv_cache.cache import without_start
 from mercury_engine.models import decoder_weights
-from mercury_engine.models.network import KeyValueBlock, KeyValueSegment, join
+from mercury_engine.models.network import KeyValueBlock, join
 from transformers import (
     GraniteConfig,
     GraniteForCausalLM,
@@ -143,18 +143,6 @@ def read_alone(network, tokens) -> KeyValueBlock:
         return without_start(network.read(torch.tensor([[0, *torch.randint(1, 500, (tokens,)).tolist()]]))[1])
 
 
-def pad_sides(sides) -> KeyValueSegment:
-    """Sides of several requests [L,1,H,T,D] as one batch, padded on the right, with the padding hidden."""
-    longest = max(side.keys.shape[3] for side in sides)
-    bias = torch.zeros(len(sides), 1, 1, longest)
-    for row, side in enumerate(sides):
-        bias[row, ..., side.keys.shape[3] :] = float("-inf")
-    pad = torch.nn.functional.pad
-    each = [[pad(t, (0, 0, 0, longest - t.shape[3])) for t in (side.keys, side.values)] for side in sides]
-    keys, values = (torch.cat(parts, 1) for parts in zip(*each, strict=True))
-    return KeyValueSegment(keys, values, bias)
-
-
 @torch.no_grad()
 def sides(network, seed, before=9, after=5):
     torch.manual_seed(seed)
@@ -196,37 +184,3 @@ def test_the_last_canvas_row_stands_right_before_the_suffix(network):
         near, away = rows["seen"]
         assert near.flatten().tolist() == list(range(7, 8 + slots))
         assert away.flatten().tolist() == list(range(-1 - slots, 0))
-
-
-def test_hidden_padding_changes_nothing(network):
-    before, after, *_ = sides(network, 3)
-    canvas = torch.tensor([[5, 500, 500]])
-
-    def padded(side, junk):
-        wide = torch.nn.functional.pad(side.keys, (0, 0, 0, 6), value=junk)
-        values = torch.nn.functional.pad(side.values, (0, 0, 0, 6), value=junk)
-        bias = torch.zeros(1, 1, 1, wide.shape[3])
-        bias[..., -6:] = float("-inf")
-        return KeyValueSegment(wide, values, bias)
-
-    with torch.no_grad():
-        expected = network.write(canvas, [before], [after], torch.tensor([0]))
-        found = network.write(canvas, [padded(before, 9.0)], [padded(after, -9.0)], torch.tensor([0]))
-        visible = padded(before, 9.0)
-        visible.bias = None
-        seen = network.write(canvas, [visible], [after], torch.tensor([0]))
-    close(found, expected)
-    assert (seen - expected).abs().max() > 1e-2
-
-
-def test_two_canvases_in_a_batch_equal_each_alone(network):
-    left = sides(network, 3, before=9, after=5)
-    right = sides(network, 4, before=4, after=12)
-    canvases, ends = torch.tensor([[5, 500, 500, 7], [6, 500, 8, 500]]), torch.tensor([0, 3])
-    with torch.no_grad():
-        batch = network.write(canvases, [pad_sides([left[0], right[0]])], [pad_sides([left[1], right[1]])], ends)
-        alone = [
-            network.write(canvases[i : i + 1], [one[0]], [one[1]], ends[i : i + 1])
-            for i, one in enumerate((left, right))
-        ]
-    close(batch, torch.cat(alone))
