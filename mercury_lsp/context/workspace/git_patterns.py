@@ -23,6 +23,12 @@ _STAR, _FOLDERS, _ALL = b"*", b"**/", b"**"
 """Pieces of a pattern that match any number of bytes: within a name, whole folders, and whatever is left."""
 
 _SPECIAL = re.compile(rb"[*?\[\\]")
+_BYTE = rb"(?:\\.|[^]\\])"
+_SET = re.compile(
+    rb"\[(?P<not>[!^]?+)(?P<items>(?:\](?:-%b)?)?+(?:\[:[^]]*:\]|%b(?:-%b)?)*+)\]" % (_BYTE, _BYTE, _BYTE), re.DOTALL
+)
+_ITEM = re.compile(rb"\[:(?P<name>[^]]*):\]|\\?(?P<first>.)(?:-(?P<last>%b))?" % _BYTE, re.DOTALL)
+"""A set in brackets, and one of its items: a class, or one byte or a range of them."""
 
 _ALNUM = (string.ascii_letters + string.digits).encode()
 _CLASSES = {
@@ -185,52 +191,21 @@ def _stars(text: bytes, at: int) -> tuple[int, bytes]:
 
 def _bracket(text: bytes, at: int, ignores_case: bool) -> tuple[int, bytes]:
     """The index after the set that opens at `at`, and its expression."""
-    at += 1
-    is_negated = text[at : at + 1] in (b"!", b"^") and at < len(text)
-    at += is_negated
-    chosen = bytearray()
-    previous, first = 0, True
-    while first or text[at : at + 1] != b"]":
-        first = False
-        at, previous = _bracket_item(text, at, previous, chosen, ignores_case)
-    lowered = bytes(range(256)).lower() if ignores_case else bytes(range(256))
-    members = [byte for byte, low in enumerate(lowered) if (low in chosen) != is_negated and byte != ord("/")]
-    found = b"".join(b"\\x%02x" % byte for byte in members)
-    return at + 1, b"(?-i:[" + found + b"])" if found else b"(?!)"
-
-
-def _bracket_item(text: bytes, at: int, previous: int, chosen: bytearray, ignores_case: bool) -> tuple[int, int]:
-    """Add one item of a set; returns the index after it and the byte that may begin a range, 0 for none."""
-    sign = _byte(text, at)
-    following = text[at + 1 : at + 2]
-    if sign == ord("\\"):
-        chosen.append(_byte(text, at + 1))
-        return at + 2, chosen[-1]
-    if sign == ord("-") and previous and following and following != b"]":
-        quoted = following == b"\\"
-        last = _byte(text, at + 1 + quoted)
-        chosen += _range(previous, last, ignores_case)
-        return at + 2 + quoted, 0
-    if sign == ord("[") and following == b":":
-        end = text.find(b"]", at + 2)
-        if end < 0:
-            raise _NeverMatches
-        if end > at + 2 and text[end - 1 : end] == b":":
-            chosen += _class(text[at + 2 : end - 1], ignores_case)
-            return end + 1, 0
-    chosen.append(sign)
-    return at + 1, sign
-
-
-def _byte(text: bytes, at: int) -> int:
-    if at >= len(text):
+    if (found := _SET.match(text, at)) is None:
         raise _NeverMatches
-    return text[at]
-
-
-def _range(first: int, last: int, ignores_case: bool) -> bytes:
-    members = bytes(range(first, last + 1))
-    return members + members.lower() if ignores_case else members
+    chosen = bytearray()
+    for item in _ITEM.finditer(found["items"]):
+        if item["name"] is not None:
+            chosen += _class(item["name"], ignores_case)
+            continue
+        chosen += item["first"]
+        if item["last"] is not None:
+            between = bytes(range(item["first"][0], item["last"][-1] + 1))
+            chosen += between + between.lower() if ignores_case else between
+    lowered = bytes(range(256)).lower() if ignores_case else bytes(range(256))
+    members = [byte for byte, low in enumerate(lowered) if (low in chosen) != bool(found["not"]) and byte != ord("/")]
+    written = b"".join(b"\\x%02x" % byte for byte in members)
+    return found.end(), b"(?-i:[" + written + b"])" if written else b"(?!)"
 
 
 def _class(name: bytes, ignores_case: bool) -> bytes:
