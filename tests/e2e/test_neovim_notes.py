@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from mercury_lsp.server.requests.explain import NOTHING
 from tests.e2e.test_neovim_next_edits import TEXT
 from tests.support.editor import COMMAND, script
 from tests.support.neovim import Desk, Neovim, until
@@ -89,7 +90,11 @@ def test_the_reason_for_no_next_edit_is_told_on_command(desk: Desk) -> None:
     nvim = desk.start_attached(TEXT, cmd=COMMAND, has_screen=True)
     until(lambda: nvim.lua("return require('mercury.status').word") == "ready")
     nvim.keys(":Mercury explain<CR>")
-    until(lambda: "Mercury: nothing was asked for" in messages(nvim))
+    why = f"Mercury: {NOTHING}"
+    until(lambda: noted(nvim).strip() == why)
+    nvim.lua("vim.cmd.vsplit() vim.api.nvim_win_set_width(0, 40)")
+    nvim.keys(":Mercury explain<CR>")
+    until(lambda: noted(nvim).strip().split("\n") != [why] and " ".join(noted(nvim).split()) == why)
 
 
 def test_the_status_says_off_here_and_why_where_nothing_is_suggested(desk: Desk) -> None:
@@ -98,7 +103,7 @@ def test_the_status_says_off_here_and_why_where_nothing_is_suggested(desk: Desk)
     nvim.keys(":Mercury status<CR>")
     until(lambda: re.search(f"mercury: off here, .*{why}", " ".join(messages(nvim).split())))
     nvim.keys(":messages clear<CR>:Mercury explain<CR>")
-    until(lambda: f"Mercury: {why}" in " ".join(messages(nvim).split()))
+    until(lambda: f"Mercury: {why}" in " ".join(noted(nvim).split()))
 
 
 @pytest.mark.parametrize("kind", [ERROR, INFO])

@@ -279,11 +279,8 @@ end
 ---@return boolean asked false without a server
 function M.explain(bufnr)
   local client = M.get(bufnr)
-  if client then
-    local document = vim.lsp.util.make_text_document_params(bufnr)
-    client:exec_cmd({ title = "", command = "mercury.explain", arguments = { { textDocument = document } } })
-  end
-  return client ~= nil
+  local document = vim.lsp.util.make_text_document_params(bufnr)
+  return client ~= nil and notes.run(client, bufnr, "mercury.explain", { { textDocument = document } })
 end
 
 --- Why the server suggests nothing in a buffer, whatever is asked.
