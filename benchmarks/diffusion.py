@@ -1,15 +1,17 @@
-"""Measure denoising with full attention: `python benchmarks/diffusion.py --model MODEL [--json] [--out FILE]`.
+"""Measure denoising with full attention: `python benchmarks/diffusion.py [--model MODEL] [--before CHECKOUT] [--json]`.
 
 A causal model stands in for a masked one: the weights have the right shape, so times are true and texts mean nothing,
 unless MODEL is a masked diffusion model itself. It times a pass over the whole text, a step over the keys and values of
-the text around the gap, and whole fills, exact and not, and counts how often an exact step and one over stale keys
-agree on a slot's likeliest token after some keys were typed. Beside them the same weights fill from left to right, with
-and without n-gram lookup.
+the text around the gap, and whole fills, and counts how often an exact step and one over stale keys agree on a slot's
+likeliest token after some keys were typed. Beside them the same weights fill from left to right, with and without
+n-gram lookup. It also times what a step takes beyond its pass, by rule; compares texts with those that the NumPy twin's
+answers give; and times fills of the bundled masked model, beside those of an earlier checkout if one is named.
 """
 
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -25,9 +27,12 @@ from mercury_engine.models.network import MaskedAttention
 from mercury_engine.models.row_answers import RowQuestion
 from mercury_lab.engine import Engine, finished
 from mercury_lab.evaluation import suite
-from mercury_lab.evaluation.gaps import held_out_files
+from mercury_lab.evaluation.gaps import GAP_KINDS, gaps, held_out_files
 from on_all import options as options_of_all
+from on_diffusion import earlier, steps, twins
 from rich.table import Table
+
+from mercury_lsp.completion.completer import FIRST_READ_TOKENS
 
 CONTEXTS, SLOTS = (256, 512), (16, 32)
 
@@ -38,6 +43,8 @@ TYPED = (1, 4, 12)
 def main() -> int:
     parser = options_of_all.parser("diffusion", __doc__)
     parser.add_argument("--rounds", type=int, default=8, help="of each measurement (default 8)")
+    parser.add_argument("--texts", type=int, default=300, help="compared with the NumPy twin's (default 300)")
+    parser.add_argument("--before", type=Path, help="a checkout of an earlier version with its .venv")
     options_of_all.add_corpus(parser)
     options_of_all.add_threads(parser, 2)
     parser.set_defaults(model="qwen2.5-coder-0.5b")
@@ -46,16 +53,18 @@ def main() -> int:
         causal = Engine.load(options.model, device="cpu", threads=options.threads)
         texts = [file.text for file in held_out_files(options.corpus)]
         record = {"model": causal.name, "threads": options.threads} | options_of_all.circumstances()
+        record["steps"] = steps.steps(options.threads, options.rounds)
         record["left_to_right"] = left_to_right(causal, texts, options.rounds)
         masked = Engine(stand_in(causal.parts))
         assert isinstance(masked.decoder, DiffusionDecoder) and isinstance(masked.decoder.layout, TwoSided)
         cache = masked.decoder.layout.cache
         record["passes"] = passes(masked, cache, texts[0], options.rounds)
         record["agreement"] = agreement(masked, cache, texts, options.rounds)
-        record["fills"] = {
-            name: fills(masked.varied(DiffusionOptions(schedule="linear", exact=exact)), texts, options.rounds)
-            for name, exact in (("stale", False), ("exact", True))
-        }
+        record["fills"] = masked_fills(masked, texts, options.rounds)
+        record["texts"] = twins.compared(masked, gap_requests(options.corpus, options.texts))
+        if options.before:
+            requests = gap_requests(options.corpus, 4 * options.rounds)
+            record["bundled"] = earlier.compared(options.before, requests, options.threads)
         suite.deliver(record, table(record), options)
     except MercuryError as error:
         parser.exit(1, f"{error}\n")
@@ -139,15 +148,40 @@ def requests(texts: list[str], rounds: int) -> list[FillRequest]:
     return found
 
 
-def fills(engine: Engine, texts: list[str], rounds: int) -> dict[str, float]:
-    """Median milliseconds and mean steps of fills of up to 16 slots."""
-    milliseconds, steps = [], []
+def gap_requests(corpus: Path, count: int) -> list[FillRequest]:
+    """Gaps of every kind in held-out files."""
+    return [each.request for each in gaps(corpus, -(-count // len(GAP_KINDS)), 0)][:count]
+
+
+def masked_fills(engine: Engine, texts: list[str], rounds: int) -> dict[str, dict[str, float]]:
+    """Fills whose text is read with them, whole or what is nearest; that was read before a few keys; and exact ones."""
+
+    def varied(**options: Any) -> Engine:
+        return engine.varied(DiffusionOptions(schedule="linear", **options))
+
+    return {
+        "whole text unread": fills(varied(), texts, rounds),
+        "nearest text unread": fills(varied(), texts, rounds, unread_limit=FIRST_READ_TOKENS),
+        "while typing": fills(varied(), texts, rounds, typed=4),
+        "exact": fills(varied(exact=True), texts, 2),
+    }
+
+
+def fills(
+    engine: Engine, texts: list[str], rounds: int, typed: int = 0, unread_limit: int | None = None
+) -> dict[str, float]:
+    """Median milliseconds and mean steps of fills of up to 16 slots; `typed`: characters since the text was read."""
+    milliseconds, processor, counts = [], [], []
     for request in requests(texts, rounds):
-        started = time.perf_counter()
-        fill = engine.fill(replace(request, effort="low", max_slots=16, multiline=True))
+        request = replace(request, effort="low", max_slots=16, multiline=True, unread_limit=unread_limit)
+        if typed:
+            engine.fill(replace(request, near=request.near[:-typed], max_steps=0))
+        started, before = time.perf_counter(), time.process_time()
+        fill = engine.fill(request)
         milliseconds.append(1e3 * (time.perf_counter() - started))
-        steps.append(fill.steps)
-    return {"ms": median(milliseconds), "steps": float(np.mean(steps))}
+        processor.append(1e3 * (time.process_time() - before))
+        counts.append(fill.steps)
+    return {"ms": median(milliseconds), "processor_ms": median(processor), "steps": float(np.mean(counts))}
 
 
 def left_to_right(engine: Engine, texts: list[str], rounds: int) -> dict[str, dict[str, float]]:
@@ -158,6 +192,8 @@ def left_to_right(engine: Engine, texts: list[str], rounds: int) -> dict[str, di
 
 def table(record: dict[str, Any]) -> Table:
     made = Table("what", "ms", "steps")
+    for each in record["steps"]:
+        made.add_row(f"a step beyond its pass, {each['slots']} slots, {each['rule']}", f"{each['ms']:.2f}", "")
     for each in record["passes"]:
         made.add_row(f"whole text, {each['context']} tokens and {each['slots']} slots", f"{each['whole_ms']:.0f}", "")
         made.add_row(f"a step, {each['context']} tokens and {each['slots']} slots", f"{each['step_ms']:.0f}", "")
@@ -165,6 +201,10 @@ def table(record: dict[str, Any]) -> Table:
         made.add_row(f"a fill, {name}", f"{each['ms']:.0f}", f"{each['steps']:.1f}")
     for typed, share in record["agreement"].items():
         made.add_row(f"slots that agree after {typed} tokens", f"{share:.1%}", "")
+    made.add_row("texts of the NumPy twin", "{same} of {fills}".format(**record["texts"]), "")
+    if "bundled" in record:
+        each = record["bundled"]
+        made.add_row(f"fills of the bundled model, before: {each['before_ms']:.0f}", f"{each['ms']:.0f}", "")
     return made
 
 

@@ -1,7 +1,7 @@
-"""Measure a denoise step beyond its pass and head: `python benchmarks/denoise_steps.py [--json] [--out FILE]`.
+"""What a denoise step takes beyond its pass and head.
 
 For each rule: the question, the C kernels' answers to it from random logits of a large vocabulary, and the rule's step.
-Beside it the same with the NumPy twin's answers. No model is loaded.
+Beside it the same with the NumPy twin's answers.
 """
 
 import time
@@ -22,11 +22,8 @@ from mercury_engine.models.arrays import FloatArray
 from mercury_engine.models.cpu import row_answers
 from mercury_engine.models.row_answers import RowAnswers, RowQuestion, answered
 from mercury_kernels.cpu.layers import Layers
-from mercury_lab.evaluation import suite
-from on_all import options as options_of_all
-from rich.table import Table
 
-VOCABULARY, SLOTS, BANNED = 151_938, (8, 16, 32), 2_000
+VOCABULARY, SLOTS, BANNED = 151_938, (8, 16), 2_000
 
 TOKENS = Tokens(mask=5, delete=6, expand=7)
 
@@ -39,16 +36,10 @@ RULES: dict[str, Rule] = {
 }
 
 
-def main() -> int:
-    parser = options_of_all.parser("denoise_steps", __doc__)
-    parser.add_argument("--rounds", type=int, default=20, help="of each measurement; the fastest counts (default 20)")
-    options_of_all.add_threads(parser, 2)
-    options = parser.parse_args()
-    layers = Layers(1, 64, 64, 1, 1, 64, 1e-5, options.threads)
-    rows = [measured(layers, name, slots, options.rounds) for slots in SLOTS for name in RULES]
-    record = {"vocabulary": VOCABULARY, "threads": options.threads, "steps": rows} | options_of_all.circumstances()
-    suite.deliver(record, table(record), options)
-    return 0
+def steps(threads: int, rounds: int) -> list[dict[str, Any]]:
+    """By slots and rule: milliseconds of a step, the fastest of several."""
+    layers = Layers(1, 64, 64, 1, 1, 64, 1e-5, threads)
+    return [measured(layers, name, slots, rounds) for slots in SLOTS for name in RULES]
 
 
 def measured(layers: Layers, name: str, slots: int, rounds: int) -> dict[str, Any]:
@@ -82,15 +73,3 @@ def fastest(act: Callable[[], Any], rounds: int) -> float:
         act()
         found.append(1e3 * (time.perf_counter() - started))
     return min(found)
-
-
-def table(record: dict[str, Any]) -> Table:
-    made = Table("rule", "slots", "ms", "NumPy twin, ms", "ratio")
-    for each in record["steps"]:
-        figures = (f"{each['ms']:.2f}", f"{each['twin_ms']:.0f}", f"{each['ratio']:.0f}")
-        made.add_row(each["rule"], str(each["slots"]), *figures)
-    return made
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
