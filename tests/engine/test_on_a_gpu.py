@@ -1,13 +1,15 @@
 """What the decoders ask of a GPU, counted on a pretend one: launches, waits, copies; the text is the CPU's."""
 
 import logging
+from collections import Counter
 from dataclasses import replace
 from itertools import islice
 
 import numpy as np
 import pytest
 import torch
-from mercury_engine.api import FillRequest, GenerateRequest, Sampling
+from mercury_engine.api import Control, FillRequest, GenerateRequest, Sampling
+from mercury_engine.device.ahead import DenoiseAhead
 from mercury_engine.errors import DeviceError
 from mercury_engine.models import adapters, decoder_weights, weights
 from mercury_engine.models.network import ForwardRequest
@@ -105,6 +107,64 @@ def test_a_masked_model_fills_with_the_text_of_the_cpu(folders, on_cpu, monkeypa
     assert counts.launches.total() <= MOST_LAUNCHES * waits
 
 
+@pytest.fixture
+def begun(monkeypatch):
+    """Counts the denoise steps on the device, and those among them that the host began."""
+    steps = Counter()
+    for name in ("_begin", "_run"):
+        done = getattr(DenoiseAhead, name)
+        monkeypatch.setattr(
+            DenoiseAhead, name, lambda *given, name=name, done=done: steps.update([name]) or done(*given)
+        )
+    return steps
+
+
+@pytest.mark.parametrize("effort", ["instant", "high"])
+@pytest.mark.parametrize("family", ["Open-dCoder", "Fast-dLLM v2", "twin"])
+def test_a_gpu_begins_a_step_while_the_host_decides_about_the_one_before(folders, monkeypatch, begun, family, effort):
+    requests = [replace(each, effort=effort, max_slots=24) for each in REQUESTS]
+
+    def watched(engine, request):
+        views = []
+        return engine.fill(request, Control(on_step=views.append)), views
+
+    engine = Engine.load(folders[family], device="cpu", dtype=torch.float32)
+    expected = [watched(engine, each) for each in requests]
+    with pretend_cuda(monkeypatch) as counts:
+        engine, launched = Engine.load(folders[family], device="cuda", dtype=torch.float32), DenoiseAhead._run
+
+        def run(*given):
+            counts.clear()
+            made = launched(*given)
+            assert (counts.launches, counts.replays) == ({"copy_": 1}, 1)  # of its answers to the host
+            return made
+
+        monkeypatch.setattr(DenoiseAhead, "_run", run)
+        for request, (other, shown) in zip(requests, expected, strict=True):
+            begun.clear()
+            found, views = watched(engine, request)
+            assert (found.text, found.steps, found.confidence) == (
+                other.text,
+                other.steps,
+                pytest.approx(other.confidence, rel=1e-3),
+            )
+            assert [[slot.text for slot in view] for view in views] == [[slot.text for slot in view] for view in shown]
+            assert begun["_run"] - begun["_begin"] >= (found.steps - 2) // 2
+            assert begun["_run"] <= found.steps + 1  # one was dropped
+    assert begun["_run"] > begun["_begin"]
+
+
+@pytest.mark.parametrize("family", ["Open-dCoder", "Fast-dLLM v2", "twin"])
+def test_masked_models_fill_real_gaps_with_the_text_of_the_cpu(folders, monkeypatch, begun, family):
+    requests = [*real_gaps(GAPS // 4 or 6)]
+    engine = Engine.load(folders[family], device="cpu", dtype=torch.float32)
+    expected = [engine.fill(each).text for each in requests]
+    with pretend_cuda(monkeypatch):
+        engine = Engine.load(folders[family], device="cuda", dtype=torch.float32)
+        assert [engine.fill(each).text for each in requests] == expected
+    assert begun["_run"] > 2 * len(requests)
+
+
 def test_a_causal_model_fills_with_one_wait_and_no_blocking_copy_a_pass(folders, on_cpu, monkeypatch):
     for found, expected, counts in filled(monkeypatch, folders["causal"], on_cpu["causal"]):
         assert found.text == expected.text
@@ -184,9 +244,13 @@ def test_a_step_takes_few_launches_a_layer(tmp_path, monkeypatch, changes, ours,
         with pretend_cuda(monkeypatch, kernels=kernels) as counts:
             folder = tiny.folder(tmp_path / str(layers), **{"rank": 0, "num_hidden_layers": layers} | changes)
             Engine.load(folder, device="cuda", dtype=torch.float32)
-            launches.append(counts.graphs[-1])
-    assert launches[1] - launches[0] == each
-    assert launches[0] - 2 * each <= 30
+            launches.append(counts.graphs)
+    passes, steps = zip(
+        *(graphs[-4:][1::2] if "rank" in changes else graphs[-1:] * 2 for graphs in launches), strict=True
+    )
+    assert passes[1] - passes[0] == steps[1] - steps[0] == each
+    assert passes[0] - 2 * each <= 30
+    assert steps[0] - 2 * each <= 120  # with what is asked of the slots, and the rule
 
 
 @pytest.fixture(scope="module")

@@ -70,6 +70,9 @@ class ScriptedNetwork:
     def slot_answers(self, hidden_WC: np.ndarray, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
         raise AssertionError("a causal model")
 
+    def told_ahead(self, forward: ForwardRequest | CanvasForward) -> None:
+        return None
+
     def kept(self, block: KeyValueBlock) -> KeyValueBlock:
         return block
 

@@ -81,27 +81,32 @@ class Head:
             flat = self._told(shape, hidden_WC, *given, tokens)
         else:
             self._captures.prepare(shape, partial(self._work, shape))
-            self._send(hidden_WC, asks, shape)
+            self._hidden[:rows].copy_(hidden_WC)
+            self.send(asks, shape)
             self._captures.run(shape)
             flat = self._outputs[shape]
-        return _parted(_answers(flat.cpu().numpy(), shape).part(slice(rows)), questions)
+        return _parted(answers_in(flat.cpu().numpy(), shape).part(slice(rows)), questions)
 
-    def _send(self, hidden_WC: Tensor, asks: RowQuestion, shape: AskedShape) -> None:
+    def send(self, asks: RowQuestion, shape: AskedShape) -> None:
+        """Make the buffers those of a question."""
         numbers, lists = np.zeros(len(self._numbers), np.int32), asks.banned_N.view(np.int32)
         numbers[: ROWS[-1]] = -1
         numbers[: asks.rows], numbers[ROWS[-1] : ROWS[-1] + len(asks.asked_A)] = asks.list_W, asks.asked_A
-        used = ROWS[-1] + shape.asked
-        self._hidden[: asks.rows].copy_(hidden_WC)
-        self._numbers[:used].copy_(staged(numbers[:used], hidden_WC.device), non_blocking=True)
+        used, device = ROWS[-1] + shape.asked, self._numbers.device
+        self._numbers[:used].copy_(staged(numbers[:used], device), non_blocking=True)
         if len(lists):
             wide = np.zeros((len(lists), self._bits.shape[1]), np.int32)
             wide[:, : lists.shape[1]] = lists
-            self._bits[: len(lists)].copy_(staged(wide, hidden_WC.device), non_blocking=True)
+            self._bits[: len(lists)].copy_(staged(wide, device), non_blocking=True)
 
     def _work(self, shape: AskedShape) -> None:
         """The captured work."""
+        self._outputs[shape] = self.told(shape, self._hidden[: shape.rows])
+
+    def told(self, shape: AskedShape, hidden_WC: Tensor) -> Tensor:
+        """The answers to what was last sent, as `answers_in` reads them; may be captured."""
         lists, asked = self._numbers[: shape.rows], self._numbers[ROWS[-1] : ROWS[-1] + shape.asked]
-        self._outputs[shape] = self._told(shape, self._hidden[: shape.rows], self._bits, lists, asked)
+        return self._told(shape, hidden_WC, self._bits, lists, asked)
 
     def _told(self, shape: AskedShape, hidden_WC: Tensor, bits: Tensor, lists_W: Tensor, asked_A: Tensor) -> Tensor:
         """Tokens [W], figures [W,4], candidates [W,K] and their logits [W,K], logits asked for [W,A], one by one."""
@@ -129,7 +134,7 @@ def _candidates(free_WV: Tensor) -> tuple[Tensor, Tensor]:
     return F.pad(best.int(), (0, missing)).masked_fill(logits == float("-inf"), 0), logits
 
 
-def _answers(flat: NDArray[np.float32], shape: AskedShape) -> RowAnswers:
+def answers_in(flat: NDArray[np.float32], shape: AskedShape) -> RowAnswers:
     """The answers in what `Head._told` returns."""
     drawn = CANDIDATES * shape.draws
     widths = np.array([1, 4, drawn, drawn, shape.asked])

@@ -83,26 +83,26 @@ class DeviceStep:
         config, self._decoder = decoder.config, decoder
         self._lengths = _affordable(decoder)
         longest = self._lengths[-1]
-        self._sizes = [(rows, keys) for rows in (*ROWS, *LONG_ROWS) for keys in self._lengths if rows < keys]
+        self.sizes = [(rows, keys) for rows in (*ROWS, *LONG_ROWS) for keys in self._lengths if rows < keys]
         self._long = TorchLayers(decoder, longest)
         self._layers: FusedLayers | TorchLayers = FusedLayers(decoder, longest) if is_fused else self._long
         shape = config.num_hidden_layers, config.num_key_value_heads, longest, config.head_dim
         self._keys, self._values = (decoder.embedding.new_zeros(shape) for _ in range(2))
         self._held: list[Held] = []
         self._captures = Captures[Shape](decoder.device)
-        self._inputs = torch.zeros(6 * self._sizes[-1][0], dtype=torch.long, device=decoder.device)
+        self.inputs = torch.zeros(6 * self.sizes[-1][0], dtype=torch.long, device=decoder.device)
         """The fields of `Rows`, of a step's rows each."""
         self._outputs: dict[Shape, tuple[Tensor, Tensor, Tensor]] = {}
 
     @torch.no_grad()
     def prepare(self) -> None:
         """Capture a graph of every shape, so that no request waits for it; of a named adapter at its first pass."""
-        free = _free_bytes(self._decoder.device)
+        free = free_bytes(self._decoder.device)
         for adapted in (False, True)[: 1 + (self._decoder.config.adapter_rank > 0)]:
-            for rows, keys in self._sizes:
+            for rows, keys in self.sizes:
                 if not adapted or rows <= ROWS[-1]:
                     self._capture(Shape(rows, keys, adapted))
-        taken = free - _free_bytes(self._decoder.device)
+        taken = free - free_bytes(self._decoder.device)
         _log.info("%d steps captured on %s, %d MB", len(self.shapes), self._decoder.device, taken >> 20)
 
     @property
@@ -113,7 +113,7 @@ class DeviceStep:
     @torch.no_grad()
     def replay(self, shape: Shape) -> None:
         """Run a step over rows of zeros, to time it."""
-        self._clear()
+        self.clear()
         self._captures.run(shape)
 
     def release(self) -> None:
@@ -122,12 +122,11 @@ class DeviceStep:
 
     def read(self, forward: ForwardRequest, adapted: Adapted) -> tuple[Tensor, KeyValueBlock] | None:
         """See `Network.read_together`; None for what fits no shape."""
-        given = _rows(forward.ids_T, forward.packing, forward.start, forward.block)
-        held = [*map(Held, forward.past)]
-        if (shape := self._run(given, held, adapted)) is None:
+        if (shape := self.load(forward, adapted)) is None:
             return None
+        self._captures.run(shape)
         hidden, *own = self._outputs[shape]
-        rows, at = forward.rows, sum(each.tokens for each in held)
+        rows, at = forward.rows, sum(each.tokens for each in self._held)
         keys, values = (each[:, :rows].transpose(1, 2).unsqueeze(1).contiguous() for each in own)
         block = KeyValueBlock(keys, values)
         if forward.packing is None:
@@ -137,18 +136,25 @@ class DeviceStep:
 
     def denoise(self, forward: CanvasForward) -> Tensor | None:
         """See `Network.denoise_together`; None for what fits no shape, and for canvases of different lengths."""
-        lengths = {forward.rows} if forward.packing is None else {*forward.packing.rows[0].tolist()}
-        if len(lengths) > 1:
+        if (shape := self.load(forward, True)) is None:
             return None
-        away = forward.end + lengths.pop()  # where the suffix frame begins, seen from the prefix frame
-        held = [*map(Held, forward.before), *(Held(each, away) for each in forward.after)]
-        shape = self._run(_rows(forward.ids_R, forward.packing, forward.end, None), held, True)
-        return None if shape is None else self._outputs[shape][0][: forward.rows].clone()
+        self._captures.run(shape)
+        return self._outputs[shape][0][: forward.rows].clone()
 
-    def _run(self, given: IdArray, held: Sequence[Held], adapted: Adapted) -> Shape | None:
-        """Run the rows [5,R] after what they see; None for more rows or keys than there are shapes for."""
+    def load(self, forward: ForwardRequest | CanvasForward, adapted: Adapted) -> Shape | None:
+        """Make the inputs those of a forward; None for more rows or keys than there are shapes for."""
+        if isinstance(forward, ForwardRequest):
+            given = _rows(forward.ids_T, forward.packing, forward.start, forward.block)
+            held = [*map(Held, forward.past)]
+        else:
+            lengths = {forward.rows} if forward.packing is None else {*forward.packing.rows[0].tolist()}
+            if len(lengths) > 1:
+                return None
+            away = forward.end + lengths.pop()  # where the suffix frame begins, seen from the prefix frame
+            given = _rows(forward.ids_R, forward.packing, forward.end, None)
+            held = [*map(Held, forward.before), *(Held(each, away) for each in forward.after)]
         rows, seen = given.shape[1], sum(each.tokens for each in held)
-        fitting = (Shape(r, t, adapted) for r, t in self._sizes if r >= rows and t >= seen + r)
+        fitting = (Shape(r, t, adapted) for r, t in self.sizes if r >= rows and t >= seen + r)
         shape = next(fitting, None)
         if shape is None or given[1].max() >= self._lengths[-1]:
             return None
@@ -157,27 +163,30 @@ class DeviceStep:
         padded = np.zeros((6, shape.rows), np.int64)
         padded[:5, :rows], padded[5] = given, seen
         padded[2, rows:], padded[3:5, rows:] = UNSEEN, given[3:, :1]  # padding sees what the first row does
-        self._inputs[: padded.size].copy_(staged(padded.reshape(-1), self._inputs.device), non_blocking=True)
-        self._captures.run(shape)
+        self.inputs[: padded.size].copy_(staged(padded.reshape(-1), self.inputs.device), non_blocking=True)
         return shape
 
     def _capture(self, shape: Shape) -> None:
         if shape not in self._captures:
-            self._clear()
+            self.clear()
             self._captures.prepare(shape, partial(self._work, shape))
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
         """Make the inputs valid for every shape: rows of zeros, which overwrite the first keys."""
-        self._inputs.zero_()
+        self.inputs.zero_()
         self.release()
 
     def _work(self, shape: Shape) -> None:
-        """The captured work: from the inputs and the buffer to the outputs, all at fixed addresses."""
-        ids, positions, order, first, limit, held = self._inputs[: 6 * shape.rows].view(6, -1)
+        """The captured work."""
+        self._outputs[shape] = self.forward(shape)
+
+    def forward(self, shape: Shape) -> tuple[Tensor, Tensor, Tensor]:
+        """From the inputs and the buffer, both at fixed addresses, to hidden states and the rows' keys and values."""
+        ids, positions, order, first, limit, held = self.inputs[: 6 * shape.rows].view(6, -1)
         rows = Rows(ids, positions, order, first, limit, held[0])
         keys, values = self._keys[:, :, : shape.keys], self._values[:, :, : shape.keys]
         layers = self._layers if shape.rows <= ROWS[-1] else self._long
-        self._outputs[shape] = layers.forward(rows, keys, values, shape.adapted)
+        return layers.forward(rows, keys, values, shape.adapted)
 
     def _hold(self, sides: Sequence[Held]) -> None:
         """Put the segments side by side at the start of the buffer."""
@@ -214,9 +223,10 @@ def _affordable(decoder: TorchDecoder) -> list[int]:
     """The numbers of keys whose buffer takes at most one part in MEMORY_SHARE of a GPU's free memory."""
     config = decoder.config
     token = 2 * config.num_hidden_layers * config.num_key_value_heads * config.head_dim * decoder.embedding.itemsize
-    limit = _free_bytes(decoder.device) // MEMORY_SHARE if decoder.device.type == "cuda" else KEYS[-1] * token
+    limit = free_bytes(decoder.device) // MEMORY_SHARE if decoder.device.type == "cuda" else KEYS[-1] * token
     return [KEYS[0], *(keys for keys in KEYS[1:] if keys * token <= limit)]
 
 
-def _free_bytes(device: torch.device) -> int:
+def free_bytes(device: torch.device) -> int:
+    """Of a GPU; 0 for a CPU."""
     return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else 0

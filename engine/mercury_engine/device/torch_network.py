@@ -13,6 +13,7 @@ import torch
 from mercury_kernels import ops
 from torch import Tensor
 
+from mercury_engine.device.ahead import DenoiseAhead
 from mercury_engine.device.answers import Head, sent
 from mercury_engine.device.step import DeviceStep, PlacedBlock
 from mercury_engine.models import decoder_weights
@@ -33,11 +34,29 @@ class TorchNetwork:
     backend = "torch"
 
     def __init__(self, decoder: TorchDecoder, step: DeviceStep | None = None) -> None:
-        """`step` runs the passes that fit it."""
+        """`step` runs the passes that fit it; see `capture`."""
         self.decoder, self.config, self.device = decoder, decoder.config, str(decoder.device)
         self.adapters: Collection[str] = decoder.named_adapters
         self.step = step
         self._head = Head(decoder) if decoder.device.type == "cuda" else None
+        self._ahead: DenoiseAhead | None = None
+
+    def capture(self) -> None:
+        """Run passes in graphs from now on, if there is room for them."""
+        decoder = self.decoder
+        assert self._head is not None
+        try:
+            self.step = DeviceStep(decoder, is_fused=_suits_kernels(decoder))
+            self.step.prepare()
+            if self.config.kind == "masked":
+                self._ahead = DenoiseAhead(self.config, self.step, self._head)
+                self._ahead.prepare()
+        except torch.OutOfMemoryError as error:
+            self.step = self._ahead = None
+            short = str(error).splitlines()[0]
+            _log.warning(
+                "no room for graphs on %s, passes are launched one by one (slower, same text): %s", self.device, short
+            )
 
     def rest(self) -> None:
         if self.step is not None:
@@ -56,8 +75,22 @@ class TorchNetwork:
         yield from ()
         return self._read(forward)
 
+    @torch.no_grad()
+    def told_ahead(self, forward: ForwardRequest | CanvasForward) -> RowAnswers | None:
+        return None if self._ahead is None else self._ahead.told(forward, self._adapted(forward))
+
+    def _stop(self) -> None:
+        if self._ahead is not None:
+            self._ahead.stop()
+
+    def _adapted(self, forward: ForwardRequest | CanvasForward) -> Adapted:
+        if isinstance(forward, CanvasForward):
+            return True
+        return forward.adapter if forward.adapter in self.adapters else False
+
     def _read(self, forward: ForwardRequest) -> tuple[Tensor, KeyValueBlock]:
-        adapted: Adapted = forward.adapter if forward.adapter in self.adapters else False
+        adapted = self._adapted(forward)
+        self._stop()
         if self.step is not None and (found := self.step.read(forward, adapted)) is not None:
             return found
         packing = self._moved(forward.packing)
@@ -71,6 +104,7 @@ class TorchNetwork:
         return [self._denoise(each) for each in forwards]
 
     def _denoise(self, forward: CanvasForward) -> Tensor:
+        self._stop()
         if self.step is not None and (found := self.step.denoise(forward)) is not None:
             return found
         ends = self._tensor(np.array([forward.end]))
@@ -139,22 +173,10 @@ def load(
     if device == "cpu":
         torch.set_num_threads(threads)
     decoder = decoder_weights.load(folder, dtype or element_type(torch_device), torch_device)
-    reader = TorchNetwork(decoder, _captured(decoder) if device == "cuda" else None)
+    reader = TorchNetwork(decoder)
+    if device == "cuda":
+        reader.capture()
     return reader, reader if decoder.config.adapter_rank else None
-
-
-def _captured(decoder: TorchDecoder) -> DeviceStep | None:
-    """The step with its graphs; None where there is no room for them."""
-    try:
-        step = DeviceStep(decoder, is_fused=_suits_kernels(decoder))
-        step.prepare()
-    except torch.OutOfMemoryError as error:
-        short = str(error).splitlines()[0]
-        _log.warning(
-            "no room for graphs on %s, passes are launched one by one (slower, same text): %s", decoder.device, short
-        )
-        return None
-    return step
 
 
 def _suits_kernels(decoder: TorchDecoder) -> bool:

@@ -7,7 +7,7 @@ Dimensions: W wanted rows.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -61,6 +61,8 @@ class BlockwiseCache:
         assert first % self._block == 0 and min(wanted, default=first) >= first
         text, known = self._known(ids[:first])
         before = text.first(known)
+        if question is not None and known < first:  # the blocks in between are kept
+            question = replace(question, reveal=None)
         result: ForwardResult = yield ForwardRequest(
             np.array(ids[known:], np.int64),
             before.segments,

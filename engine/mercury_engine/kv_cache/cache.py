@@ -261,6 +261,8 @@ def without_start(block: KeyValueBlock) -> KeyValueBlock:
 
 def first_tokens(side: KeyValueSegment, tokens: int) -> KeyValueSegment | None:
     """The first tokens of a side; None for 0 tokens."""
+    if tokens == side.keys.shape[3]:
+        return side
     return KeyValueSegment(side.keys[:, :, :, :tokens], side.values[:, :, :, :tokens]) if tokens else None
 
 

@@ -9,7 +9,7 @@ Dimensions: L layers, B batch (1), H key heads, T tokens, D head width, S slots.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -126,7 +126,7 @@ class TwoSidedCache:
         forward = ForwardRequest(
             np.array(sides.around(slots), np.int64),
             wanted=self._last(len(sides.before) + len(slots), question),
-            question=question,
+            question=replace(question, reveal=None),
             block=None,
         )
         result: ForwardResult = yield forward

@@ -9,11 +9,15 @@ Dimensions as in `network.py`; W rows whose log-probabilities are wanted.
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+
 from mercury_engine.models.arrays import Array, namespace, parted, rows_at
 from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, Network
 from mercury_engine.models.row_answers import NOTHING, RowAnswers
 
 T = TypeVar("T")
+
+_NO_BLOCK = KeyValueBlock(*np.empty((2, 0, 1, 0, 0, 0), np.float32))
 
 
 class Together(NamedTuple):
@@ -43,13 +47,15 @@ class ForwardResult(NamedTuple):
     logp_WV: Array
     """Float32 log-probabilities [W,V] of a forward without a question."""
     block: KeyValueBlock
-    """Its tokens' keys and values."""
+    """Its tokens' keys and values; none where the question has a `reveal`."""
     told: RowAnswers
     """The answers to its question."""
 
 
 def run(network: Network, forwards: Sequence[Forward]) -> list[Any]:
     """The results of all forwards, each kind run in one pass where that is possible; no result depends on another."""
+    if len(forwards) == 1 and (found := _ahead(network, forwards[0])) is not None:
+        return [found]
     results = dict[int, Any]()
     for kind, runs in _RUNS.items():
         numbers = [number for number, forward in enumerate(forwards) if isinstance(forward, kind)]
@@ -60,6 +66,8 @@ def run(network: Network, forwards: Sequence[Forward]) -> list[Any]:
 
 def run_in_parts(network: Network, forward: Forward) -> Generator[None, None, Any]:
     """The result of a forward that has a pass of its own, paused between layers where that takes long."""
+    if (found := _ahead(network, forward)) is not None:
+        return found
     if (
         isinstance(forward, ForwardRequest)
         and network.config.layers_at_once(forward.rows) < network.config.num_hidden_layers
@@ -67,6 +75,14 @@ def run_in_parts(network: Network, forward: Forward) -> Generator[None, None, An
         hidden_TC, block = yield from network.read_in_parts(forward)
         return _results(network, [forward], [(hidden_TC, block)])[0]
     return run(network, [forward])[0]
+
+
+def _ahead(network: Network, forward: Forward) -> Any:
+    if isinstance(forward, Together) or forward.question is None or forward.question.reveal is None:
+        return None
+    if (told := network.told_ahead(forward)) is None:
+        return None
+    return told if isinstance(forward, CanvasForward) else ForwardResult(told.logit_W, _NO_BLOCK, told)
 
 
 def _read(network: Network, forwards: Sequence[ForwardRequest]) -> list[ForwardResult]:

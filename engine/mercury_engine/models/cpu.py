@@ -118,6 +118,9 @@ class CpuNetwork:
     def answers(self, hidden_WC: FloatArray, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
         return self._answered(self._stack.head(hidden_WC), questions)
 
+    def told_ahead(self, forward: ForwardRequest | CanvasForward) -> None:
+        return None
+
     def slot_answers(self, hidden_WC: FloatArray, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
         ends = hidden_WC @ self.embedding.markers[1]
         never = np.full_like(ends, -np.inf)

@@ -240,6 +240,9 @@ class Network(Protocol):
     def slot_answers(self, hidden_WC: Array, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
         """What is asked of consecutive rows of canvases; their vocabulary [V+2] ends with mask (-inf) and end."""
 
+    def told_ahead(self, forward: ForwardRequest | CanvasForward) -> RowAnswers | None:
+        """What is asked in a pass of its own, while the next one begins (`Reveal`); None where nothing runs ahead."""
+
     def kept(self, block: KeyValueBlock) -> KeyValueBlock:
         """The block in its smallest form, to be rotated later; shares no memory with the block."""
 

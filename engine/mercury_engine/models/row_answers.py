@@ -24,6 +24,36 @@ SmallIdArray = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """Which masks a denoise step reveals: those that any of these allows, by falling confidence."""
+
+    count: int = 0
+    """So many."""
+    share: float = 0.0
+    """So large a part of the masks, rounded down, beside `count`."""
+    least: float = math.inf
+    """Those at least so sure."""
+    bound: float = -math.inf
+    """Where the confidence is a negative entropy: those before which the sum of entropies is at most so many nats."""
+    again: int = 0
+    """So many of the slots that are least sure are then masked, revealed or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reveal:
+    """How a GPU goes on while the host decides: it reveals slots and begins the next pass, which the host may drop."""
+
+    shift: int
+    """A slot stands so many rows after the row that tells of it."""
+    end: int | None
+    """The token after which all slots are ends, too."""
+    by_entropy: bool
+    """Whether the confidence of a slot is its negative entropy; else its token's probability."""
+    limits: tuple[Limits, ...]
+    """Of this step and of the next one; none if there is no next one."""
+
+
+@dataclass(frozen=True, slots=True)
 class RowQuestion:
     """What is asked of wanted rows."""
 
@@ -35,6 +65,8 @@ class RowQuestion:
     """Whether candidates are wanted."""
     asked_A: SmallIdArray = field(default_factory=lambda: np.empty(0, np.int32))
     """int32: tokens whose logits are wanted of every row."""
+    reveal: Reveal | None = None
+    """Where the rows tell of slots and nothing else of the pass is needed; None elsewhere."""
 
     @classmethod
     def of(

@@ -112,7 +112,7 @@ def _masks(engine: Engine, gap: Gap) -> Callable[[int], float]:
 
     def sure(slots: int) -> float:
         text.open(slots)
-        [told] = finished(layout.told(around, [text], draws=False), engine.reader)
+        [told] = finished(layout.told(around, [text], rule=None), engine.reader)
         return float(np.exp(told.logp_W).mean())
 
     return sure

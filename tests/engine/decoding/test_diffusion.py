@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 from mercury_engine.api import Control, FillRequest, RewriteRequest
 from mercury_engine.decoding.diffusion.denoise import accept, reveal
 from mercury_engine.decoding.diffusion.layouts import Around
-from mercury_engine.decoding.diffusion.rules import (
-    ConfidenceThreshold,
-    EntropyBound,
-    Rule,
-    choose_by_confidence,
-    choose_by_entropy,
-)
+from mercury_engine.decoding.diffusion.rules import ConfidenceThreshold, EntropyBound, Rule, chosen
 from mercury_engine.decoding.diffusion.texts import GapText
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.options import DiffusionOptions
@@ -210,10 +204,10 @@ SLOTS = st.lists(st.tuples(st.floats(0, 6), st.booleans()), min_size=1, max_size
 @given(SLOTS, st.floats(0, 3))
 def test_chosen_slots_are_masked_at_least_one_and_within_the_bound(slots, bound):
     entropy, masked = (np.array(column) for column in zip(*slots, strict=True))
-    chosen = choose_by_entropy(entropy.astype(np.float32), masked, bound)
-    assert not (chosen & ~masked).any()
-    assert chosen.any() == masked.any()
-    risked = entropy.astype(np.float32)[chosen]
+    found = chosen(-entropy.astype(np.float32), masked, EntropyBound(bound).limits(0, len(slots)))
+    assert not (found & ~masked).any()
+    assert found.any() == masked.any()
+    risked = entropy.astype(np.float32)[found]
     if len(risked) > 1:
         assert float(risked.sum() - risked.max()) <= bound + 1e-4
 
@@ -221,17 +215,17 @@ def test_chosen_slots_are_masked_at_least_one_and_within_the_bound(slots, bound)
 @given(SLOTS, st.floats(0, 3))
 def test_no_slot_is_skipped_for_a_less_certain_one(slots, bound):
     entropy, masked = (np.array(column) for column in zip(*slots, strict=True))
-    chosen = choose_by_entropy(entropy.astype(np.float32), masked, bound)
-    left = masked & ~chosen
-    if chosen.any() and left.any():
-        assert entropy[chosen].max() <= entropy[left].min()
-        assert float(entropy.astype(np.float32)[chosen].sum()) > bound - 1e-4  # one more would break the bound
+    found = chosen(-entropy.astype(np.float32), masked, EntropyBound(bound).limits(0, len(slots)))
+    left = masked & ~found
+    if found.any() and left.any():
+        assert entropy[found].max() <= entropy[left].min()
+        assert float(entropy.astype(np.float32)[found].sum()) > bound - 1e-4  # one more would break the bound
 
 
 @given(SLOTS, st.floats(0, 6))
 def test_confident_slots_are_masked_and_at_least_one(slots, threshold):
     confidence, masked = (np.array(column) for column in zip(*slots, strict=True))
-    chosen = choose_by_confidence(confidence.astype(np.float32), masked, threshold)
-    assert not (chosen & ~masked).any()
-    assert chosen.any() == masked.any()
-    assert bool(chosen[masked & (confidence.astype(np.float32) >= threshold)].all())
+    found = chosen(confidence.astype(np.float32), masked, ConfidenceThreshold(threshold).limits(0, len(slots)))
+    assert not (found & ~masked).any()
+    assert found.any() == masked.any()
+    assert bool(found[masked & (confidence.astype(np.float32) >= threshold)].all())

@@ -152,7 +152,7 @@ def test_rows_with_an_adapter_by_name_are_read_with_it(is_fused):
 def test_on_a_gpu_with_little_free_memory_the_longest_steps_are_left_out(plain, monkeypatch):
     decoder = plain.decoder
     token = 2 * 2 * decoder.config.num_key_value_heads * decoder.config.head_dim * 4
-    monkeypatch.setattr(device_step, "_free_bytes", lambda _: 8 * 1500 * token)
+    monkeypatch.setattr(device_step, "free_bytes", lambda _: 8 * 1500 * token)
     gpu = SimpleNamespace(config=decoder.config, embedding=decoder.embedding, device=torch.device("cuda"))
     assert device_step._affordable(gpu) == [512, 1024]
     assert device_step._affordable(decoder) == [512, 1024, 4096]

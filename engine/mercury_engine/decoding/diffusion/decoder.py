@@ -66,10 +66,10 @@ class DiffusionDecoder(Decoder):
         first, found = min(FIRST_SLOTS, most), dict[int, RowAnswers]()
         if layout.tokens.expand is not None:
             return first
-        draws = rule_of(layout.attention, layout.tokens, self.options, effort, most).choice.draws
+        rule = rule_of(layout.attention, layout.tokens, self.options, effort, most)
 
         def sure(lengths: Sequence[int]) -> ForwardSteps[list[float]]:
-            found.update(zip(lengths, (yield from layout.told_of_masks(around, text, lengths, draws)), strict=True))
+            found.update(zip(lengths, (yield from layout.told_of_masks(around, text, lengths, rule)), strict=True))
             return [float(np.exp(found[slots].logp_W).mean()) for slots in lengths]
 
         slots = yield from searched(sure, LengthBias(*self.options.length_bias or ()), first, most)

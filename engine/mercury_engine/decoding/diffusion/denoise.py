@@ -23,7 +23,7 @@ def denoise(texts: Sequence[Text], layout: Layout, around: Around, rule: Rule) -
     texts[0].show()
     try:
         while live := [text for text in texts if text.is_open][: layout.at_once]:
-            told = yield from layout.told(around, live, rule.choice.draws or any(text.written.rank for text in live))
+            told = yield from layout.told(around, live, rule)
             for text, answers in zip(live, told, strict=True):
                 reveal(text, answers, rule)
                 if rule.settles or not text.canvas.is_mask.any():

@@ -8,12 +8,13 @@
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from mercury_engine.api import FillRequest
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.diffusion.canvas import Tokens
+from mercury_engine.decoding.diffusion.rules import Rule
 from mercury_engine.decoding.diffusion.texts import Ends, Text
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.kv_cache.blockwise import BlockwiseCache
@@ -93,15 +94,15 @@ class CausalContext:
         """The number of slots to open after the accepted tokens."""
         return text.length - len(text.written.ids)
 
-    def told(self, around: Around, texts: Sequence[Text], draws: bool) -> ForwardSteps[list[RowAnswers]]:
-        """What one pass tells of the slots of all texts."""
+    def told(self, around: Around, texts: Sequence[Text], rule: Rule | None) -> ForwardSteps[list[RowAnswers]]:
+        """What one pass tells of the slots of all texts, for a step by the rule if there is one."""
         context = around.context
         assert context is not None
         rows = [[context.last, *text.written.ids, *text.canvas.ids.tolist()] for text in texts]
         ids_R, packing = packed(rows)
         ends = accumulate(map(len, rows))
         wanted = [range(end - 1 - len(text.canvas), end - 1) for end, text in zip(ends, texts, strict=True)]
-        hidden = [hidden_V for text in texts for hidden_V in text.hidden(len(text.canvas))]
+        slots = [len(text.canvas) for text in texts]
         told: RowAnswers = yield CanvasForward(
             self._denoiser,
             ids_R,
@@ -110,7 +111,7 @@ class CausalContext:
             context.ends,
             packing if len(rows) > 1 else None,
             [row for each in wanted for row in each],
-            RowQuestion.of(hidden, self._vocabulary, draws),
+            _asked(texts, slots, self._vocabulary, rule, shift=1),
         )
         return [told.part(slice(*part)) for part in pairwise(accumulate(map(len, wanted), initial=0))]
 
@@ -179,7 +180,7 @@ class TwoSided(_Seeing):
         left = text.length - accepted
         return left if around.cache is None else min(OPEN_SLOTS - accepted % OPEN_SLOTS, left)
 
-    def told(self, around: Around, texts: Sequence[Text], draws: bool) -> ForwardSteps[list[RowAnswers]]:
+    def told(self, around: Around, texts: Sequence[Text], rule: Rule | None) -> ForwardSteps[list[RowAnswers]]:
         """What a pass tells of the slots of the text."""
         [text] = texts
         if around.told is not None:
@@ -190,26 +191,26 @@ class TwoSided(_Seeing):
         if around.cache is not None:
             ahead = min(MOST_AHEAD, text.length - len(inside))
             sides, inside = TwoSides((*sides.before, *accepted), (self.tokens.mask,) * ahead), slots
-        question = RowQuestion.of(text.hidden(len(slots)), self._vocabulary, draws)
+        question = _asked(texts, [len(slots)], self._vocabulary, rule, int(self.attention.shifted))
         found = None if self._exact else cache.overlap(sides)
         told = yield from cache.reread(sides, inside, question, found)
         self._read_by(around, found)
         return [told]
 
     def told_of_masks(
-        self, around: Around, text: Text, lengths: Sequence[int], draws: bool
+        self, around: Around, text: Text, lengths: Sequence[int], rule: Rule
     ) -> ForwardSteps[list[RowAnswers]]:
         """What is told of so many masks in a gap, for each length: by one pass, over what an earlier one has read."""
         found = None if self._exact else self.cache.overlap(around.seen)
         if found is None:  # a pass reads the text around the first ones
             text.open(lengths[0])
-            told = yield from self.told(around, [text], draws)
-            return told + ((yield from self.told_of_masks(around, text, lengths[1:], draws)) if lengths[1:] else [])
+            told = yield from self.told(around, [text], rule)
+            return told + ((yield from self.told_of_masks(around, text, lengths[1:], rule)) if lengths[1:] else [])
         insides, questions = list[list[int]](), list[RowQuestion]()
         for slots in lengths:
             text.open(slots)
             insides.append([*text.written.ids, *text.canvas.ids.tolist()])
-            questions.append(RowQuestion.of(text.hidden(slots), self._vocabulary, draws))
+            questions.append(RowQuestion.of(text.hidden(slots), self._vocabulary, rule.choice.draws))
         told = yield from self.cache.reread_together(around.seen, insides, questions, found)
         self._read_by(around, found)
         return told
@@ -252,7 +253,7 @@ class Blocks(_Seeing):
         """See `CausalContext.slots`."""
         return self._block - (len(around.seen.before) + len(text.written.ids)) % self._block
 
-    def told(self, around: Around, texts: Sequence[Text], draws: bool) -> ForwardSteps[list[RowAnswers]]:
+    def told(self, around: Around, texts: Sequence[Text], rule: Rule | None) -> ForwardSteps[list[RowAnswers]]:
         """What a pass tells of the slots of the text that may be revealed next: those of a part of the block.
 
         Where a row predicts the token of the next one, the last row before a block tells of its first slot, alone.
@@ -263,10 +264,12 @@ class Blocks(_Seeing):
         unread, shifted = self._unread(around.seen), self.attention.shifted
         place, part = len(ids) % self._block, self.attention.part or self._block
         start, slots = len(ids) - place, len(text.canvas) if text.is_last else part - place % part
-        if shifted and not place and start:
+        is_alone = shifted and not place and start > 0
+        if is_alone:
             rows, start, slots = ids, start - self._block, 1
         wanted = [max(start, row - shifted) for row in range(len(ids), len(ids) + slots)]
-        question = RowQuestion.of(text.hidden(slots), self._vocabulary, draws)
+        question = _asked(texts, [slots], self._vocabulary, rule, int(shifted))
+        question = replace(question, reveal=None) if is_alone else question
         told = yield from self.cache.read(rows, start, wanted, question)
         around.context = around.context or around.after(unread, self._unread(around.whole))
         return [told]
@@ -293,6 +296,16 @@ def layout_of(reader: Network, denoiser: Network | None, contexts: ContextReader
     if attention.block is None:
         return TwoSided(reader, attention, contexts.tokenizer, options)
     return Blocks(reader, attention, contexts.tokenizer)
+
+
+def _asked(texts: Sequence[Text], slots: Sequence[int], vocabulary: int, rule: Rule | None, shift: int) -> RowQuestion:
+    """What is asked of the first so many slots of every text, for a step by the rule."""
+    draws = rule is not None and (rule.choice.draws or any(text.written.rank for text in texts))
+    hidden = [hidden_V for text, count in zip(texts, slots, strict=True) for hidden_V in text.hidden(count)]
+    question, [text, *others] = RowQuestion.of(hidden, vocabulary, draws), texts
+    if rule is None or draws or others or text.is_last:
+        return question
+    return replace(question, reveal=rule.ahead(text.canvas[: slots[0]], text.number, shift))
 
 
 def _nearest(blocks: Iterator[tuple[int, ...]], budget: int) -> list[tuple[int, ...]]:

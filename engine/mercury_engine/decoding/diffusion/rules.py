@@ -1,7 +1,7 @@
 """Rules of masked diffusion: which slots a denoise step reveals, masks again, inserts or deletes.
 
 A rule is a value with one pure function, `step`: from the canvas and a token drawn for each slot to the next canvas.
-Ties go to the leftmost slot.
+Most rules only say which masks a step reveals (`Limits`), so a GPU can follow them. Ties go to the leftmost slot.
 
 Dimensions: S slots, K candidates, the likeliest tokens of a slot.
 """
@@ -17,7 +17,7 @@ from mercury_engine.decoding.diffusion.canvas import Canvas, Tokens
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray, log_softmax
 from mercury_engine.models.network import MaskedAttention
-from mercury_engine.models.row_answers import RowAnswers
+from mercury_engine.models.row_answers import Limits, Reveal, RowAnswers
 
 STEPS: dict[Effort, int] = {"instant": 4, "low": 8, "medium": 16, "high": 64}
 """Steps of the rules that have a fixed number."""
@@ -108,8 +108,22 @@ class Rule(Protocol):
         """Whether what it has revealed stays, so that it may be accepted at once."""
         return True
 
+    def limits(self, number: int, slots: int) -> Limits:
+        """Which of so many slots step `number`, counted from 0, reveals."""
+
     def step(self, canvas: Canvas, drawn: Drawn, number: int) -> Canvas:
-        """The canvas after step `number`, counted from 0; it may have more or fewer slots."""
+        """The canvas after step `number`; it may have more or fewer slots."""
+        limits = self.limits(number, len(canvas))
+        again = np.argsort(drawn.confidence_S, kind="stable")[: limits.again]
+        return drawn.on(canvas, chosen(drawn.confidence_S, canvas.is_mask, limits)).masked_again(again)
+
+    def ahead(self, canvas: Canvas, number: int, shift: int) -> Reveal | None:
+        """How a GPU follows the rule; None for one that draws tokens, or changes the number of slots."""
+        if self.choice.draws:
+            return None
+        now, after = (self.limits(each, len(canvas)) for each in (number, number + 1))
+        is_last = not now.again and (now.share == 1 or canvas.is_mask.sum() == 1)
+        return Reveal(shift, canvas.tokens.end, self.choice.confidence == "entropy", () if is_last else (now, after))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +133,8 @@ class EntropyBound(Rule):
     bound: float = 0.1
     choice: Choice = Choice(confidence="entropy")
 
-    def step(self, canvas: Canvas, drawn: Drawn, number: int) -> Canvas:
-        return drawn.on(canvas, choose_by_entropy(-drawn.confidence_S, canvas.is_mask, self.bound))
+    def limits(self, number: int, slots: int) -> Limits:
+        return Limits(count=1, bound=self.bound)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +144,8 @@ class ConfidenceThreshold(Rule):
     threshold: float = 0.9
     choice: Choice = Choice()
 
-    def step(self, canvas: Canvas, drawn: Drawn, number: int) -> Canvas:
-        return drawn.on(canvas, choose_by_confidence(drawn.confidence_S, canvas.is_mask, self.threshold))
+    def limits(self, number: int, slots: int) -> Limits:
+        return Limits(count=1, least=self.threshold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +160,9 @@ class LinearSchedule(Rule):
     choice: Choice = Choice(confidence="entropy")
     eps: float = 1e-3
 
-    def step(self, canvas: Canvas, drawn: Drawn, number: int) -> Canvas:
-        t, masks = np.linspace(1, self.eps, self.steps + 1), int(canvas.is_mask.sum())
-        quota = masks if number >= self.steps - 1 else int(masks * (1 - t[number + 1] / t[number]))
-        return drawn.on(canvas, surest(drawn, canvas, quota))
+    def limits(self, number: int, slots: int) -> Limits:
+        t = np.linspace(1, self.eps, self.steps + 1)
+        return Limits(share=1.0 if number >= self.steps - 1 else 1 - t[number + 1] / t[number])
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +180,8 @@ class PathPlanning(Rule):
     def settles(self) -> bool:
         return False
 
-    def step(self, canvas: Canvas, drawn: Drawn, number: int) -> Canvas:
-        left = max(0, int(len(canvas) * (1 - (number + 1) / self.steps)))
-        again = np.argsort(drawn.confidence_S, kind="stable")[:left]
-        return drawn.on(canvas, canvas.is_mask).masked_again(again)
+    def limits(self, number: int, slots: int) -> Limits:
+        return Limits(share=1.0, again=max(0, int(slots * (1 - (number + 1) / self.steps))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +193,11 @@ class ExpandAndDelete(Rule):
 
     choice: Choice = Choice(temperature=0.2, top_p=0.9, confidence="entropy")
 
+    def limits(self, number: int, slots: int) -> Limits:
+        return Limits(count=1)
+
     def step(self, canvas: Canvas, drawn: Drawn, number: int) -> Canvas:
-        revealed, tokens = drawn.on(canvas, surest(drawn, canvas, 1)), canvas.tokens
+        revealed, tokens = Rule.step(self, canvas, drawn, number), canvas.tokens
         deleted_S = canvas.is_mask & np.maximum.accumulate(revealed.ids == tokens.delete)
         expanded_S = ~deleted_S & (revealed.ids == tokens.expand)
         return revealed.masked_again(expanded_S).repeated(np.where(deleted_S, 0, 1 + expanded_S))
@@ -212,27 +226,15 @@ def threshold_of(attention: MaskedAttention, options: DiffusionOptions, choice: 
     return ConfidenceThreshold(attention.threshold if options.threshold is None else options.threshold, choice)
 
 
-def surest(drawn: Drawn, canvas: Canvas, count: int) -> IdArray:
-    """The `count` masks of the highest confidence."""
-    return np.argsort(np.where(canvas.is_mask, -drawn.confidence_S, np.inf), kind="stable")[:count]
-
-
-def choose_by_entropy(entropy_S: FloatArray, masked_S: MaskArray, bound: float) -> MaskArray:
-    """Masked slots to commit: rising entropy while sum - max <= bound (nats); at least one. arXiv 2505.24857."""
-    entropy_S = np.where(masked_S, entropy_S, np.inf)
-    order_S = np.argsort(entropy_S, kind="stable")
-    before_S = np.roll(np.cumsum(entropy_S[order_S]), 1)  # sum - max of a rising run: the sum before its last slot
-    before_S[0] = 0.0
+def chosen(confidence_S: FloatArray, masked_S: MaskArray, limits: Limits) -> MaskArray:
+    """bool [S]: the masks that a step reveals."""
+    order_S = np.argsort(np.where(masked_S, -confidence_S, np.inf), kind="stable")
+    spent_S = np.roll(np.cumsum(-confidence_S[order_S]), 1)  # before a slot: sum - max of the run that ends with it
+    spent_S[0] = 0.0
+    allowed_S = (confidence_S[order_S] >= limits.least) | (spent_S <= limits.bound)
+    allowed_S[: limits.count + int(masked_S.sum() * limits.share)] = True
     chosen_S = np.zeros(masked_S.shape, np.bool_)
-    chosen_S[order_S[before_S <= bound]] = True
-    return chosen_S & masked_S
-
-
-def choose_by_confidence(confidence_S: FloatArray, masked_S: MaskArray, threshold: float) -> MaskArray:
-    """Masked slots at least this confident, and always the most confident one. arXiv 2505.22618."""
-    confidence_S = np.where(masked_S, confidence_S, -1.0)
-    chosen_S = confidence_S >= threshold
-    chosen_S[confidence_S.argmax()] = True
+    chosen_S[order_S[allowed_S]] = True
     return chosen_S & masked_S
 
 

@@ -68,7 +68,7 @@ def told_of(engine: Engine, layout: Blocks, ids: list[int], masks: int) -> np.nd
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(layout.cache, "read", asking)
         around = Around(seen=TwoSides(tuple(ids), ()))
-        return logp(finished(layout.told(around, [text], draws=False), engine.reader)[0])
+        return logp(finished(layout.told(around, [text], rule=None), engine.reader)[0])
 
 
 def rows_read(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[int]:
