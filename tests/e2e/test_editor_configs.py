@@ -13,7 +13,7 @@ import pytest
 import tree_sitter_lua
 from tree_sitter import Language, Parser
 
-from mercury_lsp.documents.languages import LANGUAGES, extensions
+from mercury_lsp.documents.languages import LANGUAGES
 from mercury_lsp.settings import Settings, section_of
 from tests.support.neovim import WAIT_S, Desk, find_nvim, find_nvim_0_12, rule
 
@@ -131,7 +131,7 @@ def test_the_template_for_lsp4ij_maps_the_files_of_every_language_with_a_grammar
         for each in template["fileTypeMappings"]
         for pattern in each["fileType"]["patterns"]
     }
-    known = {(f"*.{extension}", name) for name in LANGUAGES for extension in extensions(name)}
+    known = {(f"*.{extension}", name) for name, each in LANGUAGES.items() for extension in each.extensions}
     assert known <= mapped
     assert len(mapped) == len({pattern for pattern, _ in mapped})
     Settings.parse(json.loads((folder / "settings.json").read_text("utf-8"))["mercury"])
