@@ -12,6 +12,7 @@ from mercury_lsp.documents.secret_text.values import start_of_random
 
 _BREAK = re.compile(r"\r\n|\r|\n")
 _ONLY_CLOSING = re.compile(r"[)\]};,\s]*[)\]}][)\]};,\s]*")
+_CONDITION = re.compile(r"\s*(?:\}?\s*else\s+)?(?:if|for|while)\s*\(")
 _BELOW_CHARS = 2000
 """Characters after the cursor whose lines a fill must not repeat."""
 
@@ -32,6 +33,7 @@ def postprocess(fill_text: str, context: CompletionContext, snapshot: Snapshot) 
     else:
         following = snapshot.slice(context.offset, context.offset + _BELOW_CHARS)
         text = text[: overrun(text, context.line_prefix, following)]
+        text = without_needless_brace(text, context.line_prefix, following)
         text = closed_data(text, context.language_id)
     return without_last_comma(without_trailing_blanks(text, context.line_suffix), context.offset, snapshot)
 
@@ -40,6 +42,22 @@ def closed_data(text: str, language_id: str) -> str:
     """Close what a text of JSON opens: its end was cut off, for the same mark stands below."""
     closers = _closers(text) if language_id in _COMMAS_ONLY_SEPARATE else ""
     return text.rstrip() + closers if closers else text
+
+
+def without_needless_brace(text: str, line_prefix: str, following: str) -> str:
+    """Drop the brace after a condition where the body below ends without one.
+
+    `following` begins behind the cursor, at the end of its line.
+    """
+    if not text.endswith("{") or not _CONDITION.match(line_prefix + text):
+        return text
+    below = [line for line in _BREAK.split(following)[1:-1] if line.strip() and not line.startswith("#")]
+    end = next((at for at, line in enumerate(below) if _indent(line) <= _indent(line_prefix)), 0)
+    body, next_line = "".join(below[:end]), below[end] if end else ""
+    is_label, is_closed = next_line.rstrip().endswith(":"), body.count("}") > body.count("{")
+    if not body or is_label or is_closed or next_line.lstrip().startswith(tuple(CLOSING)):
+        return text
+    return text[:-1].rstrip()
 
 
 def without_random_text(text: str, line_prefix: str) -> str:
@@ -124,6 +142,10 @@ def without_last_comma(text: str, offset: int, snapshot: Snapshot) -> str:
         return text
     is_last = snapshot.slice(offset, offset + _BELOW_CHARS).lstrip().startswith(("]", "}"))
     return text[:-1].rstrip() if is_last else text
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _unclosed(text: str) -> int:

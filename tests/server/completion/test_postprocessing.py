@@ -69,6 +69,26 @@ def test_lines_that_already_follow_are_dropped(marked, fill, expected):
     assert postprocessed(marked, fill) == expected
 
 
+@pytest.mark.parametrize(
+    ("below", "expected"),
+    [
+        ("        return 0;\n    free(p);\n}\n", "ULL)"),  # the body ends without a brace
+        ("        for (;;) {\n            f();\n        }\n    free(p);\n}\n", "ULL)"),
+        ("        return 0;\n    }\n}\n", "ULL) {"),
+        ("        return 0;\n        }\n    free(p);\n}\n", "ULL) {"),
+        ("        return 0;\n    out:\n        f();\n    }\n}\n", "ULL) {"),
+        ("    free(p);\n}\n", "ULL) {"),  # no body yet
+        ("        return 0;\n", "ULL) {"),  # the end is not in sight
+    ],
+)
+def test_a_brace_that_the_body_below_does_without_is_dropped(below, expected):
+    assert postprocessed("void f(char *p) {\n    if (p == N|\n" + below, "ULL) {", "c") == expected
+
+
+def test_a_brace_is_kept_where_no_condition_stands():
+    assert postprocessed("usage() |\n  cat <<EOF\nusage\nEOF\n}\n", "{", "shellscript") == "{"
+
+
 def test_a_closing_brace_is_dropped_only_when_the_fill_does_not_open_it():
     text = "function f() {\n|\n}\n"
     assert postprocessed(text, "return 1\n}", "javascript") == "return 1"
