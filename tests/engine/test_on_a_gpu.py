@@ -119,10 +119,10 @@ def begun(monkeypatch):
     return steps
 
 
-@pytest.mark.parametrize("effort", ["instant", "high"])
 @pytest.mark.parametrize("family", ["Open-dCoder", "Fast-dLLM v2", "twin"])
-def test_a_gpu_begins_a_step_while_the_host_decides_about_the_one_before(folders, monkeypatch, begun, family, effort):
-    requests = [replace(each, effort=effort, max_slots=24) for each in REQUESTS]
+def test_a_gpu_begins_a_step_while_the_host_decides_about_the_one_before(folders, monkeypatch, begun, family):
+    efforts = ("instant", "medium", "high")
+    requests = [replace(each, effort=effort, max_slots=24) for each in REQUESTS for effort in efforts]
 
     def watched(engine, request):
         views = []
@@ -141,7 +141,7 @@ def test_a_gpu_begins_a_step_while_the_host_decides_about_the_one_before(folders
 
         monkeypatch.setattr(DenoiseAhead, "_run", run)
         for request, (other, shown) in zip(requests, expected, strict=True):
-            begun.clear()
+            started = begun["_run"]
             found, views = watched(engine, request)
             assert (found.text, found.steps, found.confidence) == (
                 other.text,
@@ -149,9 +149,8 @@ def test_a_gpu_begins_a_step_while_the_host_decides_about_the_one_before(folders
                 pytest.approx(other.confidence, rel=1e-3),
             )
             assert [[slot.text for slot in view] for view in views] == [[slot.text for slot in view] for view in shown]
-            assert begun["_run"] - begun["_begin"] >= (found.steps - 2) // 2
-            assert begun["_run"] <= found.steps + 1  # one was dropped
-    assert begun["_run"] > begun["_begin"]
+            assert begun["_run"] - started <= found.steps + 1  # one was dropped
+    assert begun["_run"] - begun["_begin"] >= sum(each.steps for each, _ in expected) // 2
 
 
 @pytest.mark.parametrize("family", ["Open-dCoder", "Fast-dLLM v2", "twin"])
@@ -162,7 +161,7 @@ def test_masked_models_fill_real_gaps_with_the_text_of_the_cpu(folders, monkeypa
     with pretend_cuda(monkeypatch):
         engine = Engine.load(folders[family], device="cuda", dtype=torch.float32)
         assert [engine.fill(each).text for each in requests] == expected
-    assert begun["_run"] > 2 * len(requests)
+    assert begun["_run"] > len(requests)
 
 
 def test_a_causal_model_fills_with_one_wait_and_no_blocking_copy_a_pass(folders, on_cpu, monkeypatch):
