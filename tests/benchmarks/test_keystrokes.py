@@ -1,6 +1,5 @@
 """The pure parts of benchmarks/keystrokes.py and memory.py: the script of keys, matching of fills, figures."""
 
-import os
 import sys
 from pathlib import Path
 
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
-import memory
 from on_keys import editor, figures, script
 
 TEXT = "".join(f"def name_{i}(argument):\n    return argument + {i}\n\n" for i in range(60))
@@ -31,45 +29,9 @@ def test_what_is_typed_in_the_end_is_the_file(seed: int) -> None:
     assert final(made) == TEXT
 
 
-def test_the_same_seed_types_the_same_keys_and_another_seed_others() -> None:
-    assert typed(3) == typed(3)
-    assert typed(3).keys != typed(4).keys
-
-
-def test_typing_has_deletions_jumps_pauses_and_hurry() -> None:
-    keys = [key for seed in range(8) for key in typed(seed).keys]
-    assert {key.kind for key in keys} == {"type", "delete", "jump"}
-    assert any(key.hurried for key in keys)
-    assert max(key.seconds for key in keys) > 3 * script.MEDIAN_SECONDS
-
-
-def test_a_jump_changes_nothing() -> None:
-    for made in map(typed, range(8)):
-        before = made.text
-        for key, text in made.states():
-            if key.kind == "jump":
-                assert text == before
-            before = text
-
-
-def test_only_awaited_keys_follow_a_deletion_or_a_jump() -> None:
-    assert not any(key.hurried for seed in range(8) for key in typed(seed).keys if key.kind != "type")
-
-
-def test_whole_lines_are_typed() -> None:
-    start, end = script.lines_to_type(TEXT, 100, 1)
-    assert TEXT[start - 1] == TEXT[end - 1] == "\n"
-    assert end - start >= 100
-
-
 def test_a_moved_script_types_the_same_text_in_the_middle_of_another() -> None:
     made = script.moved(typed(1), "before\n", "after\n")
     assert final(made) == "before\n" + TEXT + "after\n"
-
-
-def test_a_repeated_text_has_at_least_the_lines() -> None:
-    assert script.repeated("a\nb\n", 3) == "a\nb\na\nb\n"
-    assert script.repeated("no break", 2) == "no break" * 2
 
 
 @given(st.text(), st.data())
@@ -114,20 +76,6 @@ def test_the_parts_of_a_latency_add_up_to_it() -> None:
     assert sum(parts.values()) == pytest.approx(one.milliseconds)
 
 
-def test_what_follows_a_fill_that_shows_nothing_is_the_rewrites_time() -> None:
-    one = row(1.0, 2.0)
-    editor.match([one], [fill(1.1, 1.2, None), fill(1.25, 1.5), fill(1.6, 1.9, None)])
-    assert {name: round(ms) for name, ms in one.parts().items() if ms} == {
-        "server": 350,
-        "denoise": 250,
-        "rewrite": 400,
-    }
-
-
-def test_a_key_that_asked_no_model_is_all_the_servers_time() -> None:
-    assert {name: ms for name, ms in row(1.0, 1.5).parts().items() if ms} == {"server": 500.0}
-
-
 @given(st.lists(st.floats(0, 1e6), min_size=1), st.sampled_from(figures.PERCENTILES))
 def test_a_percentile_is_the_smallest_value_that_covers_its_share(values: list[float], percent: int) -> None:
     found = figures.percentile(values, percent)
@@ -136,27 +84,5 @@ def test_a_percentile_is_the_smallest_value_that_covers_its_share(values: list[f
     assert sum(v < found for v in values) * 100 < percent * len(values)
 
 
-def test_nothing_has_no_percentile_and_no_ratio() -> None:
-    assert figures.percentile([], 50) is None
-    assert figures.ratio([], []) is None
-
-
 def test_a_ratio_above_one_means_that_we_are_faster_and_ignores_a_drifting_machine() -> None:
     assert figures.ratio([2.0, 20.0, 200.0], [1.0, 10.0, 100.0]) == 2.0
-
-
-def test_only_equal_work_is_compared_between_files() -> None:
-    long, short = [row(0.0, 1.0), row(2.0, 4.0), row(5.0, 6.0)], [row(0.0, 1.0), row(2.0, 3.0), row(5.0, 6.0)]
-    passes = ((long, ([1, 4], [1, 9], None)), (short, ([1, 4], [1, 4], None)))
-    for rows, tokens in passes:
-        for each, read in zip(rows, tokens, strict=True):
-            each.fill = None if read is None else fill(each.sent, each.answered) | {"passes": read}
-    assert figures.same_work(long, short) == ([1000.0], [1000.0])
-
-
-@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="Linux only")
-def test_resident_memory_is_the_process_own_and_pages_of_files():
-    parts = memory.parts_mb(os.getpid())
-    assert parts["anonymous"] > 0
-    assert parts["of_files"] > 0
-    assert sum(parts.values()) == pytest.approx(editor.resident_mb(os.getpid()), rel=0.1)

@@ -15,25 +15,6 @@ def test_the_entry_unused_for_longest_is_dropped():
     assert store.get("b") is None and "b" not in store
 
 
-def test_an_entry_is_made_once_while_it_is_kept():
-    store, made = LeastRecentlyUsed[str, int](1), []
-
-    def make() -> int:
-        made.append(1)
-        return len(made)
-
-    assert [store.get_or_make("a", make), store.get_or_make("a", make)] == [1, 1]
-    store.put("b", 0)
-    assert store.get_or_make("a", make) == 2
-
-
-def test_the_newest_entry_stays_even_if_it_is_larger_than_the_limit():
-    store = LeastRecentlyUsed[str, str](3, len)
-    store.put("a", "xx")
-    assert store.put("b", "xxxx") == "xxxx"
-    assert (list(store), store.total) == (["b"], 4)
-
-
 @given(st.lists(st.tuples(st.sampled_from(["put", "get", "pop"]), st.sampled_from("abcd"), st.text(max_size=4))))
 def test_the_total_is_the_sum_of_the_sizes_and_within_the_limit(steps):
     store = LeastRecentlyUsed[str, str](6, len)

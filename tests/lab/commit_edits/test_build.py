@@ -4,16 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
-from mercury_engine.errors import RequestError
 from mercury_lab.commit_edits import build, run
-from mercury_lab.commit_edits.changes import Change, ChangedText, changes_of, groups
-from mercury_lab.commit_edits.licences import licence_in
+from mercury_lab.commit_edits.changes import Change, ChangedText
 from mercury_lab.commit_edits.position import Texts, read_list, scenario
 from mercury_lab.commit_edits.shapes import shape_of
 from mercury_lab.editing.edit_desk import Answer
-from mercury_lab.editing.line_edits import LineEdit
 from mercury_lab.training.commits import repositories
-from mercury_lab.training.commits.history import LineHunk
 
 from mercury_lsp.errors import UsageError
 from tests.support import tiny
@@ -61,19 +57,6 @@ def changed(old: str, new: str) -> ChangedText:
     return ChangedText.of(change(0, old.count("\n"), 0, new.count("\n")), old.splitlines(True), new.splitlines(True))
 
 
-def test_a_hunk_whose_lines_change_alike_is_a_change_a_line():
-    before, after = ["var a = 1;\n", "var b = 2;\n"], ["let a = 1;\n", "let b = 2;\n"]
-    assert changes_of(0, [LineHunk(0, 2, 0, 2)], before, after) == [change(0, 1, 0, 1), change(1, 2, 1, 2)]
-    after = ["if (a) {\n", "  return;\n"]
-    assert changes_of(0, [LineHunk(0, 2, 0, 2)], before, after) == [change(0, 2, 0, 2)]
-
-
-def test_the_same_replacement_with_other_names_is_alike():
-    calls = [changed(f"show({name})\n", f"show({name}, {name}.width)\n") for name in ("box", "line")]
-    other = changed("show(box)\n", "show(box, 3)\n")
-    assert groups([*calls, other]) == [calls]
-
-
 @pytest.mark.parametrize(
     ("shape", "old", "new", "language_id"),
     [
@@ -94,60 +77,12 @@ def test_shapes(shape, old, new, language_id):
     assert shape_of(changed(old, new), language_id, (new or old).splitlines(True)) == shape
 
 
-def test_third_of_three_siblings_is_what_is_left(found, mirror):
-    at = next(at for at in found.positions if at.shape == "sibling")
-    with Texts(mirror, found.sources) as texts:
-        shown = scenario(at, texts)
-    assert [edit.text for edit in shown.edits] == ["const first = 1;\n", "const second = 2;\n"]
-    assert shown.wants == (LineEdit(shown.cursor[0], 8, 9, "const third = 3;\n"),)
-    path, offset = shown.cursor
-    assert shown.now[path][:offset].endswith("const second") or shown.now[path][:offset].endswith("const")
-
-
-def test_a_begun_line_is_completed(found, mirror):
-    at = next(at for at in found.positions if at.shape == "completion")
-    with Texts(mirror, found.sources) as texts:
-        shown = scenario(at, texts)
-    path, offset = shown.cursor
-    line = shown.now[path][:offset].rpartition("\n")[2]
-    assert line == "  length:" and shown.now[path][offset] == "\n"
-    first = shown.wants[0]
-    assert first.removed(shown.now) == line + "\n" and first.text == "  length: options.length,\n"
-    done = first.apply(shown.now)
-    assert done[path] == MORE_FIELDS
-
-
-def test_the_last_occurrence_in_a_comment_is_a_literal_trap(found, mirror):
-    at = next(at for at in found.positions if at.shape == "literal")
-    with Texts(mirror, found.sources) as texts:
-        shown = scenario(at, texts)
-    assert shown.is_quiet and shown.now[shown.cursor[0]] == CONSTS
-
-
-def test_a_revert_ends_where_it_began(found, mirror):
-    at = next(at for at in found.positions if at.shape == "revert")
-    with Texts(mirror, found.sources) as texts:
-        shown = scenario(at, texts)
-    assert shown.is_quiet and len(shown.edits) == 4 and shown.now == dict(shown.files)
-
-
 def test_the_list_has_no_text_and_reads_back(found, tmp_path):
     path = tmp_path / "list.json"
     build.write_list(path, found)
     text = path.read_text()
     assert read_list(path).positions == found.positions and read_list(path).sources == found.sources
     assert "options" not in text and "const" not in text
-
-
-def test_the_same_clones_give_the_same_list(found, mirror):
-    assert build.build(mirror, SINCE, found, 20, 20) == found
-
-
-def test_clones_without_a_permissive_licence_are_left_out(mirror):
-    project = GitProject(mirror / "someone+copyleft")
-    project.commit("Start", {"a.js": VARS, "LICENSE": "GNU General Public License\n" + MIT})
-    assert [name for name, _, _ in build.chosen_sources(mirror, None)] == ["someone/toy"]
-    assert licence_in(MIT) == "MIT" and licence_in("All rights reserved") is None
 
 
 @pytest.mark.parametrize("name", ["pallets/flask", "gin-gonic/gin", "spf13/pflag"])
@@ -167,19 +102,6 @@ def test_a_clone_that_lacks_a_commit_is_an_error_that_names_it(found, mirror, tm
     GitProject(tmp_path / "empty" / "someone+toy").commit("Start", {"a.js": VARS})
     with Texts(tmp_path / "empty", found.sources) as texts, pytest.raises(UsageError, match=r"someone/toy.* lacks"):
         scenario(found.positions[0], texts)
-
-
-def test_a_record_of_other_circumstances_is_refused(tmp_path):
-    path = tmp_path / "record.jsonl"
-    run.Record(path, {"half": "develop"})
-    assert run.Record(path, {"half": "develop"}).found == []
-    with pytest.raises(RequestError, match="another run"):
-        run.Record(path, {"half": "held-out"})
-
-
-def test_a_larger_limit_adds_to_a_smaller_one(found):
-    few, more = (run.chosen(found.positions, limit) for limit in (1, 2))
-    assert len(few) == 2 and {at.name for at in few} < {at.name for at in more}
 
 
 def test_an_answer_after_the_deadline_is_none(found, mirror):

@@ -24,25 +24,11 @@ def test_the_marked_text_is_taken_out_and_the_rest_stays(tmp_path):
     assert not cursor.silent
 
 
-def test_a_marked_text_may_have_several_lines(tmp_path):
-    entries = "[[cursor]]\nplace = \"body\"\nat = '''\n    ‹result = sum(prices)\n    return result›'''\nsilent = true"
-    (cursor,) = listed(tmp_path, entries)
-    assert cursor.answers == ("result = sum(prices)\n    return result",)
-    assert (cursor.after, cursor.silent) == ("\n", True)
-
-
 def test_typed_letters_move_the_cursor_and_drop_answers_that_begin_otherwise(tmp_path):
     (cursor,) = listed(tmp_path, '[[cursor]]\nplace = "body"\nat = "return ‹result›"\nor = ["reduced", "total"]')
     typed = cursor.typed(2)
     assert typed.before.endswith("return re") and typed.after == cursor.after
     assert typed.answers == ("sult", "duced")
-
-
-def test_letters_are_typed_up_to_the_end_of_the_line_only(tmp_path):
-    entries = "[[cursor]]\nplace = \"body\"\nat = '''(prices‹)\n    return›'''"
-    (cursor,) = listed(tmp_path, entries)
-    assert cursor.typed(2).before.endswith("(prices)")
-    assert cursor.typed(2).answers == ("\n    return",)
 
 
 @pytest.mark.parametrize(
@@ -63,20 +49,3 @@ def test_a_careless_entry_is_refused_with_its_number(tmp_path, entry, message):
     with pytest.raises(UsageError, match=r"cursor 1 of .*a\.py\.toml: ") as caught:
         listed(tmp_path, f"[[cursor]]\n{entry}")
     assert message in str(caught.value)
-
-
-def test_a_list_without_its_file_is_refused(tmp_path):
-    (tmp_path / "b.py.toml").write_text("", "utf-8")
-    with pytest.raises(UsageError, match="lists cursors of b.py, which is not beside it"):
-        read_cursors(tmp_path)
-
-
-def test_a_list_that_is_not_toml_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="is not TOML"):
-        listed(tmp_path, "[[cursor]")
-
-
-@pytest.mark.parametrize("folder", ["", "nowhere"])
-def test_a_folder_without_cursors_is_refused(tmp_path, folder):
-    with pytest.raises(UsageError, match="no cursors below"):
-        read_cursors(tmp_path / folder)

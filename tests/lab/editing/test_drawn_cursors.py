@@ -4,11 +4,8 @@ import json
 
 import pytest
 from mercury_lab.commit_edits import cursor_list
-from mercury_lab.editing import situations
 from mercury_lab.editing.drawn_cursors import LIST, PLACES, read_drawn
 
-from mercury_lsp.errors import UsageError
-from tests.support import tiny
 from tests.support.git_project import GitProject
 
 MIT = "Permission is hereby granted, free of charge, to any person\n"
@@ -57,24 +54,10 @@ def test_a_place_is_where_its_name_says(mirror, tmp_path, place, rights):
     assert (cursor.place, cursor.path.name) == (place, "total.py")
 
 
-def test_the_rest_of_a_line_begins_at_no_words_middle(mirror, tmp_path):
-    (cursor,) = read_drawn(draw(mirror, tmp_path, "--places", "rest of a line"), mirror)
-    line = cursor.before.rpartition("\n")[2]
-    assert line.strip() and (line + cursor.answers[0]) in PYTHON.split("\n")
-    assert not (line[-1].isalnum() and cursor.answers[0][0].isalnum())
-
-
 def test_the_list_has_positions_and_no_text(mirror, tmp_path):
     record = json.loads(draw(mirror, tmp_path).read_text())
     assert [each["licence"] for each in record["repositories"]] == ["MIT"]
     assert all(set(row) == set(LIST_ROWS) and row["path"] == "total.py" for row in record["cursors"])
-
-
-def test_a_list_of_a_commit_that_a_clone_lacks_is_refused(mirror, tmp_path):
-    out = draw(mirror, tmp_path)
-    out.write_text(out.read_text().replace('"commit": "', '"commit": "0000'), "utf-8")
-    with pytest.raises(UsageError, match="lacks 0000"):
-        read_drawn(out, mirror)
 
 
 def test_the_lists_in_the_repository_are_drawn_as_promised():
@@ -86,14 +69,3 @@ def test_the_lists_in_the_repository_are_drawn_as_promised():
         assert len(rows) >= count and {row["place"] for row in rows} == set(places)
         assert len({(row["repository"], row["path"]) for row in rows}) == len(rows)
         assert {row["repository"] for row in rows} == {each["name"] for each in record["repositories"]}
-
-
-@pytest.mark.slow
-def test_the_record_of_a_drawn_list_has_no_text(mirror, tmp_path, capfd):
-    out = draw(mirror, tmp_path, "--places", "whole line")
-    options = ["--mirror", str(mirror), "--list", str(out), "--eagerness", "high", "--json"]
-    capfd.readouterr()
-    assert situations.main([*options, "--model", str(tiny.folder(tmp_path / "model"))]) == 0
-    record = capfd.readouterr().out
-    assert json.loads(record)["letters"]["0"]["places"]["whole line"]["cursors"] == 1
-    assert "rebate" not in record and "prices" not in record

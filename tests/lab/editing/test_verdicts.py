@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from mercury_lab.editing.cursors import Cursor
-from mercury_lab.editing.verdicts import begins_right, is_cut, leaves_open, runs_over, saved, verdict
+from mercury_lab.editing.verdicts import begins_right, is_cut, leaves_open, saved, verdict
 
 ANSWERS = ("self.entries.append(entry)\n    return entry", "self.entries += [entry]")
 
@@ -47,16 +47,6 @@ def test_a_text_is_cut_where_it_stops_inside_an_expression(shown, right, cut):
     assert is_cut(shown, cursor) == cut
 
 
-def test_prose_may_stop_after_any_word():
-    assert not is_cut("adds the", Cursor(Path("a.py"), "comment", "# ", "\n", ("adds the rows",), False))
-
-
-def test_a_text_runs_over_when_it_goes_on_with_what_stands_below():
-    cursor = Cursor(Path("a.lua"), "body", "  file:", "\n  return true\nend\n", ("close()",), False)
-    assert runs_over("close()\n  return true\nend", cursor)
-    assert not runs_over("close()", cursor)
-
-
 @pytest.mark.parametrize(
     ("before", "shown", "after", "is_open"),
     [
@@ -84,19 +74,6 @@ def test_a_text_is_right_that_begins_like_a_right_one(shown, is_right):
     assert begins_right(shown, ["self.entries", "item"]) == is_right
 
 
-def test_a_short_text_that_ends_the_line_is_no_stub():
-    assert verdict("ult", ["ult"]) == "line"
-
-
-def test_everything_is_wrong_where_nothing_can_be_right():
-    assert verdict("x", []) == verdict("x", [""]) == "wrong"
-    assert saved("x", []) == saved("x", [""]) == 0
-
-
 def test_a_perfect_user_saves_the_right_words_of_a_wrong_text():
     assert saved("self.entries.append(line)", ANSWERS) == len("self.entries.append(")
     assert saved("other", ANSWERS) == 0
-
-
-def test_no_more_is_saved_than_the_authors_line_has():
-    assert saved("self.entries += [entry]", ["self", "self.entries += [entry]"]) == len("self")

@@ -8,10 +8,8 @@ import pytest
 from mercury_engine.decoding.calibration import Calibration
 from mercury_engine.decoding.results import Cut
 from mercury_engine.errors import RequestError
-from mercury_engine.utility import Utility
 from mercury_lab.evaluation import calibration, confidence
-from mercury_lab.evaluation.calibration import JudgedCut, JudgedGap, judged
-from mercury_lab.evaluation.gaps import Gap, HeldOutFile, gap_at
+from mercury_lab.evaluation.calibration import JudgedCut, JudgedGap
 
 CODE_FOLDER = Path(__file__).parents[2] / "data" / "code"
 
@@ -23,25 +21,10 @@ def overconfident(count: int = 4000) -> list[confidence.ScoredFill]:
     return [(sure, rng.random() < sure * sure) for sure in sures]
 
 
-def gap() -> Gap:
-    return gap_at(HeldOutFile(Path("a.py"), "toy/a.py", "python", "value = left + right\n"), 8, 20, "rest_of_line")
-
-
 def test_reliability_counts_every_suggestion_in_the_bin_of_its_confidence():
     rows = confidence.reliability([(0.1, False), (0.12, True), (1.0, True)], bins=5)
     assert [(row["count"], row["right"]) for row in rows] == [(2, 0.5), (1, 1.0)]
     assert rows[0]["confidence"] == pytest.approx(0.11)
-
-
-def test_the_calibration_error_is_the_mean_distance_by_count():
-    assert confidence.calibration_error([(1.0, True), (0.0, False)]) == 0
-    assert confidence.calibration_error([(0.9, False)] * 3 + [(0.5, True)]) == pytest.approx((3 * 0.9 + 0.5) / 4)
-    assert confidence.calibration_error([]) == 0
-
-
-def test_a_gate_shows_what_is_at_least_as_sure():
-    rows = confidence.gate_table([(0.2, False), (0.5, True), (0.9, True)], asked=4, gates=(0.0, 0.5, 0.95))
-    assert [(row["shown"], row["precision"]) for row in rows] == [(0.75, pytest.approx(2 / 3)), (0.5, 1.0), (0.0, None)]
 
 
 def test_the_fit_brings_confidence_nearer_to_what_is_right():
@@ -65,34 +48,6 @@ def cut(text: str, confidence: float, right: bool = True, stub: bool = False, sa
     return JudgedCut(Cut(text, confidence), right, stub, saved)
 
 
-def test_a_beginning_is_judged_by_what_the_author_wrote():
-    found = judged([Cut("left", 0.9), Cut("left + 1", 0.5), Cut("", 0.4), Cut("left + right", 0.3, True)], gap())
-    assert [(each.is_right, each.is_stub, each.saved) for each in found.cuts] == [
-        (True, True, 4),
-        (False, False, 7),
-        (True, False, 12),
-    ]
-    assert found.length == len("left + right")
-
-
-def test_of_all_beginnings_the_one_that_is_worth_most_is_shown():
-    gap = JudgedGap((cut("self", 0.9), cut("self.total", 0.8), cut("self.total + 1", 0.2)), 14)
-    best = gap.shown(Utility(10.0, 4.0), Calibration())
-    assert best is not None and best.cut.text == "self.total"
-    assert gap.shown(Utility(10.0, 6.0), Calibration()) is None
-
-
-def test_what_is_shown_counts_with_its_errors_stubs_and_savings():
-    gaps = [
-        JudgedGap((cut("self.total", 0.9, saved=10),), 20),
-        JudgedGap((cut("self.other", 0.9, right=False, saved=5),), 20),
-        JudgedGap((cut("self", 0.2),), 10),
-    ]
-    row = calibration.figures_at(gaps, Utility(10.0, 4.0), Calibration())
-    assert (row["shown"], row["precision"], row["stubs"]) == (pytest.approx(2 / 3), 0.5, 0.0)
-    assert row["saved"] == 15 / 50
-
-
 def test_the_fit_saves_as_much_as_its_limits_allow():
     sure = [JudgedGap((cut("self.total", 0.9, saved=10),), 10)] * 8
     unsure = [JudgedGap((cut("self.other", 0.6, right=n % 2 == 0, saved=10 * (n % 2 == 0)),), 10) for n in range(8)]
@@ -102,15 +57,6 @@ def test_the_fit_saves_as_much_as_its_limits_allow():
         calibration.figures_at([*sure, *unsure], utility, Calibration())["shown"] for utility in (strict, generous)
     ]
     assert shown == [0.5, 1.0]
-
-
-def test_limits_that_nothing_keeps_give_the_best_precision():
-    wrong = [JudgedGap((cut("self.total", 0.9, right=False),), 10)] * 4
-    right = [JudgedGap((cut("self.others", 0.95, saved=11),), 10)]
-    utility = calibration.fit_utility([*wrong, *right], Calibration(), wrong=0.0, stubs=0.0)
-    assert calibration.figures_at([*wrong, *right], utility, Calibration())["precision"] >= 0.2
-    with pytest.raises(RequestError, match="--limit"):
-        calibration.fit_utility([JudgedGap((), 10)], Calibration(), wrong=0.2, stubs=0.2)
 
 
 def test_fitted_and_reported_files_are_of_different_repositories():

@@ -1,7 +1,6 @@
 """Gaps in functions with doctests."""
 
 import pytest
-from mercury_engine.errors import RequestError
 from mercury_lab.evaluation import doctests, humaneval
 
 DOUBLE = '''import math
@@ -44,17 +43,3 @@ def test_the_file_is_one_that_humaneval_reads(tmp_path, capsys):
     assert task.prompt + task.canonical_solution + task.suffix.rstrip() in DOUBLE
     assert len(task.canonical_solution.splitlines()) in doctests.LINES
     assert humaneval.passes(task.program(task.canonical_solution))
-
-
-def test_a_gap_of_one_line_begins_after_its_indentation_or_in_it(tmp_path):
-    (tmp_path / "one.py").write_text(DOUBLE)
-    gaps = {task.canonical_solution for seed in range(40) for task in doctests.tasks(tmp_path, seed, doctests.ONE_LINE)}
-    assert "return y" in gaps
-    assert all(gap and "\n" not in gap and DOUBLE.count(gap) for gap in gaps)
-    [task] = doctests.tasks(tmp_path, 0, doctests.ONE_LINE)
-    assert not task.request().multiline
-
-
-def test_a_folder_without_any_is_refused(tmp_path):
-    with pytest.raises(RequestError, match="no functions whose doctests"):
-        doctests.main([str(tmp_path), "--out", str(tmp_path / "tasks.jsonl")])

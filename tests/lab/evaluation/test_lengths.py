@@ -4,12 +4,9 @@ import json
 import math
 
 import pytest
-from mercury_engine.api import FillRequest
 from mercury_engine.decoding.diffusion.length import LengthBias
-from mercury_engine.errors import RequestError
 from mercury_lab.evaluation import lengths
-from mercury_lab.evaluation.gaps import Gap
-from mercury_lab.evaluation.lengths import LONGEST, MeasuredGap, Written, figures, fitted_bias, searched
+from mercury_lab.evaluation.lengths import LONGEST, MeasuredGap, Written, figures, searched
 
 from tests.support import masked, tiny
 
@@ -27,11 +24,6 @@ def made(length: int, own: int = 1) -> MeasuredGap:
         return Written(slots, -abs(slots - length), steps=2, right=slots == length)
 
     return MeasuredGap(length, tuple(sure), at, at(own))
-
-
-def test_constants_are_refitted_from_lengths_that_are_not_near_the_true_one():
-    found = fitted_bias([made(length) for length in range(1, LONGEST, 3)])
-    assert [found.at(n) for n in range(1, 30)] == pytest.approx([BIAS.at(n) for n in range(1, 30)], abs=0.02)
 
 
 def test_a_search_with_the_right_constants_finds_the_length_and_counts_its_passes():
@@ -69,24 +61,3 @@ def test_the_command_measures_both_kinds_of_masked_models(kind, tmp_path, capsys
     record = json.loads(capsys.readouterr().out)
     assert len(record["length_bias"]) == 5 and record["fitted_on"] and record["measured_on"]
     assert record["rules"].keys() == record["rules_where_fitted"].keys()
-
-
-def test_slots_are_counted_after_the_part_of_a_word_that_stands_before_the_gap(tmp_path):
-    """A canvas begins with that part: what is measured in so many masks is what a fill of so many slots sees."""
-    engine = tiny.load(tiny.folder(tmp_path))
-    request = FillRequest("def blueprint(self):\n    return self._blue", suffix=("\n",), max_slots=4, max_steps=1)
-    seen, denoise = [], engine.parts.denoiser.denoise_together
-    engine.parts.denoiser.denoise_together = lambda all_: (
-        seen.extend(each.ids_R.tolist() for each in all_) or denoise(all_)
-    )
-    engine.fill(request)
-    lengths._masks(engine, Gap("rest_of_line", request, request.near, "print", tmp_path, "python"))(4)
-    assert seen[0] == seen[1] and engine.decoder.contexts.cut(request).spell
-
-
-def test_models_that_need_no_length_are_refused(tmp_path):
-    tiny.folder(tmp_path / "causal", rank=0)
-    masked.folder(tmp_path / "blocks", "SDAR")
-    for name in ("causal", "blocks"):
-        with pytest.raises(RequestError, match="needs no length"):
-            lengths.main(["--model", str(tmp_path / name), "--device", "cpu"])

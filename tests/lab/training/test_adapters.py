@@ -16,12 +16,8 @@ from mercury_lab.engine import Engine
 from mercury_lab.training.conversion.adapter_file import write_adapter
 from mercury_lab.training.examples.gaps import GapSettings
 from mercury_lab.training.examples.requests import (
-    COPY_WEIGHT,
-    FORESEEN_SHARE,
     EditExamples,
     Layouter,
-    edit_weights,
-    kept_tokens,
 )
 from safetensors.numpy import load_file, save_file
 
@@ -124,31 +120,7 @@ def test_a_gap_at_a_lines_end_ends_with_its_line_breaks_and_any_other_with_the_e
         assert each.scored == len(each.target) - len(encode(line)) and len(each.weights) == len(each.target)
 
 
-def test_tokens_that_stay_count_little_except_behind_a_change_and_where_a_line_begins():
-    assert kept_tokens([1, 2, 3, 4, 5], [1, 2, 9, 4, 5]) == [True, True, False, False, True]
-    assert kept_tokens([1, 2], [1, 2]) == [True, True]
-    few = COPY_WEIGHT
-    assert edit_weights([True, True, False, True, True], [False] * 5) == [1.0, few, 1.0, few, few]
-    assert edit_weights([True] * 4, [False, True, False, True]) == [1.0, few, 1.0, few]
-    assert edit_weights([], []) == []  # a region that is deleted
-
-
 SPANS = GapSettings(prefix_chars=400, suffix_chars=200)
-
-
-def drawn(examples, seeds=12):
-    return [each for seed in range(seeds) for each in examples.sample(random.Random(seed))]
-
-
-def test_a_change_that_nothing_shown_foretells_is_no_example(base):
-    tokenizer, plain = Tokenizer(base), training_data.commit()
-    words = ("ßßßß", "øøøø", "žžžž")  # no token of one is in another
-    steps = tuple(replace(each, text=f"def {word}():\n") for each, word in zip(plain.steps, words, strict=True))
-    anything = EditExamples(tokenizer, [replace(plain, steps=steps)], SPANS, foreseen=0.0)
-    assert min(each.foreseen for each in drawn(anything)) < FORESEEN_SHARE
-    kept = drawn(EditExamples(tokenizer, [replace(plain, steps=steps)], SPANS))
-    assert min(each.foreseen for each in kept) >= FORESEEN_SHARE
-    assert any(each.foreseen == 1 for each in kept)
 
 
 def test_edits_show_the_steps_made_and_ask_for_the_next_one_or_for_none(base):

@@ -3,12 +3,11 @@
 import random
 
 import pytest
-from mercury_engine.text.lines import lines_of
 from mercury_lab.training.commits import build, commit_edit, repositories
 from mercury_lab.training.commits.build import Collector
 from mercury_lab.training.commits.commit_edit import CommitEdit, CommitFile, Step
 from mercury_lab.training.commits.examples import edit_example
-from mercury_lab.training.commits.moments import Moment, begun, moments, ordered
+from mercury_lab.training.commits.moments import Moment, begun, moments
 from mercury_lab.training.commits.repositories import Repository
 from mercury_lab.training.data.contamination import Fingerprints
 from mercury_lab.training.data.sources import HeldOut, SourceError
@@ -54,18 +53,6 @@ def test_a_commit_becomes_the_old_files_and_its_hunks_as_steps(project):
     ]
 
 
-def test_all_steps_in_any_order_give_the_text_after_the_commit(project):
-    lines = LOAD.splitlines(keepends=True)
-    after = "".join(["# loads\n", *lines[:4], *lines[6:12], "extra = 1\n", "more = 2\n", *lines[14:]])
-    project.commit("Change some", {"load.py": after})
-    (edit,), _ = collected(project)
-    assert len(edit.steps) == 3
-    for seed in range(10):
-        order = ordered(edit, random.Random(seed))
-        assert sorted(order) == [0, 1, 2]
-        assert Moment(edit, order, 3).documents[0].text == after
-
-
 @pytest.mark.parametrize(
     ("subject", "files", "reason"),
     [
@@ -84,20 +71,6 @@ def test_a_commit_that_nobody_types_is_dropped_with_its_reason(project, subject,
     edits, dropped = collected(project)
     assert edits == []
     assert dropped[reason] == before.get(reason, 0) + 1
-
-
-def test_many_small_hunks_are_dropped(project):
-    wide = "".join(f"number_{n} = {n}\n\n\n" for n in range(12))
-    project.commit("Start", {"load.py": LOAD + wide})
-    project.commit("Change all", {"load.py": LOAD + wide.replace(" = ", " = 1")})
-    assert collected(project)[1]["many hunks"] == 1
-
-
-def test_the_same_change_of_many_files_is_dropped(project):
-    texts = {f"part_{n}.py": f"# Copyright 2020\n{USE}{n}\n" for n in range(4)}
-    project.commit("Start again", texts)
-    project.commit("A new year", {path: text.replace("2020", "2021") for path, text in texts.items()})
-    assert collected(project)[1]["files alike"] == 1
 
 
 def test_held_out_text_and_paths_are_dropped(project):
@@ -139,12 +112,6 @@ def test_a_repository_of_evaluation_or_without_a_permissive_licence_is_refused(t
         repositories.load(listed)
 
 
-def test_no_listed_repository_is_used_twice_and_every_split_has_some():
-    listed = repositories.load()
-    assert len({repository.name for repository in listed}) == len(listed)
-    assert {repository.split for repository in listed} == set(repositories.SPLITS)
-
-
 def test_the_same_clone_gives_the_same_files(project, tmp_path):
     project.commit("Add a mode", {"load.py": with_mode(LOAD), "use.py": with_mode(USE)})
     listed = [Repository("someone/toy", project.head, "MIT", "validation")]
@@ -153,11 +120,6 @@ def test_the_same_clone_gives_the_same_files(project, tmp_path):
     packed = [(tmp_path / name / "validation.jsonl.gz").read_bytes() for name in ("one", "two")]
     assert packed[0] == packed[1]
     assert len(list(commit_edit.read(tmp_path / "one" / "validation.jsonl.gz"))) == 1
-
-
-def test_held_out_files_are_needed(tmp_path):
-    with pytest.raises(SourceError, match="training held-out"):
-        build.build([], tmp_path, tmp_path, tmp_path / "out", 10)
 
 
 EDIT = CommitEdit(
@@ -173,33 +135,10 @@ EDIT = CommitEdit(
 )
 
 
-def test_a_definition_comes_before_its_uses():
-    firsts = {ordered(EDIT, random.Random(seed))[0] for seed in range(30)}
-    assert 2 in firsts
-    assert sum(ordered(EDIT, random.Random(seed))[0] == 2 for seed in range(100)) > 60
-
-
-def test_open_steps_stand_where_the_steps_made_moved_them():
-    moment = Moment(EDIT, (1, 0, 2), 1)
-    (use, load) = moment.open
-    assert (use.document, use.start, use.end) == (0, 4, 5)
-    assert (load.document, load.start) == (1, 0)
-    late = Moment(EDIT, (2, 1, 0), 2)
-    assert late.documents[0].lines[6] == "    # done\n"
-
-
 def test_a_third_of_the_moments_or_more_are_quiet():
     drawn = [moment for seed in range(60) for moment in moments(EDIT, random.Random(seed), 3, None)]
     assert 3 * sum(moment.is_quiet for moment in drawn) >= len(drawn)
     assert all(moment.open == () for moment in drawn if moment.is_quiet)
-
-
-def test_a_user_who_moved_on_is_in_a_document_that_has_no_step():
-    other = CommitEdit("someone/toy", "c1", (CommitFile("third.py", "python", LOAD),), 1, (Step(0, 0, 1, "x\n"),))
-    drawn = [moment for seed in range(60) for moment in moments(EDIT, random.Random(seed), 3, other)]
-    moved_on = [moment for moment in drawn if moment.is_quiet and moment.elsewhere is not None]
-    assert moved_on
-    assert {moment.documents[moment.document].path for moment in moved_on} == {"third.py"}
 
 
 def test_the_middle_of_a_step_shows_its_typed_part_and_asks_for_the_rest():
@@ -216,10 +155,6 @@ def test_the_middle_of_a_step_shows_its_typed_part_and_asks_for_the_rest():
         assert "".join(done) == after
 
 
-def test_only_line_feeds_end_a_line():
-    assert lines_of("a\x0cb\n\u2028c") == ["a\x0cb\n", "\u2028c"]
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_a_moment_becomes_an_example_whose_document_is_the_present_one(seed):
     rng = random.Random(seed)
@@ -232,14 +167,6 @@ def test_a_moment_becomes_an_example_whose_document_is_the_present_one(seed):
         assert [change.path for change in example.history] == [
             None if step.file == number else EDIT.files[step.file].path for step in moment.made
         ]
-
-
-def test_the_example_of_a_step_being_typed_asks_for_the_rest_of_it():
-    moment = Moment(EDIT, (2, 0, 1), 1, typed=12)
-    example = edit_example(moment, random.Random(0), lambda example: True)
-    assert example.history[-1].inserted == "    value = \n"
-    assert example.region_text == "    value = \n"
-    assert example.rewritten == "    value = load(argv[1], 'r')\n"
 
 
 def test_the_region_around_the_last_change_is_rewritten_or_stays():

@@ -49,10 +49,6 @@ def test_canvases_are_masked_whole_expand_and_delete():
     assert sum(each.ids.count(TOKENS.mask) == len(each.ids) - 3 for each in many) > 40
 
 
-def test_a_text_that_is_too_short_has_no_canvas():
-    assert canvas([1], [2, 3], [4], TOKENS, random.Random(0), 1000) is None
-
-
 def test_windows_have_canvases_of_one_length_and_equal_generators_draw_equal_ones(tmp_path):
     tokenizer = Tokenizer(tiny.folder(tmp_path / "base", rank=0, vocab_size=502))
     mixture = Mixture(source_files(training_data.corpus(tmp_path / "corpus")))

@@ -7,7 +7,7 @@ from mercury_engine.prompt.chunking import split
 from mercury_engine.prompt.layout import path_block
 from mercury_lab.training.data.folder import source_files
 from mercury_lab.training.data.sources import SourceFile
-from mercury_lab.training.examples.gaps import WINDOW_REACH_CHARS, GapSampler, closing_bracket
+from mercury_lab.training.examples.gaps import closing_bracket
 from mercury_lab.training.examples.mixture import Mixture
 from mercury_lab.training.examples.snippets import snippet_blocks
 
@@ -18,19 +18,6 @@ from tests.support.training_data import CODE
 @pytest.fixture(scope="module")
 def mixture(tmp_path_factory):
     return Mixture(source_files(training_data.corpus(tmp_path_factory.mktemp("mixture") / "corpus")))
-
-
-def file(mixture, path):
-    return next(f for f in mixture.files["python"] if f.path == path)
-
-
-def test_gaps_are_spans_near_each_other(mixture):
-    of = file(mixture, "toy/a.py")
-    text, _, spans = GapSampler(random.Random(1)).places(of, 8)
-    found = list(spans)
-    assert text == of.text and len(found) == 8
-    assert all(0 <= start <= end <= len(text) for start, end in found)
-    assert max(start for start, _ in found) - min(start for start, _ in found) < 3 * WINDOW_REACH_CHARS
 
 
 @pytest.mark.parametrize(
@@ -51,19 +38,3 @@ def test_snippets_come_from_other_files_behind_their_path_and_share_words():
         assert path + "\n" == path_block("toy/a.py", "python")
         assert chunk in split(CODE)
         assert "add_13" in chunk
-
-
-def test_snippets_are_the_first_blocks_of_some_windows(mixture):
-    of = file(mixture, "toy/b.py")
-    assert {f.path for f in mixture.others(of, random.Random(0))} == {"toy/a.py"}
-    opening = path_block("toy/a.py", "python")
-    shown = 0
-    for seed in range(100):
-        drawn = GapSampler(random.Random(seed)).places(of, 1, mixture.others(of, random.Random(seed)))
-        assert drawn is not None
-        blocks = drawn[1]
-        snippets = [block for block in blocks if block.startswith(opening)]
-        assert blocks[: len(snippets)] == snippets
-        assert all(block.removeprefix(opening) in split(CODE) for block in snippets)
-        shown += bool(snippets)
-    assert 10 <= shown <= 30

@@ -48,11 +48,6 @@ def test_a_file_not_worth_learning_is_dropped_with_its_reason(path: str, content
     assert select({path: content}) == ([], Counter({reason: 1}))
 
 
-def test_ordinary_code_is_kept_with_plain_newlines():
-    (kept,) = selection.select("toy", [("toy/a.py", CODE.replace("\n", "\r\n").encode())])
-    assert (kept.path, kept.package, kept.language, kept.text) == ("toy/a.py", "toy", "python", CODE)
-
-
 @pytest.mark.parametrize(
     ("path", "content", "language"),
     [
@@ -97,23 +92,10 @@ def test_a_name_or_a_placeholder_is_no_secret(line: str):
     assert not filters.has_secret(line)
 
 
-def test_a_copy_that_differs_in_whitespace_is_dropped():
-    assert select({"toy/a.py": CODE, "toy/b.py": CODE.replace("\n\n\n", "\n")})[1] == {"duplicate": 1}
-
-
 @pytest.mark.parametrize("path", ["pip/rich/color.py", "lib/_click/core.py", "lib/flask.py", "x/gorilla/mux/a.go"])
 def test_a_copy_of_a_held_out_package_is_dropped(path: str):
     names = sources.load().held_names
     assert select({path: CODE}, held_names=names) == ([], Counter({"held out": 1}))
-
-
-def test_a_name_that_only_contains_a_held_out_one_stays():
-    assert sources.held_out_in("textual/rich_text/clicked.py", frozenset(("rich", "click"))) is None
-
-
-@pytest.mark.parametrize("licence", ["GPL-3.0-only", "MIT AND LGPL-2.1-only", ""])
-def test_a_copyleft_or_unknown_licence_is_not_permissive(licence: str):
-    assert not sources.is_permissive(licence)
 
 
 def test_the_shipped_list_is_permissive_named_once_and_pinned_and_trains_on_nothing_held_out():
@@ -152,11 +134,6 @@ def test_a_copy_of_held_out_text_under_another_name_is_not_trained_on(tmp_path: 
     assert [file.path for file in training_files(tmp_path / "clones")] == ["toy/a.py", "toy/b.py"]
     assert [(file.path, file.package) for file in source_files(tmp_path / "held")] == [("keptout/a.py", "keptout")]
     assert select({"toy/b.py": text}, known=Fingerprints.of([HELD]))[1] == {fault: 1}
-
-
-def test_a_folder_without_source_files_is_told_what_to_put_there(tmp_path: Path):
-    with pytest.raises(SourceError, match="put clones there"):
-        training_files(tmp_path)
 
 
 def write(folder: Path, files: Mapping[str, str]) -> None:
