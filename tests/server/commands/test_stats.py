@@ -11,7 +11,7 @@ import pytest
 
 from mercury_lsp.cli import main
 from mercury_lsp.statistics import OutcomeRecord, store
-from mercury_lsp.statistics.summary import Summary, by_day, by_language, day, percentile
+from mercury_lsp.statistics.summary import Summary, day
 
 NOW = int(time.time())
 TAKEN = OutcomeRecord(NOW, "python", "Neovim", "bundled", True, 0.8, 10.0, 8, "accepted", 8)
@@ -42,17 +42,6 @@ def test_the_figures_of_some_records():
     assert (summary.latency_ms_p50, summary.latency_ms_p95) == (20.0, 30.0)
 
 
-@pytest.mark.parametrize(("share", "expected"), [(0.0, 1), (0.5, 50), (0.95, 95), (1.0, 100)])
-def test_percentiles_are_values_that_occurred(share: float, expected: float):
-    assert percentile(range(1, 101), share) == expected
-
-
-def test_languages_come_by_use_and_days_in_order():
-    rows = [replace(TAKEN, language="lua"), TAKEN, replace(TAKEN, shown_at=NOW - 2 * 86_400)]
-    assert list(by_language(rows)) == ["python", "lua"]
-    assert list(by_day(rows)) == [day(NOW - 2 * 86_400), day(NOW)]
-
-
 def test_with_nothing_counted_there_is_a_friendly_sentence(state: Path, capsys):
     out = said(capsys)
     assert "No suggestions were counted in the last 30 days" in out
@@ -68,18 +57,6 @@ def test_the_tables_have_languages_days_and_the_sum(state: Path, capsys):
     assert day(NOW) in {line[0] for line in lines if line}
 
 
-ASKED = replace(TAKEN, language="", model="mercury-edit", outcome="asked", saved=0)
-
-
-def test_requests_to_servers_for_edits_are_counted_apart(state: Path, capsys):
-    counted(TAKEN, ASKED, ASKED, replace(ASKED, model="zeta-2"))
-    figures = json.loads(said(capsys, "--json"))
-    assert figures["edit_requests"] == {"mercury-edit": 2, "zeta-2": 1}
-    assert figures["total"]["shown"] == 1 and list(figures["by_language"]) == ["python"]
-    out = said(capsys)
-    assert "mercury-edit was sent 2 requests for edits" in out and "zeta-2 was sent 1 request for edits" in out
-
-
 def test_earlier_days_are_left_out(state: Path, capsys):
     counted(TAKEN, replace(TAKEN, shown_at=NOW - 5 * 86_400))
     assert json.loads(said(capsys, "--json", "--days", "3"))["total"]["shown"] == 1
@@ -93,11 +70,6 @@ def test_the_object_has_the_same_figures(state: Path, capsys):
     assert figures["total"]["acceptance_rate"] == 0.5
 
 
-def test_the_object_of_nothing_is_empty(state: Path, capsys):
-    figures = json.loads(said(capsys, "--json"))
-    assert (figures["total"], figures["by_language"], figures["by_day"]) == (None, {}, {})
-
-
 @pytest.mark.parametrize("days", ["0", "-1", "401", "many", 5000 * "9"], ids=lambda days: days[:9])
 def test_impossible_days_are_refused(state: Path, capsys, days: str):
     with pytest.raises(SystemExit) as ended:
@@ -108,13 +80,6 @@ def test_impossible_days_are_refused(state: Path, capsys, days: str):
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert main(["stats", *arguments]) == 2
     return capsys.readouterr().err
-
-
-def test_a_file_that_cannot_be_read_is_one_line(state: Path, capsys):
-    store.default_path().parent.mkdir()
-    store.default_path().write_bytes(b"a file")
-    said = refused(capsys)
-    assert "cannot be used" in said and said.count("\n") == 1
 
 
 class Terminal(io.StringIO):

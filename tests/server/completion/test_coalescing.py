@@ -1,16 +1,13 @@
 """Which requests run side by side, which are superseded, and which share a fill."""
 
 import asyncio
-import gc
 from threading import Event
 
 import pytest
 from mercury_engine.api import Fill, FillRequest
 from mercury_engine.errors import Cancelled
 
-from mercury_lsp.completion.coalescing import Coalescer, Feature, SharedAnswer, SuggestionRequest
-from mercury_lsp.completion.suggestions import Suggestion
-from mercury_lsp.documents.document import Document
+from mercury_lsp.completion.coalescing import Feature
 from tests.support.completer_desk import CompleterDesk
 from tests.support.fake_engine import FakeEngine, begun
 
@@ -52,14 +49,6 @@ async def test_features_that_ask_at_one_cursor_share_a_fill(editor: CompleterDes
     assert len(editor.engine.asked) == 1
 
 
-async def test_a_repeated_request_shares_the_fill_under_way(editor: CompleterDesk):
-    older = await start_request(editor)
-    await begun(editor.engine)
-    newer = await start_request(editor)
-    assert await answers(editor, older, newer) == [["suggested"], ["suggested"]]
-    assert len(editor.engine.asked) == 1
-
-
 async def test_a_shared_fill_runs_while_any_feature_waits_for_it(editor: CompleterDesk):
     asked = [await start_request(editor, feature) for feature in ("inline", "popup")]
     await begun(editor.engine)
@@ -78,14 +67,6 @@ async def test_typing_supersedes_the_older_requests_of_every_feature(editor: Com
     newer = await start_request(editor, "popup")
     assert all([await is_cancelled(each) for each in older])
     assert await answers(editor, newer) == [["suggested"]]
-
-
-async def test_an_edit_that_changes_nothing_supersedes_no_request(editor: CompleterDesk):
-    older = await start_request(editor)
-    editor.replace(4, 4, "")
-    newer = await start_request(editor)
-    assert await answers(editor, older, newer) == [["suggested"], ["suggested"]]
-    assert len(editor.engine.asked) == 1
 
 
 async def test_a_request_elsewhere_supersedes_only_its_own_feature(editor: CompleterDesk):
@@ -107,25 +88,6 @@ async def test_an_unsure_invoked_answer_is_not_shown_for_an_automatic_request(ed
     editor.engine.confidence = 0.2
     invoked, automatic = await start_request(editor, invoked=True), await start_request(editor)
     assert await answers(editor, invoked, automatic) == [["suggested"], []]
-
-
-async def test_a_request_invoked_for_another_feature_survives_typing(editor: CompleterDesk):
-    action, ghost = (
-        await start_request(editor, "action", invoked=True),
-        await start_request(editor, "inline", invoked=True),
-    )
-    editor.replace(0, 1, "y")
-    newer = await start_request(editor, "inline")
-    assert await is_cancelled(ghost)
-    assert await answers(editor, action, newer) == [["suggested"], ["suggested"]]
-
-
-async def test_an_invoked_request_supersedes_the_automatic_one_of_its_feature(editor: CompleterDesk):
-    automatic, edit = await start_request(editor, "inline"), await start_request(editor, "edit")
-    invoked = await start_request(editor, "inline", invoked=True)
-    assert await is_cancelled(automatic)
-    assert await answers(editor, edit, invoked) == [["suggested"], ["suggested"]]
-    assert [request.candidates for request in editor.engine.asked] == [1, 3]
 
 
 async def test_closing_a_document_cancels_all_its_requests(editor: CompleterDesk):
@@ -151,29 +113,3 @@ async def test_a_fill_that_finishes_after_its_document_was_closed_leaves_nothing
     assert await is_cancelled(asked)
     await editor.completer._lease.fill(FillRequest(near="", suffix=()))
     assert not editor.completer._typing and editor.completer._ahead is None
-
-
-async def test_a_search_cancelled_before_it_starts_leaves_no_warning(recwarn):
-    gc.collect()  # what earlier tests have left is not this search's
-    recwarn.clear()
-
-    async def found() -> list[Suggestion]:
-        return []
-
-    coalescer, snapshot = Coalescer(), Document("file:///a", "python", 1, "x = ").snapshot()
-    request = SuggestionRequest("edit", snapshot, 0, is_next_edit=True)
-    asked = asyncio.ensure_future(coalescer.answer(request, lambda: SharedAnswer.of(found(), Event())))
-    await asyncio.sleep(0)
-    coalescer.cancel_where(lambda _: True)
-    assert await is_cancelled(asked)
-    await asyncio.sleep(0)
-    gc.collect()
-    assert not recwarn.list
-
-
-def test_a_next_edit_does_not_answer_a_fill_and_is_superseded_by_a_newer_one():
-    snapshot = Document("file:///a", "python", 1, "x = ").snapshot()
-    fill, away = SuggestionRequest("edit", snapshot, 4), SuggestionRequest("edit", snapshot, 4, is_next_edit=True)
-    assert not fill.is_answered_by(away) and not away.is_answered_by(fill)
-    assert fill.supersedes(away) and away.is_answered_by(away)
-    assert not SuggestionRequest("inline", snapshot, 4).supersedes(away)

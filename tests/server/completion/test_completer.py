@@ -10,7 +10,6 @@ from mercury_engine.errors import Cancelled
 
 from mercury_lsp.completion.completer import Completer
 from mercury_lsp.completion.next_edits.places import Place
-from mercury_lsp.completion.suggestions import differs
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.settings import Settings
 from tests.support.completer_desk import URI, CompleterDesk
@@ -39,16 +38,6 @@ async def test_newer_request_cancels_older_fill(editor: CompleterDesk):
     assert await newer == ["suggested"]
 
 
-async def test_a_cancelled_task_stops_its_fill(editor: CompleterDesk):
-    editor.engine.held = True
-    asked = asyncio.ensure_future(editor.ask(4))
-    await begun(editor.engine)
-    asked.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await asked
-    assert editor.engine.controls[0].cancel.is_set()
-
-
 async def test_closing_a_document_stops_its_fill(editor: CompleterDesk):
     editor.engine.held = True
     asked = asyncio.ensure_future(editor.ask(4))
@@ -70,15 +59,6 @@ async def test_a_fill_under_way_is_not_shown_when_suggestions_are_switched_off(
     editor.engine.held = False
     assert await asked == []
     assert editor.engine.controls[0].cancel.is_set()
-
-
-async def test_other_settings_leave_a_fill_under_way_alone(editor: CompleterDesk):
-    editor.engine.held = True
-    asked = asyncio.ensure_future(editor.ask(4))
-    await begun(editor.engine)
-    editor.completer.configure(Settings(disabled_languages=("rust",), next_edits=False))
-    editor.engine.held = False
-    assert await asked == ["suggested"]
 
 
 async def test_requests_wait_for_the_model_and_the_newest_gets_it():
@@ -104,23 +84,10 @@ async def test_without_an_engine_nothing_is_suggested():
     assert await editor.ask(4) == []
 
 
-async def test_settings_reach_the_engine(editor: CompleterDesk):
-    editor.completer.settings = Settings(effort="low", deadline_ms=50)
-    await editor.ask(4)
-    [request] = editor.engine.asked
-    assert (request.effort, request.deadline_ms) == ("low", 50)
-
-
 async def test_what_is_not_worth_showing_is_shown_only_when_invoked(editor: CompleterDesk):
     editor.engine.confidence = 0.2
     assert await editor.ask(4, automatic=True) == []
     assert await editor.ask(4, automatic=False) == ["suggested"]
-
-
-async def test_a_distracting_text_is_shown_only_by_key(editor: CompleterDesk):
-    editor.engine.text = '"left'
-    assert await editor.ask(4, automatic=True) == []
-    assert await editor.ask(4, automatic=False) == ['"left']
 
 
 async def test_a_distracting_text_fetched_by_key_is_not_shown_unasked(editor: CompleterDesk):
@@ -142,29 +109,6 @@ async def test_an_eager_user_sees_what_others_do_not(editor: CompleterDesk):
         editor.replace(0, 1, "y")  # else the last suggestion is shown on
         shown.append(await editor.ask(4))
     assert shown == [[], [], ["suggested"]]
-
-
-async def test_a_longer_text_may_be_less_sure(editor: CompleterDesk):
-    editor.engine.confidence, editor.engine.text = 0.4, "added"
-    assert await editor.ask(4) == []
-    editor.engine.text = "suggested(everything, at_once)"
-    editor.replace(0, 1, "y")
-    assert await editor.ask(4) == ["suggested(everything, at_once)"]
-
-
-async def test_what_is_worth_showing_is_the_engines_business_too(editor: CompleterDesk):
-    editor.completer.settings = Settings(eagerness="low")
-    await editor.ask(4)
-    await editor.ask(4, automatic=False)
-    unasked, invoked = editor.engine.asked
-    assert unasked.utility == editor.engine.utility.times(2)
-    assert (unasked.give_up_below, invoked.utility) == (0.0, None)
-    assert 0 < invoked.give_up_below < 0.1
-
-
-async def test_an_empty_fill_is_never_shown(editor: CompleterDesk):
-    editor.engine.text = "  "
-    assert await editor.ask(4, automatic=False) == []
 
 
 async def test_a_disabled_language_asks_no_model(editor: CompleterDesk):
@@ -216,13 +160,6 @@ async def test_what_was_typed_against_is_not_shown_again_at_that_place(editor: C
     assert await editor.ask(4, automatic=False) == ["suggested"]
 
 
-async def test_a_slip_of_one_key_is_no_refusal(editor: CompleterDesk):
-    await editor.ask(4)
-    editor.replace(4, 4, "o")
-    editor.replace(4, 5, "")
-    assert await editor.ask(4) == ["suggested"]
-
-
 async def test_after_three_refusals_less_is_shown(editor: CompleterDesk):
     editor.engine.confidence = 0.7
     for number, word in enumerate(("first", "second", "third")):
@@ -235,26 +172,11 @@ async def test_after_three_refusals_less_is_shown(editor: CompleterDesk):
     assert "typed against several" in (editor.completer.silences[URI])
 
 
-async def test_a_remainder_is_not_offered_elsewhere(editor: CompleterDesk):
-    await editor.ask(4)
-    editor.engine.text = "elsewhere"
-    assert await editor.ask(2) == ["elsewhere"]
-
-
 async def test_text_just_deleted_is_not_offered_again(editor: CompleterDesk):
     editor.replace(4, 4, "suggested")
     for end in range(13, 4, -1):
         editor.replace(end - 1, end, "")
     assert await editor.ask(4) == []
-
-
-async def test_text_just_deleted_is_offered_when_invoked(editor: CompleterDesk):
-    editor.engine.text = "1 + 1"
-    await editor.ask(4)
-    editor.replace(4, 4, "1 + 1")
-    editor.replace(4, 9, "")
-    assert await editor.ask(4) == []
-    assert await editor.ask(4, automatic=False) == ["1 + 1"]
 
 
 @pytest.mark.parametrize(("text", "unasked"), [("1", []), ("rn ", []), ("1) ", []), ("urn", ["urn"])])
@@ -264,12 +186,6 @@ async def test_a_suggestion_that_saves_one_key_is_shown_only_when_invoked(
     editor.engine.text = text
     assert await editor.ask(4) == unasked
     assert await editor.ask(4, automatic=False) == [text.rstrip()]
-
-
-async def test_the_last_characters_of_a_suggestion_typed_through_stay_on_display(editor: CompleterDesk):
-    assert await editor.ask(4) == ["suggested"]
-    editor.replace(4, 4, "suggest")
-    assert await editor.ask(11) == ["ed"]
 
 
 async def test_unsure_alternatives_are_left_out(editor: CompleterDesk):
@@ -293,33 +209,11 @@ async def test_alternatives_that_differ_in_one_word_are_left_out(editor: Complet
     assert await editor.ask(4, automatic=False) == ["self.size + 1", "len(self.values)"]
 
 
-@pytest.mark.parametrize(
-    ("text", "other", "do_differ"),
-    [
-        ("self.size", "self.total", False),
-        ("self.size", "self.size + 1", True),
-        ("f(a, b)", "f(a, c)", False),
-        ("f(a, b)", "f(b)", True),
-        ("x", "x;", False),
-        ("x  = 1", "x = 1", False),
-        ("len(self.values)", "self.size", True),
-    ],
-)
-def test_one_word_or_mark_is_no_difference_worth_a_key(text: str, other: str, do_differ: bool):
-    assert differs(text, other) is differs(other, text) is do_differ
-
-
 async def test_an_accepted_suggestion_that_is_deleted_is_not_offered_again(editor: CompleterDesk):
     await editor.ask(4)
     editor.replace(4, 4, "suggested")
     editor.replace(4, 13, "")
     assert await editor.ask(4) == []
-
-
-async def test_after_a_deletion_something_else_is_offered(editor: CompleterDesk):
-    editor.replace(4, 4, "wrong")
-    editor.replace(4, 9, "")
-    assert await editor.ask(4) == ["suggested"]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["lf", "crlf"])
@@ -331,14 +225,6 @@ async def test_accepted_lines_that_are_deleted_are_not_offered_again_whatever_br
     desk.replace(0, 8, "", line=1)
     assert await desk.ask(0) == []
     desk.completer.close()
-
-
-async def test_deleted_text_is_offered_once_the_user_types_on(editor: CompleterDesk):
-    editor.replace(4, 4, "gested")
-    editor.replace(4, 10, "")
-    editor.replace(4, 4, "s")
-    editor.engine.text = "gested"
-    assert await editor.ask(5) == ["gested"]
 
 
 async def test_a_suggestion_on_display_keeps_its_id_when_the_user_invokes_more(editor: CompleterDesk):

@@ -47,10 +47,6 @@ def test_a_closed_bracket_stands_before_no_word(marked, text, runs):
     assert distraction.runs_into_the_rest(text, context(marked)) == runs
 
 
-def test_a_word_is_not_known_from_the_cursors_own_line():
-    assert distraction.breaks_a_word("", context("to|tal = 1\n"))
-
-
 @pytest.mark.parametrize(
     ("marked", "text", "language_id", "is_open"),
     [
@@ -111,10 +107,3 @@ def test_a_stock_comment_is_shown_only_if_the_model_is_sure(marked, text, langua
     found, eager = context(marked, language_id), Utility(0.0, 0.0, 0.0)
     assert "stock comment" in str(why_silent(text, 0.24, True, found, eager))
     assert why_silent(text, 0.26, True, found, eager) is None
-
-
-@pytest.mark.parametrize(
-    "text", ["# Test the loop's end", "add_code(logic)", "# Added for the code of old clients", "# Usage"]
-)
-def test_other_comments_and_code_are_no_stock(text):
-    assert not distraction.is_stock_comment(text, context("x = 1\n|\n"))

@@ -14,10 +14,6 @@ def offered(*sites: EditSite) -> Ledger:
     return ledger
 
 
-def test_an_offer_alone_declines_nothing():
-    assert not offered(SITE).is_declined(A, SITE)
-
-
 def test_a_dismissed_edit_is_declined_at_its_place_and_in_its_document_only():
     ledger = offered(SITE)
     ledger.dismiss("1")
@@ -26,23 +22,11 @@ def test_a_dismissed_edit_is_declined_at_its_place_and_in_its_document_only():
     assert not ledger.is_declined(B, SITE)
 
 
-def test_all_places_of_an_offer_are_dismissed_at_once():
-    ledger = offered(SITE, OTHER)
-    ledger.dismiss("1")
-    assert ledger.is_declined(A, SITE) and ledger.is_declined(A, OTHER)
-
-
 def test_an_edit_that_was_made_and_taken_back_is_declined_where_it_stands_now():
     ledger = offered(SITE)
     ledger.edited(A, [Edit(50, "old", "newer"), Edit(50, "newer", "old"), Edit(10, "", "four")])
     assert ledger.is_declined(A, EditSite(54, "old", "newer"))
     assert not ledger.is_declined(A, OTHER)
-
-
-def test_an_insertion_that_was_taken_back_is_declined():
-    ledger = offered(EditSite(20, "", "x\n"))
-    ledger.edited(A, [Edit(20, "", "x\n"), Edit(20, "x\n", "")])
-    assert ledger.is_declined(A, EditSite(20, "", "x\n"))
 
 
 def test_an_earlier_offer_that_was_neither_made_nor_dismissed_may_be_made_again():

@@ -2,12 +2,12 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
-from mercury_engine.api import Fill, FillRequest
+from mercury_engine.api import Fill
 
 from mercury_lsp.completion import completer
 from mercury_lsp.settings import Settings
@@ -81,16 +81,6 @@ async def test_after_an_accepted_line_the_next_one_is_there(lines):
     assert len(lines.engine.asked) == 2
 
 
-async def test_a_line_that_was_prepared_is_typed_through_like_any_other(lines):
-    await lines.ask(4)
-    await looked_ahead(lines)
-    lines.replace(4, 4, "one")
-    await lines.ask(7)
-    lines.replace(7, 7, "\n")
-    assert await lines.ask(0, line=1) == ["y = two"]
-    assert len(lines.engine.asked) == 2
-
-
 async def test_one_line_follows_another_as_long_as_they_are_accepted(lines):
     await lines.ask(4)
     await looked_ahead(lines)
@@ -104,15 +94,6 @@ async def test_one_line_follows_another_as_long_as_they_are_accepted(lines):
 async def test_the_next_line_is_offered_also_to_who_was_faster_than_the_pause(lines):
     await lines.ask(4)
     lines.replace(4, 4, "one")
-    assert await lines.ask(7) == ["\ny = two"]
-
-
-@pytest.mark.parametrize("asks", [[(7, True), (2, True)], [(7, False)], [(7, True), (7, False)]])
-async def test_the_next_line_is_offered_whatever_was_asked_before(lines, asks):
-    await lines.ask(4)
-    lines.replace(4, 4, "one")
-    for column, automatic in asks:
-        await lines.ask(column, automatic)
     assert await lines.ask(7) == ["\ny = two"]
 
 
@@ -141,56 +122,12 @@ async def test_by_key_the_next_line_is_offered_at_the_end_of_any_line_to_which_n
         assert [request.multiline for request in desk.engine.asked] == [False, False, True]
 
 
-async def test_by_key_a_line_that_can_be_finished_is_finished(lines):
-    assert await lines.ask(4, automatic=False) == ["one"]
-    assert not any(request.multiline for request in lines.engine.asked)
-
-
-async def test_no_line_follows_a_text_that_ends_before_its_line_does(lines):
-    lines.engine.is_finished = False
-    await lines.ask(4)
-    lines.replace(4, 4, "one")
-    await lines.ask(7)
-    assert not any(request.multiline for request in lines.engine.asked)
-
-
-async def test_nothing_of_several_lines_is_prepared_behind_a_next_line_that_is_unfinished(lines):
-    await lines.ask(4)
-    lines.replace(4, 4, "one")
-    lines.engine.is_finished, lines.engine.next_line = False, "\nyears = of_the(ages, of_two"
-    assert await lines.ask(7) == [lines.engine.next_line]
-    await looked_ahead(lines)
-    assert [request.multiline for request in lines.engine.asked] == [False, True, False]
-
-
 async def test_what_is_prepared_is_checked_against_the_syntax_behind_the_text_on_display(lines):
     await lines.ask(4)
     await looked_ahead(lines)
     check = lines.engine.controls[-1].check
     assert check("\ny = two") is None
     assert check("\ny = two)\nz = 3") is not None
-
-
-async def test_an_error_of_the_text_on_display_is_none_of_what_is_prepared_behind_it():
-    class Wrong(Lines):
-        def fill(self, request):
-            return replace(super().fill(request), text="one) + (")
-
-    async with desk_of(Wrong()) as desk:
-        await desk.ask(4)
-        await looked_ahead(desk)
-        assert desk.engine.controls[-1].check("\ny = two") is None
-
-
-async def test_an_accepted_suggestion_is_not_offered_again_where_it_was_taken_back(editor):
-    await editor.ask(4)
-    suggestion = editor.completer._typing_through("file:///sample.py")._anchor.suggestion
-    editor.completer.accepted(suggestion.id)
-    editor.replace(4, 4, "one")
-    editor.replace(6, 7, "")
-    asked = len(editor.engine.asked)
-    await editor.ask(6)
-    assert len(editor.engine.asked) == asked + 1
 
 
 async def test_a_request_stops_looking_ahead(editor):
@@ -204,36 +141,6 @@ async def test_a_request_stops_looking_ahead(editor):
     assert ahead.cancel.is_set()
     editor.engine.held = False
     assert (await asked)[0] == "one"
-
-
-async def test_a_failed_look_ahead_is_logged_and_retried_by_the_next_request(editor, monkeypatch, caplog):
-    await editor.ask(4)
-    with monkeypatch.context() as failing:
-        failing.setattr(editor.engine, "fill", raising(MemoryError("no room")))
-        await looked_ahead(editor)
-    assert "Could not look ahead" in caplog.text and "no room" in caplog.text
-    editor.replace(4, 4, "one")
-    assert await editor.ask(7) == [" two"]
-
-
-def raising(error: Exception) -> Callable[..., Fill]:
-    def fill(request: FillRequest) -> Fill:
-        raise error
-
-    return fill
-
-
-async def test_an_unsure_suggestion_is_not_prepared(editor):
-    await editor.ask(4)
-    editor.engine.confidence = 0.1
-    await looked_ahead(editor)
-    editor.replace(4, 4, "one")
-    assert await editor.ask(7) == []
-
-
-async def test_several_suggestions_come_only_when_invoked(editor):
-    assert await editor.ask(4) == ["one"]
-    assert await editor.ask(4, automatic=False) == ["one", "uno + dos"]
 
 
 class Unread(Counting):
@@ -286,14 +193,6 @@ async def test_a_text_from_all_of_the_context_replaces_the_first_one_while_it_is
         assert len(desk.engine.asked) == asked
 
 
-async def test_an_unsure_later_text_replaces_nothing(stranger):
-    assert await stranger.ask(4) == ["one"]
-    stranger.engine.confidence = 0.1
-    await looked_ahead(stranger)
-    stranger.replace(4, 4, "o")
-    assert await stranger.ask(5) == ["ne"]
-
-
 async def test_the_pause_is_used_also_where_nothing_is_shown(stranger):
     stranger.engine.confidence = 0.0
     assert await stranger.ask(4) == []
@@ -317,11 +216,6 @@ async def test_a_key_stops_the_reading(stranger):
 async def test_a_user_who_waits_for_the_context_has_all_of_it(stranger):
     stranger.completer.settings = Settings(wait_for_context=True)
     await stranger.ask(4)
-    assert stranger.engine.asked[0].unread_limit is None
-
-
-async def test_who_asks_by_key_waits_for_the_context(stranger):
-    await stranger.ask(4, automatic=False)
     assert stranger.engine.asked[0].unread_limit is None
 
 

@@ -89,19 +89,6 @@ def test_a_brace_is_kept_where_no_condition_stands():
     assert postprocessed("usage() |\n  cat <<EOF\nusage\nEOF\n}\n", "{", "shellscript") == "{"
 
 
-def test_a_closing_brace_is_dropped_only_when_the_fill_does_not_open_it():
-    text = "function f() {\n|\n}\n"
-    assert postprocessed(text, "return 1\n}", "javascript") == "return 1"
-    assert postprocessed(text, "if (a) {\n}", "javascript") == "if (a) {\n}"
-
-
-def test_a_text_before_the_rest_of_a_line_closes_what_it_opens():
-    assert postprocessed("return th|;\n", "is.wait(job.attempts + 1", "javascript") == "is.wait(job.attempts + 1)"
-    assert postprocessed("`${form|}`\n", "at(lap.elapsed", "javascript") == "at(lap.elapsed)"
-    assert postprocessed("f(|)\n", "g(x", "javascript") == "g(x)"
-    assert postprocessed("f(|)\n", "g(x)", "javascript") == "g(x)"
-
-
 SOME = st.text("ab()[]{}\"' ,;\n\r\\", max_size=12)
 
 

@@ -1,5 +1,4 @@
 import string
-from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -53,49 +52,11 @@ def test_typing_changes_neither_far_blocks_nor_suffix_blocks_after_the_first(off
         assert rest == following
 
 
-def test_an_open_string_does_not_change_the_headers():
-    doc, builder = document(), ContextBuilder()
-    offset = CODE.index("x = a + 300") + len("x = ")
-    far = builder.build(doc.snapshot(), offset, None).far
-    assert far[0] == "import os\nclass A:\n"
-    for character in 'g("""(':
-        type_at(doc, offset, character)
-        offset += 1
-        assert builder.build(doc.snapshot(), offset, None).far == far
-
-
-def test_a_jump_moves_the_window_and_a_return_keeps_its_limits():
-    doc, builder = document(), ContextBuilder(1000, 500)
-    for offset in (20_000, 100, 30_000, len(CODE), 0, 20_000):
-        context = builder.build(doc.snapshot(), offset, None)
-        assert sum(map(len, context.far)) <= 1400 + 600
-        assert sum(map(len, context.suffix[1:])) <= 700
-
-
-def test_moving_down_slowly_keeps_the_window_for_many_lines():
-    doc, builder = document(), ContextBuilder()
-    starts = [builder.build(doc.snapshot(), offset, None).far[1] for offset in range(20_000, 24_000, 40)]
-    assert len(set(starts)) <= 6
-
-
 def test_the_path_comes_first_in_a_comment_of_the_language():
     builder = ContextBuilder()
     assert builder.build(document().snapshot(), 9, "src/a.py").far[0] == "# path: src/a.py\n"
     assert builder.build(document("a", "css").snapshot(), 1, "a.css").far == ("/* path: a.css */\n",)
     assert builder.build(document("a", "plaintext").snapshot(), 1, "a").far == ("# path: a\n",)
-
-
-def test_there_are_no_headers_if_the_window_starts_with_the_file():
-    assert ContextBuilder().build(document().snapshot(), 300, None).far[0].startswith("import os\n\n\n")
-
-
-def test_no_text_is_missing_between_the_blocks_of_a_grown_chunk():
-    doc = document()
-    offset = doc.snapshot().source.starts[20] + 1
-    type_at(doc, offset, "y" * MAX_CHUNK_CHARS)
-    text = doc.snapshot().text
-    context = ContextBuilder().build(doc.snapshot(), offset, None)
-    assert text[offset:].startswith("".join(context.suffix)) and len(context.suffix) > 1
 
 
 def test_a_very_long_line_stays_bounded():
@@ -107,10 +68,3 @@ def test_a_very_long_line_stays_bounded():
 def test_the_empty_document_has_an_empty_context():
     context = ContextBuilder().build(document("").snapshot(), 0, None)
     assert (context.near, context.far, context.suffix, context.multiline) == ("", (), (), True)
-
-
-def test_the_request_carries_the_blocks():
-    context = ContextBuilder().build(document().snapshot(), 5000, None)
-    request = replace(context.request(), max_slots=8, multiline=True)
-    assert (request.near, request.far, request.suffix) == (context.near, context.far, context.suffix)
-    assert request.max_slots == 8 and request.multiline

@@ -80,20 +80,6 @@ def test_folders_of_secrets_in_the_workspace_are_not_entered(folder: str):
     assert not IgnoreRules("/home/secrets").allows(f"/home/secrets/{folder}/a.py")
 
 
-def test_the_exclude_file_of_a_linked_worktree_is_found(tmp_path: Path):
-    for name, text in {
-        "main/.git/HEAD": "",
-        "main/.git/info/exclude": "mine.py\n",
-        "main/.git/worktrees/side/commondir": "../..\n",
-        "side/.git": f"gitdir: {tmp_path}/main/.git/worktrees/side\n",
-    }.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    root = (tmp_path / "side").as_posix()
-    assert not IgnoreRules(root).allows(f"{root}/mine.py")
-    assert IgnoreRules(root).allows(f"{root}/yours.py")
-
-
 def test_an_ignore_file_that_is_a_link_is_not_read(tmp_path: Path):
     (tmp_path / "patterns").write_text("a.py\n")
     (tmp_path / ".gitignore").symlink_to(tmp_path / "patterns")

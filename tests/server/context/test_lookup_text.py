@@ -78,30 +78,6 @@ def test_lines_that_look_like_secrets_are_removed():
     assert "Zq83" not in found and "name_0_250" in found
 
 
-def test_removed_and_unchecked_text_leaves_a_boundary():
-    text = text_of(300) + SECRET * 40 + text_of(300)
-    snapshot = document(text).snapshot()
-    found = with_rest_of_document(ContextBuilder().build(snapshot, 0, None), snapshot).lookup_text
-    assert "" in found[1:-2]
-
-
-def test_parts_of_a_line_that_is_longer_than_a_chunk_are_left_out():
-    long = "data = '" + "x" * 500 + " password=Zq83kfPwm20dKxLw " + "y" * 800 + "'\n"
-    snapshot = document(text_of(300) + long + "behind = 1\n" * 40).snapshot()
-    found = "".join(with_rest_of_document(ContextBuilder().build(snapshot, 0, None), snapshot).lookup_text)
-    assert "behind = 1" in found and "name_0_299" in found
-    assert "xxx" not in found and "yyy" not in found and "Zq83" not in found
-
-
-def test_text_far_from_the_cursor_is_left_out(monkeypatch):
-    monkeypatch.setattr(module, "REACH_CHUNKS", 5)
-    text = text_of(2000)
-    snapshot = document(text).snapshot()
-    context = with_rest_of_document(ContextBuilder().build(snapshot, len(text) // 2, None), snapshot)
-    first, last = context.window
-    assert context.lookup_text == (*snapshot.chunks[last : last + 5], "", *snapshot.chunks[first - 5 : first], "")
-
-
 @pytest.fixture
 def three() -> tuple[LookupText, list[Snapshot]]:
     made = LookupText()
@@ -112,13 +88,6 @@ def three() -> tuple[LookupText, list[Snapshot]]:
     return made, snapshots
 
 
-def test_other_documents_come_farther_away_in_the_given_order(three):
-    made, snapshots = three
-    context = asked(made, snapshots[0], 0, (snapshots[2].uri, snapshots[1].uri, "file:///unknown.py"))
-    found = "".join(context.lookup_text)
-    assert found.index("name_1_") < found.index("name_2_") < found.index("name_0_")
-
-
 def test_other_documents_contribute_only_text_around_their_windows(three, monkeypatch):
     made, snapshots = three
     monkeypatch.setattr(module, "OTHER_DOCUMENT_REACH_CHUNKS", 1)
@@ -126,20 +95,3 @@ def test_other_documents_contribute_only_text_around_their_windows(three, monkey
     made.update(snapshots[1])
     context = asked(made, snapshots[0], 0, (snapshots[1].uri,))
     assert context.lookup_text[: last - first + 3] == (*snapshots[1].chunks[first - 1 : last + 1], "") and first > 1
-
-
-def test_a_closed_document_contributes_nothing(three):
-    made, snapshots = three
-    made.forget(snapshots[1].uri)
-    assert "name_1_" not in "".join(asked(made, snapshots[0], 0, (snapshots[1].uri,)).lookup_text)
-
-
-def test_chunks_of_old_versions_are_forgotten():
-    made = LookupText()
-    for version in range(40):
-        snapshot = document(text_of(600, version)).snapshot()
-        made.update(snapshot)
-        asked(made, snapshot, 0)
-        worked(made)
-    [text] = made._texts.values()
-    assert len(text.clean) <= 4 * module.REACH_CHUNKS + len(snapshot.chunks)

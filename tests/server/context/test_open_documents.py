@@ -51,15 +51,6 @@ def test_on_a_blank_line_the_syntax_decides_whether_several_lines_may_follow(typ
     assert typist.parsed[-1] == typist.version == 6
 
 
-def test_a_use_of_the_tree_triggers_a_parse(typist):
-    typist.type(4, 16, " * 2")
-    assert not typist.open.snapshot(URI).is_parsed
-    assert typist.open.parsed(URI).is_parsed and typist.parsed == [0, 4]
-    typist.type(4, 20, "0")
-    typist.open.finish_parsing(URI)
-    assert typist.open.snapshot(URI).is_parsed and typist.parsed == [0, 4, 5]
-
-
 def test_after_formatting_the_headers_come_from_the_new_text(typist):
     body = "".join(f"        value_{n} = compute(value_{n - 1}, {n})\n" for n in range(1, 200))
     text = f"import os\n\n\nclass Alpha:\n    def method(self):\n{body}"

@@ -95,10 +95,6 @@ def test_lines_are_wanted_behind_an_opened_block_and_on_an_empty_line(language_i
     assert wants_lines(*place, classify(*place)) is wanted
 
 
-def test_only_a_new_line_in_a_body_is_multiline():
-    assert [kind for kind in CursorClass if kind.multiline] == [CursorClass.NEW_LINE_IN_BODY]
-
-
 @pytest.mark.parametrize("language_id", LANGUAGES)
 def test_every_node_type_exists_in_its_grammar(language_id):
     grammar = parser(language_id).language
@@ -148,28 +144,6 @@ def test_headers_are_imports_and_enclosing_definitions_outermost_first():
     assert headers(snapshot, offset, offset) == (
         "import os\nfrom sys import (\n    path,\n)\nclass A(B):\n    def f(\n        self,\n    ):\n"
     )
-
-
-def test_headers_are_only_those_that_start_before_the_window():
-    snapshot, offset = at_cursor("python", PYTHON)
-    assert headers(snapshot, offset, 0) == ""
-    assert headers(snapshot, offset, 1) == "import os\n"
-    assert headers(snapshot, offset, PYTHON.index("    def")).endswith("class A(B):\n")
-
-
-def test_a_blank_line_belongs_to_the_definitions_of_its_indentation():
-    snapshot, offset = at_cursor("python", "class A:\n    def f(self):\n        pass\n\n    |\n")
-    assert headers(snapshot, offset, offset) == "class A:\n"
-
-
-def test_headers_of_braced_languages_end_with_the_brace():
-    snapshot, offset = at_cursor("java", "import a.B;\nclass A {\n  int f(int x) {\n    |\n  }\n}\n")
-    assert headers(snapshot, offset, offset) == "import a.B;\nclass A {\n  int f(int x) {\n"
-
-
-def test_imports_are_capped():
-    snapshot, offset = at_cursor("python", "".join(f"import module_{n}\n" for n in range(500)) + "|")
-    assert 500 < len(headers(snapshot, offset, offset)) <= 600
 
 
 def test_a_path_tells_its_language():

@@ -76,13 +76,6 @@ def test_secret_files_are_recognised_by_name_and_folder(path: str):
     assert is_secret(Path(path))
 
 
-@pytest.mark.parametrize(
-    "path", ["environment.py", "env.py", "keys.py", "secretary.py", "src/key/a.py", "monkey.js", "tokens.py"]
-)
-def test_other_files_are_not(path: str):
-    assert not is_secret(Path(path))
-
-
 def test_nested_ignore_files_count_and_the_nearest_pattern_wins(tmp_path: Path):
     written(
         tmp_path,
@@ -115,19 +108,9 @@ def test_nested_ignore_files_count_and_the_nearest_pattern_wins(tmp_path: Path):
     assert found(tmp_path) == {"a/top.py", "a/keep_gen.py", "local.py", "lib/f.js"}
 
 
-def test_mercuryignore_cannot_reinstate_what_git_ignores(tmp_path: Path):
-    written(tmp_path, {".gitignore": "a.py\n", ".mercuryignore": "!a.py\n", "a.py": "", "b.py": ""})
-    assert found(tmp_path) == {"b.py"}
-
-
 def test_a_repositorys_rules_apply_when_one_of_its_folders_is_opened(tmp_path: Path):
     written(tmp_path, {".git/HEAD": "", ".gitignore": "*_gen.py\n", "sub/a_gen.py": "", "sub/b.py": ""})
     assert found(tmp_path / "sub") == {"b.py"}
-
-
-def test_an_invalid_pattern_is_skipped(tmp_path: Path):
-    written(tmp_path, {".gitignore": "!\na.py\n", "a.py": "", "b.py": ""})
-    assert found(tmp_path) == {"b.py"}
 
 
 def test_a_file_that_becomes_ignored_is_no_longer_shown(tmp_path: Path):
@@ -228,14 +211,6 @@ def test_imports_resolve_to_files(language: str, path: str, text: str, expected:
     assert resolved == expected.split()
 
 
-def test_among_files_of_one_name_the_nearest_is_imported():
-    index = FileIndex()
-    for path in ("/w/one/pkg/core.py", "/w/two/pkg/core.py"):
-        index.add(path)
-    [wanted] = imports("python", "import pkg.core", "/w/two/app/a.py")
-    assert index.resolve(wanted, "/w/two/app/a.py", 1) == ["/w/two/pkg/core.py"]
-
-
 def test_imports_are_found_where_the_workspace_is_the_whole_disk(tmp_path: Path):
     root = written(tmp_path, {"main.py": "from stock import reserve\n", "stock.py": "def reserve(basket): ...\n"})
     prepared: dict[str, PreparedSnippets] = {}
@@ -273,22 +248,11 @@ def test_declarations_are_signatures_one_per_line(language: str, text: str, expe
     assert Declarer(lambda: None).declarations(language, text) == expected
 
 
-def test_a_long_parse_rests_and_resumes_where_it_stopped():
-    text = "".join(f"def function_{number}(a, b):\n    return a + b\n\n" for number in range(2000))
-    rests: list[int] = []
-    declared = Declarer(lambda: rests.append(1)).declarations("python", text)
-    assert declared.startswith("def function_0(a, b):\ndef function_1(a, b):\n") and len(rests) > 50
-
-
 # Choice
 
 
 def code(text: str, kind: SnippetKind = SnippetKind.CODE) -> Snippet:
     return Snippet.of(kind, "a.py", "python", text)
-
-
-def test_the_model_reads_line_feeds_in_snippets_whatever_breaks_the_file_has():
-    assert code("x = 1\r\n\r\ny = 2\r\n") == code("x = 1\n\ny = 2\n")
 
 
 def test_the_most_similar_snippet_of_each_kind_is_chosen():
@@ -297,10 +261,3 @@ def test_the_most_similar_snippet_of_each_kind_is_chosen():
     assert choose([stock, cart, declared], words_of("basket in warehouse")) == (declared, cart)
     assert choose([stock, cart], words_of("nothing alike")) == ()
     assert most_similar([stock, cart], words_of("basket"), 5) == [cart]
-
-
-def test_a_chosen_snippet_stays_until_another_is_much_better():
-    shown, other = code("basket customer\n"), code("basket warehouse reserve\n")
-    assert choose([shown, other], words_of("basket warehouse customer"), (shown,)) == (shown,)
-    assert choose([shown, other], words_of("basket warehouse reserve"), (shown,)) == (other,)
-    assert choose([other], words_of("basket"), (shown,)) == (other,)

@@ -8,10 +8,9 @@ from lsprotocol import types
 from mercury_engine.prompt.chunking import MAX_CHUNK_CHARS
 from tree_sitter import Language, Parser
 
-from mercury_lsp.documents import document as module
 from mercury_lsp.documents import parsing
 from mercury_lsp.documents.chunked_text import encode
-from mercury_lsp.documents.document import Document, Edit
+from mercury_lsp.documents.document import Document
 
 CODE = "".join(f"def f{n}(a, b):\n    x = a + {n}\n    return x * b\n\n" for n in range(200))
 PIECES = st.lists(
@@ -72,14 +71,6 @@ def test_slices_and_lines_equal_those_of_the_text(text, data):
     assert text[at : at + len(line)] == line and "\n" not in line and "\r" not in line
 
 
-@given(PIECES, st.data())
-def test_byte_offsets_lead_back_to_code_points(text, data):
-    source = open_document(text, "plaintext").snapshot().source
-    offset = data.draw(st.integers(0, len(text)))
-    assert source.byte_of(offset) == len(encode(text[:offset]))
-    assert source.offset_of_byte(source.byte_of(offset)) == offset
-
-
 @settings(max_examples=60)
 @given(PIECES, st.lists(st.tuples(*[st.integers(0, 9)] * 4, PIECES, st.booleans()), max_size=6))
 def test_edits_lead_to_the_text_and_tree_of_a_fresh_parse(text, edits):
@@ -114,21 +105,6 @@ def test_the_incremental_tree_equals_a_fresh_one(edits):
     assert str(snapshot.tree.root_node) == str(fresh.root_node)
 
 
-def test_several_changes_are_parsed_once_and_only_on_demand(monkeypatch):
-    parses = []
-    parse = module.parse
-    monkeypatch.setattr(module, "parse", lambda *given: parses.append(given) or parse(*given))
-    document = open_document(CODE)
-    document.snapshot()
-    edits = document.apply([partial((0, 0), (0, 3), "async def"), partial((1, 4), (1, 4), "y = ")], 2)
-    assert edits == [Edit(0, "def", "async def"), Edit(len("async def f0(a, b):\n    "), "", "y = ")]
-    assert document.snapshot().tree.root_node.has_changes and not document.snapshot().is_parsed
-    assert len(parses) == 1
-    parsed = document.parsed()
-    assert parsed is document.parsed() is document.snapshot() and parsed.is_parsed
-    assert len(parses) == 2
-
-
 def test_typing_keeps_every_other_chunk_the_same_object():
     document = open_document(CODE)
     before = document.snapshot().chunks
@@ -139,15 +115,6 @@ def test_typing_keeps_every_other_chunk_the_same_object():
     assert len(changed) == 1
 
 
-def test_typing_between_two_chunks_leaves_the_second_alone():
-    document = open_document(CODE)
-    chunks = document.snapshot().chunks
-    position = document.snapshot().position_at(len("".join(chunks[:7])))
-    document.apply([partial(position, position, "x")], 2)
-    assert document.snapshot().chunks[6] == chunks[6] + "x"
-    assert document.snapshot().chunks[7] is chunks[7]
-
-
 def test_an_older_snapshot_keeps_its_text_and_tree():
     document = open_document("def f():\n    pass\n")
     old = document.snapshot()
@@ -155,23 +122,6 @@ def test_an_older_snapshot_keeps_its_text_and_tree():
     document.apply([partial((0, 0), (1, 8), "x = 1")], 2)
     assert document.snapshot().text == "x = 1\n" and old.text == "def f():\n    pass\n"
     assert (str(old.tree.root_node), old.tree.root_node.end_byte) == shape
-
-
-def test_formatting_the_whole_text_keeps_the_chunks_at_both_ends():
-    document = open_document(CODE)
-    before = document.snapshot().chunks
-    document.apply([whole(CODE.replace("a + 100", "a  +  100"))], 2)
-    after = document.snapshot().chunks
-    assert sum(a is b for a, b in zip(before, after, strict=True)) == len(before) - 1
-
-
-def test_a_grown_chunk_is_split_and_a_deleted_one_leaves_no_hole():
-    document = open_document(CODE)
-    before = document.snapshot().chunks
-    document.apply([partial((100, 0), (100, 0), "y = 1\n" * 300)], 2)
-    assert max(map(len, document.snapshot().chunks)) <= 2 * MAX_CHUNK_CHARS
-    document.apply([partial((100, 0), (400, 0), "")], 3)
-    assert document.snapshot().text == CODE and set(before) & set(document.snapshot().chunks)
 
 
 def test_positions_beyond_the_text_are_clamped():
@@ -210,30 +160,9 @@ def test_a_parse_out_of_time_leaves_an_edited_tree_until_parsing_is_finished(mon
     assert not settled.has_changes and settled.children[0].type == "expression_statement"
 
 
-def test_parses_out_of_time_are_retried_ever_more_rarely_until_one_is_in_time(monkeypatch):
-    document, parsed = open_document(CODE), []
-    document.snapshot()
-    parse = module.parse
-    monkeypatch.setattr(module, "parse", lambda *given: parsed.append(document.version) or parse(*given))
-    monkeypatch.setattr(module, "KEYSTROKE_PARSE_SECONDS", 0.0)
-    for version in range(2, 42):
-        if version == 38:
-            monkeypatch.setattr(module, "KEYSTROKE_PARSE_SECONDS", 60.0)
-        document.apply([partial((0, 0), (0, 0), "g(1)\n")], version)
-        assert document.parsed() is document.parsed()
-    assert parsed == [2, 4, 7, 12, 21, 38, 39, 40, 41]
-    assert not document.snapshot().tree.root_node.has_changes
-
-
 def test_code_that_takes_too_long_to_parse_is_plain_text(monkeypatch):
     monkeypatch.setattr("mercury_lsp.documents.document.FIRST_PARSE_SECONDS", 0.0)
     assert open_document(CODE).snapshot().tree is None
-
-
-def test_plain_text_is_not_parsed_and_code_is_parsed_once_per_version():
-    assert open_document("x", "plaintext").snapshot().tree is None
-    document = open_document("x = 1")
-    assert document.snapshot() is document.snapshot()
 
 
 # Long documents
@@ -274,35 +203,3 @@ def test_edits_during_a_parse_in_slices_are_in_its_tree_and_the_next_parse_bring
     assert tree.has_changes and tree.end_byte == len(document.snapshot().text)
     document.finish_parsing()
     assert document.snapshot().is_parsed and str(document.snapshot().tree.root_node) == fresh_tree(document)
-
-
-def test_finishing_a_parse_does_not_wait_for_its_slices():
-    document = open_document(long_code())
-    document.begin_parsing()
-    document.finish_parsing()
-    assert document.snapshot().is_parsed and not document.parse_a_little()
-
-
-def test_a_short_document_and_a_plain_one_are_not_parsed_in_slices():
-    assert not open_document(CODE).begin_parsing()
-    assert not Document("file:///a", "plaintext", 1, long_code()).begin_parsing()
-
-
-def test_a_long_document_that_takes_too_long_is_plain_text(monkeypatch):
-    monkeypatch.setattr(parsing, "PARSE_SLICE_SECONDS", 0.0)
-    monkeypatch.setattr(module, "FIRST_PARSE_SECONDS", 1e-9)
-    document = open_document(long_code())
-    document.begin_parsing()
-    assert document.parse_a_little() and not document.parse_a_little()
-    assert document.snapshot().tree is None and document.snapshot().is_parsed
-
-
-def test_a_long_document_that_becomes_too_long_during_its_parse_has_no_tree(monkeypatch):
-    monkeypatch.setattr(parsing, "PARSE_SLICE_SECONDS", 0.0)
-    document = open_document(long_code())
-    document.begin_parsing()
-    document.parse_a_little()
-    monkeypatch.setattr(module, "MAX_PARSED_BYTES", len(long_code()))
-    document.apply([partial((0, 0), (0, 0), "# \n")], 2)
-    document.finish_parsing()
-    assert document.snapshot().tree is None and document.snapshot().is_parsed

@@ -138,16 +138,6 @@ def test_text_beside_words_of_access_is_kept(language: str, text: str):
     assert without_secrets(text, language) == text
 
 
-def test_whole_lines_are_removed_with_their_terminators():
-    text = f"a = 1\r\n{KEY.rstrip()}\r\nb = 2\n"
-    assert without_secrets(text, "python") == "a = 1\r\nb = 2\n"
-
-
-def test_a_text_without_secrets_is_the_same_object():
-    text = "".join(["a = 1\n", "b = 2\n"])
-    assert without_secrets(text, "python") is text
-
-
 @pytest.mark.parametrize("at", [len(KEY), len(KEY) + 14, 2 * len(KEY) - 1])
 def test_the_cursors_line_stays(at: int):
     around = around_cursor([KEY * 3 + "x = 1\n"], 0, at, "python")

@@ -27,11 +27,6 @@ def test_an_error_inside_the_fill_is_found_where_it_begins():
     assert found < len(text) - 4
 
 
-def test_positions_count_characters_not_bytes():
-    plain, wide = "max('ooo', ))) + h * 2", "max('öö😀', ))) + h * 2"
-    assert first_error(*document(), plain) == first_error(*document(), wide)
-
-
 def test_unfinished_syntax_at_the_end_is_no_error():
     assert first_error(*document("def f(x):\n    ", "\n"), "if x:") is None
     assert first_error(*document("def f(x):\n    ", "\n"), "call(") is None
@@ -51,15 +46,6 @@ def test_unfinished_syntax_at_the_end_is_no_error():
 def test_a_replacement_breaks_only_syntax_that_was_right_before(text, old, new, expected):
     snapshot, start = Document("file:///a", "python", 1, text).snapshot(), text.index(old)
     assert breaks(snapshot, start, start + len(old), new) is expected
-
-
-def test_errors_elsewhere_in_the_document_do_not_count():
-    before = "class )(:\n    ]\n\n\ndef area(w, h):\n    size = "
-    assert first_error(*document(before), "w * h") is None
-
-
-def test_plain_text_has_no_syntax():
-    assert first_error(*document(language="plaintext"), "))) ((") is None
 
 
 def test_several_threads_may_check_at_once():

@@ -29,29 +29,6 @@ def test_an_acceptance_may_be_reported_before_its_edit(desk: Desk):
     assert result(desk.close()) == ("accepted", 8)
 
 
-def test_a_single_character_is_accepted_if_the_client_says_so(desk: Desk):
-    desk.show(")", name="one")
-    desk.insert(")")
-    desk.observer.reported_accepted("one")
-    assert result(desk.close()) == ("accepted", 1)
-
-
-def test_a_reported_acceptance_overrides_the_edits(desk: Desk):
-    desk.show("f(a, b)", name="one")
-    desk.insert("f(b=b, a=a)")
-    desk.observer.reported_accepted("one")
-    assert result(desk.close()) == ("accepted", 7)
-
-
-def test_pieces_add_up_when_the_last_is_reported_as_whole(desk: Desk):
-    desk.show("one two", name="one")
-    desk.type("o")
-    desk.insert("ne ")
-    desk.insert("two")
-    desk.observer.reported_accepted("one")
-    assert result(desk.close()) == ("accepted", 6)
-
-
 def test_a_reported_part_is_counted_by_its_edit(desk: Desk):
     desk.show(TEXT, name="one")
     desk.insert("value")
@@ -59,24 +36,10 @@ def test_a_reported_part_is_counted_by_its_edit(desk: Desk):
     assert result(desk.close()) == ("partly", 5)
 
 
-def test_a_part_of_one_character_counts_if_the_client_says_so(desk: Desk):
-    desk.show("(x)", name="one")
-    desk.insert("(")
-    desk.observer.reported_accepted("one", in_part=True)
-    assert result(desk.close()) == ("partly", 1)
-
-
 def test_a_reported_rejection_counts(desk: Desk):
     desk.show(TEXT, name="one")
     desk.observer.reported_rejected("one")
     assert desk.close().outcome == "rejected"
-
-
-def test_a_rejection_after_an_acceptance_does_not_undo_it(desk: Desk):
-    desk.show(TEXT, name="one")
-    desk.insert(TEXT)
-    desk.observer.reported_rejected("one")
-    assert desk.close().outcome == "accepted"
 
 
 def test_if_the_client_reports_what_it_shows_anything_else_was_not_seen(desk: Desk):
@@ -91,24 +54,7 @@ def test_if_the_client_reports_what_it_shows_anything_else_was_not_seen(desk: De
     assert [each.outcome for each in desk.records] == ["rejected", "accepted"]
 
 
-def test_an_unknown_id_does_no_harm(desk: Desk):
-    desk.observer.reported_accepted("nobody")
-    desk.observer.reported_accepted("", in_part=True)
-    desk.observer.reported_rejected("nobody")
-    desk.observer.reported_shown("nobody")
-
-
 # Limits
-
-
-def test_switched_off_nothing_is_observed(desk: Desk):
-    desk.show(TEXT)
-    desk.observer.switch(False)
-    assert desk.observer.requested(URI, 4, "python", True) is None
-    desk.show(TEXT)
-    desk.insert(TEXT)
-    desk.observer.close()
-    assert desk.records == []
 
 
 EDITS = st.lists(

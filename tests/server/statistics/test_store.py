@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from mercury_lsp.completion.price import Price
-from mercury_lsp.errors import StatisticsError
 from mercury_lsp.statistics import OutcomeRecord, Statistics, store
 from mercury_lsp.statistics import statistics as writing
 
@@ -58,28 +57,11 @@ def test_written_rows_are_read_back(path: Path):
     assert store.read(path, 0) == rows
 
 
-def test_only_rows_since_the_given_time_are_read(path: Path):
-    written(path, replace(ROW, shown_at=ROW.shown_at - 100), ROW)
-    assert store.read(path, ROW.shown_at - 1) == [ROW]
-
-
-def test_without_a_row_there_is_no_file(path: Path):
-    Statistics(Price(), path).close()
-    assert not path.parent.exists()
-    assert store.read(path, 0) == []
-
-
 def test_the_file_is_the_users_alone(path: Path):
     written(path)
     [file] = path.iterdir()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-
-
-def test_the_files_are_below_the_state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    if sys.platform == "linux":
-        assert store.default_path() == tmp_path / "mercury-lsp" / "statistics"
 
 
 def test_a_row_has_room_only_for_figures_and_names():
@@ -120,13 +102,6 @@ def test_a_read_only_folder_costs_one_line_of_the_log(path: Path, caplog):
     path.mkdir(parents=True, mode=0o500)
     written(path)
     assert len(warnings(caplog)) == 1 and "cannot be written" in warnings(caplog)[0]
-
-
-def test_reading_what_is_no_folder_is_explained(path: Path):
-    path.parent.mkdir(parents=True)
-    path.write_text("a file")
-    with pytest.raises(StatisticsError, match="cannot be used"):
-        store.read(path, 0)
 
 
 def test_old_rows_are_deleted(path: Path):
