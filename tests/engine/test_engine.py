@@ -5,8 +5,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from mercury_engine import backend
 from mercury_engine.api import MAX_SLOTS, FillRequest
 from mercury_engine.decoding.context_reader import MANY_TOKENS_READ
@@ -61,34 +59,6 @@ def test_too_few_or_too_many_slots_are_refused(engine, slots):
 def test_the_smallest_and_the_largest_canvas_are_filled(engine, slots):
     fill = engine.fill(FillRequest(near="x = 1 +", max_slots=slots, effort="high"))
     assert 1 <= fill.steps <= slots
-
-
-def test_the_same_request_gives_the_same_fill(engine):
-    request = request_at(TEXT, 400, multiline=True)
-    first, second = engine.fill(request), engine.fill(request)
-    assert replace(first, elapsed=0, tokens_read=0) == replace(second, elapsed=0)
-    assert second.tokens_read == 0
-
-
-@settings(max_examples=30)
-@given(st.integers(0, len(TEXT)))
-def test_a_fill_of_one_line_never_holds_a_line_break(engine, cursor):
-    fill = engine.fill(request_at(TEXT, cursor, multiline=False))
-    assert "\n" not in fill.text
-
-
-@settings(max_examples=30)
-@given(st.integers(0, len(TEXT)), st.booleans())
-def test_a_fill_begins_by_spelling_the_cut_word(engine, cursor, multiline):
-    assert_honest(engine, request_at(TEXT, cursor, multiline=multiline))
-
-
-def test_a_single_line_fill_at_the_start_of_a_line_spells_the_line_break_before_it(engine):
-    """The break before the cursor is the cut word; hiding it with all others would leave no token at all."""
-    request = FillRequest(near="import os\n", suffix=("x = 1\n",), multiline=False, max_slots=6)
-    fill, canvases = tiny.watched(engine, request)
-    assert canvases[1][0].state == "committed"
-    assert fill.confidence > 0
 
 
 @pytest.mark.parametrize("word", ["世", "naïve世", "😀", "x = '世界"])
@@ -159,10 +129,6 @@ def test_freed_memory_is_returned_once_after_a_long_prefill_and_not_after_a_key(
     assert len(given_back) == 1
 
 
-def test_an_empty_document_is_filled(engine):
-    assert engine.fill(request_at("", 0)).tokens_read == 0
-
-
 def test_embedding_rows_without_a_token_are_never_chosen(tmp_path):
     """Checkpoints pad their vocabulary: rows behind the tokenizer's last token mean nothing."""
     engine = tiny.load(tiny.folder(tmp_path, vocab_size=900))
@@ -170,12 +136,6 @@ def test_embedding_rows_without_a_token_are_never_chosen(tmp_path):
     for near in ("x = ", "import os", "def f(", "for"):
         for multiline in (False, True):
             assert_honest(engine, FillRequest(near=near, max_slots=8, multiline=multiline))
-
-
-def test_effort_bounds_the_canvas(engine):
-    for effort, slots in (("instant", 8), ("low", 16)):
-        request = FillRequest(near="x = 1", max_slots=MAX_SLOTS, effort=effort, multiline=True)
-        assert len(tiny.watched(engine, request)[1][0]) <= slots
 
 
 def test_a_cuda_device_that_does_not_exist_is_refused(folders, monkeypatch, caplog):

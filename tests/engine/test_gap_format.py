@@ -9,13 +9,11 @@ import torch
 from mercury_engine.api import FillRequest
 from mercury_engine.decoding.autoregressive.verifier import Verifier
 from mercury_engine.decoding.slot_masks import SlotLimits
-from mercury_engine.errors import ModelCorrupt
 from mercury_engine.models.network import KeyValueBlock
 from mercury_engine.prompt.layout import rest_and_below
 from mercury_lab.engine import Engine, finished
 
 from tests.support import tiny
-from tests.support.scoring import scored
 
 PREFIX, SUFFIX, MIDDLE, FILE = range(500, 504)
 
@@ -93,24 +91,6 @@ def test_typing_in_the_middle_of_a_line_reads_at_most_two_tokens_a_key(engine):
     assert sum(read) > 8
 
 
-def test_a_new_line_reads_the_finished_line_and_no_block(engine):
-    engine.cache.clear()
-    at_end = replace(REQUEST, suffix=("\n    return path\n", REQUEST.suffix[1]))
-    engine.fill(at_end)
-    below = replace(at_end, near=at_end.near + "th\n    ")
-    line = engine.tokenizer.encode("    path = self.path\n")
-    assert engine.fill(below).tokens_read <= len(line) + 4  # and the markers with the line's rest between them
-
-
-def test_a_bracket_that_the_editor_closes_reads_only_the_line(engine):
-    engine.cache.clear()
-    at_end = replace(REQUEST, suffix=("\n    return path\n",))
-    engine.fill(at_end)
-    closed = replace(at_end, near=at_end.near + "th(", suffix=(")\n    return path\n",))
-    line = engine.tokenizer.encode("    path = self.path()\n")
-    assert engine.fill(closed).tokens_read <= len(line) + 2
-
-
 def test_the_one_that_decides_sees_the_rest_of_the_line_and_the_lines_below(engine):
     seen = [logits(engine, REQUEST)]
     seen.append(logits(engine, replace(REQUEST, suffix=("] + 2\n    return path\n", REQUEST.suffix[1]))))
@@ -139,12 +119,6 @@ def test_special_tokens_end_a_fill_and_are_never_written(engine, multiline):
     assert hidden_V[[0, *range(500, 504)]].all()
 
 
-def test_scores_of_texts_see_the_rest_of_the_line(engine):
-    other = replace(REQUEST, suffix=("] + 2\n    return path\n", REQUEST.suffix[1]))
-    ours, theirs = scored(engine, REQUEST, ["th", "name"]), scored(engine, other, ["th", "name"])
-    assert ours[0] - ours[1] != pytest.approx(theirs[0] - theirs[1], abs=1e-3)
-
-
 def test_a_model_that_was_taught_on_blocks_keeps_them_unless_its_settings_say_otherwise(tmp_path):
     taught = tiny.folder(tmp_path / "taught", rank=4, markers=tiny.QWEN_MARKERS)
     assert tiny.load(taught).gap_format is None
@@ -152,10 +126,3 @@ def test_a_model_that_was_taught_on_blocks_keeps_them_unless_its_settings_say_ot
     assert tiny.load(plain).gap_format is not None
     (plain / "settings.json").write_text(json.dumps({"markers": False}))
     assert tiny.load(plain).gap_format is None
-
-
-def test_settings_that_ask_for_markers_of_a_vocabulary_without_them_are_refused(tmp_path):
-    folder = tiny.folder(tmp_path, rank=0)
-    (folder / "settings.json").write_text(json.dumps({"markers": True}))
-    with pytest.raises(ModelCorrupt, match="markers"):
-        tiny.load(folder)

@@ -53,19 +53,3 @@ def test_a_name_is_never_a_folder_or_file_that_the_working_folder_has(user: Path
         find_model(name)
     (user_models() / "mine").mkdir(parents=True)
     assert find_model("mine") == user_models() / "mine"
-
-
-def test_a_text_with_a_separator_is_a_path(user: Path):
-    for name in ("theirs", "owner/theirs"):
-        (user_models() / name).mkdir(parents=True)
-    (user / "theirs").mkdir()
-    assert find_model("./theirs") == Path("theirs")
-    assert find_model("~/theirs") == user / "theirs"
-    assert find_model(f"{user}/theirs") == user / "theirs"
-    for wrong in ("owner/theirs", "./none", "~nobody-has-this-name/theirs", "x/" + 5000 * "y", "x/\0"):
-        with pytest.raises(ModelNotFound):
-            find_model(wrong)
-
-
-def test_a_path_object_is_a_path(tmp_path: Path):
-    assert find_model(tmp_path) == tmp_path

@@ -1,9 +1,7 @@
 """Concurrent requests share forward passes without affecting each other."""
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from mercury_engine import scheduler
@@ -17,7 +15,6 @@ from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document
 from tests.support import tiny
 from tests.support.answering import answered
-from tests.support.scoring import scored
 
 FILES = ["calculator/parser.py", "library/shelves.py", "graphs/paths.py", "weather/stations.py"]
 
@@ -84,22 +81,6 @@ def test_with_the_kernels_answers_are_bit_identical(engine):
     asked = requests()
     alone = [engine.fill(each).confidence for each in asked]
     assert [each.confidence for each in filled(engine, asked)] == alone
-
-
-def test_with_the_kernels_equal_texts_have_the_same_score_to_the_bit(engine):
-    if engine.backend != "native":
-        pytest.skip("stock matrix products depend on their number of rows")
-    [gap, *_] = requests()
-    [alone] = scored(engine, gap, ["return x"])
-    assert scored(engine, gap, ["return x"] * 4) == [alone] * 4
-
-
-def test_the_steps_of_all_requests_share_one_pass(engine, monkeypatch):
-    asked = requests()
-    alone = [engine.fill(each).steps for each in asked]  # which also reads all context
-    passes = count_passes(monkeypatch)
-    filled(engine, asked)
-    assert passes == [sum(steps > number for steps in alone) for number in range(max(alone))]
 
 
 def test_a_later_fill_joins_at_the_next_pass(engine, monkeypatch):
@@ -209,15 +190,6 @@ def test_a_deadline_holds_during_prefill_and_the_next_request_continues_it(engin
     assert engine.cache.tokens_read > read > 0
 
 
-def test_blocks_read_by_two_requests_at_once_are_cached_once(engine):
-    engine.cache.clear()
-    request = requests()[0]
-    filled(engine, [request, replace(request)])
-    blocks = engine.cache._blocks.values()
-    assert engine.cache._blocks.total == sum(2 * each.keys.nbytes for each in blocks)
-    assert engine.fill(request).tokens_read == 0
-
-
 @pytest.mark.parametrize("rank", [0, 4], ids=["causal", "masked"])
 def test_a_deadline_returns_what_was_accepted_by_either_decoder(tmp_path, monkeypatch, rank):
     """The scheduler tells the steps; neither decoder looks at a clock."""
@@ -240,19 +212,6 @@ def test_several_diffusion_fills_share_their_passes(tmp_path, monkeypatch):
     for found, expected in zip(filled(engine, asked), alone, strict=True):
         same(found, expected)
     assert passes[0] == 3 and len(passes) < sum(each.steps for each in alone)
-
-
-def test_only_the_scheduler_looks_at_deadlines_and_cancel_flags():
-    """Decoders are told; a look of their own would be a second place to check."""
-    folder = Path(scheduler.__file__).parent
-    looks = re.compile(r"cancel\.is_set|perf_counter|monotonic|\.deadline_ms")
-    found = {
-        path.relative_to(folder).as_posix()
-        for path in folder.rglob("*.py")
-        if looks.search(path.read_text("utf-8").replace("return self.deadline_ms is not None", ""))
-    }
-    allowed = {"scheduler.py", "device/check.py"}  # which times steps
-    assert found - allowed == set()
 
 
 def layers_run(monkeypatch: pytest.MonkeyPatch, engine: Engine, at: Callable[[int], None]) -> list[int]:

@@ -1,11 +1,10 @@
 """The thread on which an engine answers event loops."""
 
 import asyncio
-import threading
 from threading import Event
 
 import pytest
-from mercury_engine.api import Control, Fill, FillRequest, GenerateRequest
+from mercury_engine.api import Control, Fill, FillRequest
 from mercury_engine.errors import Cancelled
 from mercury_engine.scheduler import Scheduler
 from mercury_engine.serving import Serving
@@ -36,16 +35,6 @@ async def test_an_engine_answers_on_its_thread_what_it_answers_a_script(tmp_path
     assert isinstance(answer, Fill) and answer.text == engine.fill(REQUEST).text
 
 
-async def test_a_closed_engine_starts_no_other_thread(tmp_path):
-    engine = tiny.load(tiny.folder(tmp_path, rank=0))
-    before = {*threading.enumerate()}
-    await engine.answer(REQUEST)
-    engine.close()
-    with pytest.raises(Cancelled, match="closed"):
-        await engine.answer(REQUEST)
-    assert {*threading.enumerate()} <= before
-
-
 async def test_requests_that_are_there_together_are_answered_together():
     batches, go = [], Event()
 
@@ -62,22 +51,6 @@ async def test_requests_that_are_there_together_are_answered_together():
     assert [answer.text for answer in await asyncio.gather(*asked)] == ["a", "b", "c"]
     assert [len(batch) for batch in batches if batch] == [3]
     serving.close()
-
-
-async def test_a_request_that_is_asked_twice_at_a_time_is_answered_twice(tmp_path):
-    engine = tiny.load(tiny.folder(tmp_path, rank=0))
-    first, second = await asyncio.wait_for(asyncio.gather(engine.answer(REQUEST), engine.answer(REQUEST)), 30)
-    engine.close()
-    assert isinstance(first, Fill) and isinstance(second, Fill) and first.text == second.text
-
-
-async def test_a_text_whose_engine_is_closed_while_its_prompt_is_prepared_is_cancelled(tmp_path):
-    engine = tiny.load(tiny.folder(tmp_path, rank=0))
-    asked = asyncio.ensure_future(engine.answer(GenerateRequest("x = ", max_tokens=2)))
-    await asyncio.sleep(0)
-    engine.close()
-    with pytest.raises(Cancelled):
-        await asked
 
 
 async def test_a_callers_cancelled_task_sets_the_flag():
@@ -114,16 +87,6 @@ async def test_what_fails_as_a_whole_fails_its_requests_and_is_used_again(raised
         await serving.answer(REQUEST, Control())
     assert (await serving.answer(REQUEST, Control())).text == REQUEST.near
     serving.close()
-
-
-async def test_calls_come_after_what_is_under_way(serving):
-    order = []
-    asked = asyncio.ensure_future(serving.answer(REQUEST, Control()))
-    await asyncio.sleep(0)
-    serving.call(lambda: order.append("called"))
-    await asked
-    serving.close()
-    assert order == ["called"]
 
 
 async def test_a_closed_engine_answers_what_had_begun_and_nothing_more(serving):

@@ -4,7 +4,7 @@ import compile_kernels
 import numpy as np
 import pytest
 from mercury_engine.models.cpu import row_answers
-from mercury_engine.models.row_answers import CANDIDATES, RowAnswers, RowQuestion, answered, bits_of
+from mercury_engine.models.row_answers import RowAnswers, RowQuestion, answered, bits_of
 from mercury_kernels.cpu.layers import Layers
 
 pytestmark = pytest.mark.skipif(compile_kernels.compiler() is None, reason="no C compiler")
@@ -56,14 +56,6 @@ def test_of_equal_logits_the_first_token_wins(loaded, tokens):
     assert found.candidate_WK[1, :3].tolist() == [1, 3, 4]
     assert found.entropy_W == pytest.approx(np.log([tokens, tokens - 2]), abs=1e-5)
     same(found, answered(logits, question))
-
-
-def test_fewer_tokens_than_candidates_leave_the_rest_without_a_chance(loaded):
-    logits = np.arange(10, dtype=np.float32)[None]
-    found = told(loaded, logits, RowQuestion(np.array([-1], np.int32), np.empty((0, 1), np.uint32), draws=True))
-    assert found.candidate_WK[0, :10].tolist() == [*range(9, -1, -1)]
-    assert found.candidate_logp_WK.shape == (1, CANDIDATES) and np.isneginf(found.candidate_logp_WK[0, 10:]).all()
-    assert np.exp(found.candidate_logp_WK).sum() == pytest.approx(1, abs=1e-5)
 
 
 def test_weights_that_compute_nan_and_rows_without_a_token_have_no_probability(loaded):

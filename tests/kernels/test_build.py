@@ -19,13 +19,6 @@ unix_only = pytest.mark.skipif(sys.platform == "win32", reason="a shell script i
 
 
 @pytest.fixture
-def elsewhere(monkeypatch, tmp_path) -> Path:
-    """Builds go to this folder."""
-    monkeypatch.setattr(builds, "path", lambda kind: tmp_path / f"{kind}.so")
-    return tmp_path
-
-
-@pytest.fixture
 def only_compiler(monkeypatch, tmp_path):
     """A function that makes a shell script the system's only C compiler."""
 
@@ -48,59 +41,6 @@ def test_without_a_compiler_the_build_fails_and_says_how_to_get_one(monkeypatch)
         compile_kernels.BuildError, match=r"no C compiler .* Install .* or install Zig \(pip install ziglang\)"
     ):
         compile_kernels.build()
-
-
-@needs_compiler
-def test_a_build_that_fails_is_reported_and_the_others_are_made(monkeypatch, capfd, elsewhere):
-    kinds = {
-        "good": builds.InstructionSet(builds.machine(), ("-O0",)),
-        "bad": builds.InstructionSet(builds.machine(), ("--no-such-flag",)),
-    }
-    command = compile_kernels.compiler()
-    monkeypatch.setattr(compile_kernels, "compiler", lambda: command)
-    monkeypatch.setattr(builds, "INSTRUCTION_SETS", {**kinds, "elsewhere": builds.InstructionSet("a loom")})
-    assert compile_kernels.build() == [elsewhere / "probe.so", elsewhere / "good.so"]
-    assert sorted(elsewhere.iterdir()) == [elsewhere / "good.so", elsewhere / "probe.so"]
-    said = capfd.readouterr().err
-    assert "bad.so was not built" in said and "no-such-flag" in said and "good.so was not built" not in said
-
-
-def test_a_compiler_that_builds_nothing_fails_the_build_with_what_it_said(monkeypatch, elsewhere):
-    monkeypatch.setenv("CC", f"{sys.executable} -c 'raise SystemExit(\"no headers\")'")
-    monkeypatch.setattr(builds, "machine", lambda: "x86_64")
-    with pytest.raises(
-        compile_kernels.BuildError, match=r"built no kernels. Unset CC, or install Zig(.|\n)*no headers"
-    ):
-        compile_kernels.build()
-    assert list(elsewhere.iterdir()) == []
-
-
-def test_the_script_fails_when_it_built_nothing():
-    script = ROOT / "kernels" / "compile_kernels.py"
-    bare = {name: value for name, value in os.environ.items() if name != "CC"} | {"PATH": os.devnull}
-    ran = subprocess.run([sys.executable, "-E", "-S", str(script)], env=bare, capture_output=True, text=True)
-    assert (ran.returncode, ran.stdout) == (1, "")
-    assert ran.stderr.startswith("mercury-lsp: ") and "Install" in ran.stderr and "Traceback" not in ran.stderr
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="the machine's name comes from the interpreter there")
-def test_the_script_says_when_there_are_no_kernels_for_the_machine(monkeypatch):
-    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
-    with pytest.raises(SystemExit, match="no C kernels for riscv64. They need an x86-64 processor with AVX2"):
-        runpy.run_path(compile_kernels.__file__, run_name="__main__")
-
-
-def test_a_32_bit_interpreter_has_no_kernels(monkeypatch):
-    monkeypatch.setattr(sys, "maxsize", 2**31 - 1)
-    assert builds.machine().startswith("32-bit ") and builds.kinds() == {} and not compile_kernels.needs_zig()
-
-
-@unix_only
-def test_zig_is_needed_exactly_without_a_compiler(only_compiler, monkeypatch):
-    monkeypatch.setattr(builds, "machine", lambda: "x86_64")
-    assert compile_kernels.needs_zig()
-    only_compiler("exit 0")
-    assert not compile_kernels.needs_zig()
 
 
 @unix_only
@@ -134,14 +74,6 @@ def test_zig_compiles_for_the_oldest_processor_and_system(monkeypatch):
     assert compile_kernels.zig_target() == "aarch64-macos.13.0"
     monkeypatch.setattr(sys, "platform", "win32")
     assert compile_kernels.zig_target() == "aarch64-windows-gnu"
-
-
-@needs_compiler
-def test_flags_that_the_compiler_refuses_are_left_out(monkeypatch):
-    monkeypatch.setattr(compile_kernels, "HARDENING", {"any": (("-g0",), ("-fno-such-flag",), ("-DA", "-DB"))})
-    compile_kernels.hardening.cache_clear()
-    assert compile_kernels.hardening(tuple(compile_kernels.compiler())) == ("-g0", "-DA", "-DB")
-    compile_kernels.hardening.cache_clear()
 
 
 @needs_compiler

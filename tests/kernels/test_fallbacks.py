@@ -42,14 +42,6 @@ def test_a_kernel_that_does_not_compile_is_given_up_and_its_twin_answers(compile
     assert launch.broken == {"kernel": str(error)}
 
 
-def test_in_strict_mode_a_kernel_that_does_not_compile_is_an_error(compiled, monkeypatch):
-    monkeypatch.setenv(launch.STRICT_VARIABLE, "1")
-    calls: list[str] = []
-    with pytest.raises(RuntimeError, match="Failed to find C compiler"):
-        guarded(RuntimeError("Failed to find C compiler"), calls)(torch.ones(1))
-    assert calls == ["kernel"] and not launch.broken
-
-
 @pytest.mark.parametrize(
     "said", ["CUDA error: an illegal memory access", "Triton Error [CUDA]: an illegal memory access was encountered"]
 )
@@ -58,30 +50,6 @@ def test_a_fault_of_the_device_gives_no_kernel_up(compiled, said):
     with pytest.raises(RuntimeError, match="illegal memory access"):
         guarded(RuntimeError(said), calls)(torch.ones(1))
     assert calls == ["kernel"] and not launch.broken
-
-
-def test_an_unsuitable_input_goes_to_the_twin_for_that_call_only(compiled, caplog):
-    calls: list[str] = []
-    run = guarded(launch.Unsupported("too old"), calls)
-    with caplog.at_level(logging.WARNING):
-        run(torch.ones(1))
-        run(torch.ones(1))
-    assert calls == ["kernel", "twin"] * 2
-    assert len(caplog.records) == 1
-    assert not launch.broken
-
-
-@pytest.mark.parametrize("error", [torch.OutOfMemoryError("full"), TypeError("a mistake of ours")])
-def test_other_errors_are_not_hidden(compiled, error):
-    with pytest.raises(type(error)):
-        guarded(error, [])(torch.ones(1))
-
-
-def test_devices_older_than_needed_are_refused(monkeypatch):
-    monkeypatch.setattr(launch, "capability", lambda _: (7, 5))
-    with pytest.raises(launch.Unsupported, match=r"7\.5"):
-        launch.require(torch.device("cuda"))
-    launch.require(torch.device("cpu"))
 
 
 def test_on_an_older_gpu_the_twin_answers_and_the_log_says_so_once(compiled, monkeypatch, caplog):
@@ -130,12 +98,6 @@ def test_work_that_cannot_be_captured_runs_launch_by_launch_and_the_log_says_so_
     assert caplog.text.count("cannot be captured") == 1
 
 
-def test_out_of_memory_during_a_capture_is_not_hidden(uncapturable):
-    uncapturable.append(torch.OutOfMemoryError("full"))
-    with pytest.raises(torch.OutOfMemoryError):
-        Captures(torch.device("cuda")).prepare("a", lambda: None)
-
-
 def test_graphs_of_two_engines_count_apart_so_that_both_may_run_at_once():
     device, seen = torch.device("cpu"), {}
     first, second = Captures(device), Captures(device)
@@ -165,22 +127,6 @@ def test_without_triton_the_twins_answer_and_the_log_says_so_once(monkeypatch, c
     finally:
         for cached in (ops._triton, ops._import_error):
             cached.cache_clear()
-
-
-def test_availability_says_what_a_machine_can_do(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert "no CUDA device" in ops.availability()
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "A GPU")
-    monkeypatch.setattr(torch, "ones", lambda *_, **__: torch.zeros(16, 16))  # the trial runs on the CPU here
-    monkeypatch.setattr(launch, "broken", {})
-    for version, words in (((9, 0), "kernels run"), ((8, 0), "kernels run"), ((7, 5), "too old")):
-        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _, version=version: version)
-        assert words in ops.availability()
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
-    launch.broken["linear"] = "out of resource: shared memory"
-    assert "slower and with the same result, replace linear (out of resource: shared memory)" in ops.availability()
 
 
 @pytest.mark.parametrize(("shared", "found"), [(232_448, 4), (101_376, 3), (50_000, 2), (40_000, 1)])

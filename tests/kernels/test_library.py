@@ -65,12 +65,6 @@ def test_finding_and_loading_a_library_imports_no_torch():
 
 
 @needs_compiler
-def test_a_library_of_another_version_is_refused(compiled):
-    with pytest.raises(OSError, match="another version .* install "):
-        library.load(compiled("int mercury_version(void) { return -1; }\n"))
-
-
-@needs_compiler
 @pytest.mark.parametrize("text", ["int other;", f"int mercury_version(void) {{ return {library.VERSION}; }}"])
 def test_a_library_without_all_functions_is_refused(compiled, text):
     with pytest.raises(OSError, match="another version .* install "):
@@ -108,15 +102,6 @@ def test_a_library_of_another_platform_is_refused(file, place, bytes_, said):
         library.load(file)
 
 
-@needs_probe
-def test_a_broken_probe_is_an_error_and_not_an_unsupported_processor(monkeypatch, tmp_path):
-    (tmp_path / "probe.so").write_bytes(b"")
-    monkeypatch.setattr(library, "path", lambda kind: tmp_path / f"{kind}.so")
-    with pytest.raises(OSError, match="is broken. To replace it: ") as raised:
-        library.library()
-    assert not isinstance(raised.value, library.UnsupportedProcessor)
-
-
 @pytest.mark.skipif(not builds.kinds(), reason="no kernels for this machine")
 @pytest.mark.parametrize("left", [(), ("probe",)])
 def test_kernels_that_were_not_built_are_an_error(monkeypatch, tmp_path, left):
@@ -136,19 +121,6 @@ def test_a_processor_without_the_needed_features_gets_torch_recommended(monkeypa
         library.library()
 
 
-def test_another_architecture_gets_torch_recommended(monkeypatch):
-    monkeypatch.setattr(library, "kinds", dict)
-    with pytest.raises(library.UnsupportedProcessor, match=r"no C kernels for this processor .* install .*\[gpu\]"):
-        library.library()
-
-
-@needs_probe
-def test_a_forced_build_that_the_processor_does_not_run_is_an_error(monkeypatch):
-    monkeypatch.setenv(library.FORCED, "mmx")
-    with pytest.raises(OSError, match=f"is 'mmx', but this processor runs .*{library.suitable()[0]}"):
-        library.library()
-
-
 class Installed:
     """The distribution's metadata."""
 
@@ -157,53 +129,6 @@ class Installed:
 
     def read_text(self, name: str) -> str | None:
         return self._files[name]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="paths of Unix")
-@pytest.mark.parametrize(
-    ("installer", "origin", "target", "with_extra"),
-    [
-        ("pip", None, "mercury-lsp", "'mercury-lsp[gpu]'"),
-        ("uv", None, "mercury-lsp", "'mercury-lsp[gpu]'"),
-        ("pip", {"url": "file:///a%20b/c", "dir_info": {}}, "'/a b/c'", "'/a b/c[gpu]'"),
-        ("pip", {"url": "file:///a/m.whl", "archive_info": {}}, "/a/m.whl", "'/a/m.whl[gpu]'"),
-        (
-            "pip",
-            {"url": "https://host/m", "vcs_info": {"vcs": "git", "commit_id": "1"}},
-            "'mercury-lsp @ git+https://host/m'",
-            "'mercury-lsp[gpu] @ git+https://host/m'",
-        ),
-    ],
-)
-def test_commands_name_where_this_was_installed_from(monkeypatch, tmp_path, installer, origin, target, with_extra):
-    monkeypatch.setattr(installation, "_CLONE", tmp_path)
-    monkeypatch.setattr(installation, "_distribution", lambda: Installed(installer, origin))
-    monkeypatch.setattr(sys, "executable", "/python")
-    start = "uv pip install --python /python" if installer == "uv" else "/python -m pip install"
-    again = "--reinstall --no-cache" if installer == "uv" else "--force-reinstall --no-cache-dir"
-    assert installation.reinstall_command() == f"{start} {again} --no-deps {target}"
-    assert installation.install_command("gpu") == f"{start} {with_extra}"
-
-
-def test_beside_sources_that_were_never_installed_nothing_is_fetched_by_name(monkeypatch, tmp_path):
-    monkeypatch.setattr(installation, "_CLONE", tmp_path)
-    monkeypatch.setattr(installation, "_distribution", lambda: None)
-    command = installation.reinstall_command()
-    assert "install" not in command and command.endswith("compile_kernels.py")
-    assert Path(command.split()[-1]).is_file()
-
-
-@pytest.mark.parametrize(
-    ("pip", "uv", "start"), [(True, True, "-m pip"), (False, True, "uv pip"), (False, False, "-m pip")]
-)
-def test_in_a_clone_that_was_not_installed_the_installer_is_one_that_is_there(monkeypatch, tmp_path, pip, uv, start):
-    for name in ("pyproject.toml", "hatch_build.py"):
-        (tmp_path / name).touch()
-    monkeypatch.setattr(installation, "_CLONE", tmp_path)
-    monkeypatch.setattr(installation, "_distribution", lambda: None)
-    monkeypatch.setattr(installation, "find_spec", lambda _: pip or None)
-    monkeypatch.setattr(installation, "which", lambda _: "/uv" if uv else None)
-    assert f"{start} install" in installation.reinstall_command()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="paths of Unix")

@@ -17,14 +17,6 @@ def test_between_knots_it_is_interpolated():
     assert Calibration(KNOTS).kept(0.8) == pytest.approx(0.7)
 
 
-def test_a_level_stretch_maps_back_to_its_lowest_confidence():
-    assert Calibration(KNOTS).raw(0.5) == pytest.approx(0.2)
-
-
-def test_a_probability_that_no_confidence_reaches_maps_back_to_certainty():
-    assert Calibration(KNOTS).raw(0.95) == 1.0
-
-
 @given(st.floats(0, 0.9))
 def test_the_round_trip_never_falls_below_the_probability(kept):
     calibration = Calibration(KNOTS)

@@ -13,7 +13,7 @@ from mercury_engine.models import batching
 from mercury_engine.models.batching import DeadlineReached
 from mercury_engine.utility import Utility
 
-from tests.support import masked, scripted_network, tiny
+from tests.support import masked, tiny
 
 NEAR = "import os\n\n\ndef view(self):\n    return self.vie"
 SUFFIX = ("(1)\n", "\n\nclass View:\n    pass\n")
@@ -67,11 +67,6 @@ def test_a_flag_set_during_a_pass_stops_before_the_next(engine, monkeypatch):
     assert len(seen) == 2
 
 
-def test_a_deadline_in_the_past_gives_an_empty_fill(engine):
-    fill = engine.fill(FillRequest(near=NEAR, suffix=SUFFIX, deadline_ms=0))
-    assert (fill.text, fill.steps) == ("", 0)
-
-
 def test_tokens_are_accepted_from_the_left_and_never_changed(engine):
     fill, views = tiny.watched(engine, FillRequest(near=NEAR, suffix=SUFFIX, max_slots=12, multiline=True))
     assert len(views) == fill.steps + 1 > 1
@@ -88,33 +83,6 @@ def test_whoever_watches_a_causal_model_sees_drafts_before_they_are_accepted(cau
     _, views = tiny.watched(causal, request)
     assert any(slot.state == "draft" for view in views for slot in view)
     assert all(slot.state == "committed" for slot in views[-1])
-
-
-def test_watching_changes_nothing(engine):
-    request = FillRequest(near=NEAR, suffix=SUFFIX, max_slots=12, multiline=True)
-    seen, _ = tiny.watched(engine, request)
-    assert (seen.text, seen.steps) == (engine.fill(request).text, engine.fill(request).steps)
-
-
-def test_steps_are_limited(engine):
-    request = FillRequest(near=NEAR, suffix=SUFFIX, max_slots=12, multiline=True)
-    assert engine.fill(request).steps > 1
-    assert engine.fill(replace(request, max_steps=1)).steps == 1
-    assert engine.fill(replace(request, max_steps=0)).steps == 0
-
-
-def test_only_the_first_candidate_shows_its_steps(engine):
-    request = FillRequest(near=NEAR, suffix=(SUFFIX[1],), max_slots=8)
-    _, alone = tiny.watched(engine, request)
-    _, several = tiny.watched(engine, replace(request, candidates=3))
-    texts = [[slot.text for slot in view] for view in several]
-    assert texts[: len(alone)] == [[slot.text for slot in view] for view in alone]
-    assert all(text == texts[len(alone) - 1] for text in texts[len(alone) :]), "the others go on"
-
-
-def test_unwatched_steps_build_no_views(engine, monkeypatch):
-    monkeypatch.setattr(Hypothesis, "view", lambda *_: pytest.fail("a view was built"))
-    assert engine.fill(FillRequest(near=NEAR, suffix=SUFFIX)).steps > 0
 
 
 def test_candidates_differ_and_come_surest_first(engine):
@@ -176,13 +144,6 @@ def test_where_candidates_share_no_passes_the_first_is_finished_before_the_other
     assert len(others) == 2 and not any(each.steps for each in others)
 
 
-def test_the_best_candidate_of_several_is_filled_as_if_alone(engine):
-    request = FillRequest(near=NEAR, suffix=(SUFFIX[1],), max_slots=8)
-    alone = engine.fill(request)
-    several = engine.fill(replace(request, candidates=3))
-    assert alone.text in {several.text, *(f.text for f in several.others)}
-
-
 def breaking(*positions):
     """A syntax check that rejects these positions, one per call, and records the texts that it saw."""
     left, seen = list(positions), []
@@ -237,41 +198,9 @@ def test_a_character_of_several_tokens_counts_once(causal):
         assert rules.text(ended) == text[:end]
 
 
-def test_a_fill_that_parses_is_left_alone(causal, sentence):
-    request, plain = sentence
-    check = breaking()
-    assert causal.fill(request, Control(check=check)).text == plain.text
-    assert check.seen == [plain.text]
-
-
-def test_a_candidate_that_is_wrong_from_its_first_token_on_is_filled_again_after_others_have_ended(tmp_path):
-    made, network = scripted_network.engine(tmp_path / "model")
-    tokens = dict(zip(made.tokenizer.texts, range(500), strict=False))
-    nexts = {
-        "": {" return": 0.6, " app": 0.3},
-        " return": {"b": 0.6, "!": 0.3},
-        " returnb": {"c": 0.9},
-        " app": {"c": 0.9},
-    }
-
-    def script(before: list[int]) -> dict[int, float]:
-        written = nexts.get(made.tokenizer.decode(before).rpartition("x =")[2], {"\n": 0.9})
-        return {tokens[text]: likely for text, likely in written.items()}
-
-    network.script = script
-    check = Control(check=lambda text: 0 if text.startswith("returnb") else None)
-    fill = made.fill(FillRequest(near="x = ", suffix=("\n",), candidates=2), check)
-    assert {fill.text, *(each.text for each in fill.others)} == {"appc", "return!"}
-
-
 def test_a_fill_stops_when_nothing_longer_can_be_worth_showing(engine):
     request = FillRequest(near=NEAR, suffix=SUFFIX, max_slots=16)
     assert engine.fill(replace(request, utility=Utility())).steps < engine.fill(request).steps
-
-
-def test_a_fill_whose_errors_cost_nothing_goes_on_to_its_end(engine):
-    request = FillRequest(near=NEAR, suffix=SUFFIX, max_slots=16)
-    assert engine.fill(replace(request, utility=Utility(0.0, 0.0, 0.0))).steps == engine.fill(request).steps
 
 
 def test_several_lines_end_with_their_block_unless_they_were_asked_for(engine):

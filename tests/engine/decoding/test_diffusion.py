@@ -1,6 +1,5 @@
 """Masked diffusion: what a step unmasks, within which limits, and what is accepted from the left."""
 
-import itertools
 import json
 from dataclasses import replace
 
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from mercury_engine.api import Control, FillRequest, RewriteRequest
 from mercury_engine.decoding.diffusion.denoise import accept, reveal
 from mercury_engine.decoding.diffusion.layouts import Around
-from mercury_engine.decoding.diffusion.rules import ConfidenceThreshold, EntropyBound, Rule, chosen
+from mercury_engine.decoding.diffusion.rules import EntropyBound, Rule, chosen
 from mercury_engine.decoding.diffusion.texts import GapText
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.options import DiffusionOptions
@@ -77,45 +76,6 @@ def test_every_slot_behind_an_end_marker_is_an_end_marker(engine):
     assert (text.written.ended, text.written.ids) == (True, [a])
 
 
-def test_a_fill_of_a_given_length_does_not_end_before(engine):
-    fixed = engine.varied(replace(engine.parts.options, searches_length=False))
-    end = engine.decoder.rules.vocabulary.end_id
-    text = text_of(fixed, 3, max_steps=1)
-    decide(text, opinion(engine, [end, end, end]))
-    assert end not in text.canvas.ids and not text.canvas.is_mask.any()
-    assert fixed.fill(FillRequest("x = ", multiline=True, max_slots=3)).tokens <= 3
-
-
-def test_another_candidate_first_unmasks_only_its_own_first_token(engine):
-    first, second = tokens_of(engine, "a", "b")
-    logp_SV = opinion(engine, [first] * 3)
-    logp_SV[0, second] = logp_SV[0, first] - 0.1
-    text = text_of(engine, 3, rank=1)
-    decide(text, logp_SV)
-    assert text.canvas.ids[0] == second
-    assert text.canvas.is_mask.tolist() == [False, True, True]
-    assert text.written.rank == 0
-
-
-def test_the_threshold_replaces_the_bound(engine):
-    mask = engine.decoder.rules.vocabulary.mask_id
-    (a,) = tokens_of(engine, "a")
-    logp_SV = opinion(engine, [a] * 3)
-    logp_SV[1] = opinion(engine, [a], sureness=0.0)[0]
-    text = text_of(engine, 3)
-    decide(text, logp_SV, ConfidenceThreshold(0.5))
-    assert text.canvas.ids.tolist() == [a, mask, a]
-
-
-def test_after_a_partly_spelled_word_slots_are_masked_again(engine):
-    part, other = tokens_of(engine, "r", "c")
-    text = text_of(engine, 4, begun="rq")
-    text.canvas = text.canvas.revealed(np.array([0, 3]), np.array([part, 0, 0, other]), np.full(4, 0.5))
-    settle(engine, text)
-    assert (text.written.ids, text.written.spell) == ([part], "q")
-    assert text.canvas.is_mask.tolist() == [True] * 3
-
-
 def test_limits_hide_tokens_that_misspell_break_the_line_or_were_wrong(engine):
     masks, vocabulary = engine.decoder.rules.masks, engine.decoder.rules.vocabulary
     allowed = {
@@ -131,31 +91,6 @@ def test_limits_hide_tokens_that_misspell_break_the_line_or_were_wrong(engine):
         assert (bool(row[line]), bool(row[a])) == (not multiline, True)
         assert bool(row[vocabulary.mask_id]) and not row[vocabulary.end_id]
     assert masks.hidden_tokens(SlotLimits("re", True))[vocabulary.end_id]
-
-
-def test_unmasked_slots_are_shown_as_such_before_they_are_accepted(engine):
-    seen = tiny.watched(engine, FillRequest(near="x = 1", suffix=("\n",), max_slots=12, multiline=True))[1]
-    assert all(slot.state == "mask" for slot in seen[0]), "at first there are masks only"
-    assert any(
-        view[at].state == "mask" and view[at + 1].state == "committed" for view in seen for at in range(len(view) - 1)
-    )
-    for before, after in itertools.pairwise(seen):
-        for old, new in zip(before, after, strict=False):
-            assert old.state != "committed" or old.text == new.text
-
-
-def test_candidates_differ_and_come_surest_first(engine):
-    fill = engine.fill(FillRequest(near="x = 1", suffix=("\n",), max_slots=8, candidates=8, multiline=True))
-    found = [fill, *fill.others]
-    assert len({each.text for each in found}) == len(found) > 1
-    assert [each.confidence for each in found] == sorted((each.confidence for each in found), reverse=True)
-
-
-def test_nothing_is_read_while_a_canvas_is_denoised(engine, monkeypatch):
-    request = FillRequest(near="x = 1", suffix=("\n",), max_slots=8)
-    engine.fill(request)
-    monkeypatch.setattr(engine.reader, "read_together", lambda *_: pytest.fail("text was read"))
-    assert engine.fill(request).steps > 0
 
 
 def test_steps_are_limited_and_the_last_one_unmasks_every_slot(engine):
@@ -210,22 +145,3 @@ def test_chosen_slots_are_masked_at_least_one_and_within_the_bound(slots, bound)
     risked = entropy.astype(np.float32)[found]
     if len(risked) > 1:
         assert float(risked.sum() - risked.max()) <= bound + 1e-4
-
-
-@given(SLOTS, st.floats(0, 3))
-def test_no_slot_is_skipped_for_a_less_certain_one(slots, bound):
-    entropy, masked = (np.array(column) for column in zip(*slots, strict=True))
-    found = chosen(-entropy.astype(np.float32), masked, EntropyBound(bound).limits(0, len(slots)))
-    left = masked & ~found
-    if found.any() and left.any():
-        assert entropy[found].max() <= entropy[left].min()
-        assert float(entropy.astype(np.float32)[found].sum()) > bound - 1e-4  # one more would break the bound
-
-
-@given(SLOTS, st.floats(0, 6))
-def test_confident_slots_are_masked_and_at_least_one(slots, threshold):
-    confidence, masked = (np.array(column) for column in zip(*slots, strict=True))
-    found = chosen(confidence.astype(np.float32), masked, ConfidenceThreshold(threshold).limits(0, len(slots)))
-    assert not (found & ~masked).any()
-    assert found.any() == masked.any()
-    assert bool(found[masked & (confidence.astype(np.float32) >= threshold)].all())

@@ -37,11 +37,6 @@ def test_a_fill_ends_where_the_text_below_is_likeliest(engine):
     assert (fill.text, fill.is_finished) == (ENDED, True)
 
 
-def test_its_confidence_is_that_of_the_text_up_to_its_end(engine):
-    fill = engine.fill(FillRequest(near=ABOVE, suffix=(BELOW,), multiline=True))
-    assert fill.confidence == pytest.approx(0.9 ** (fill.tokens - 1), abs=1e-3)  # one spells the line break before
-
-
 def test_a_fill_whose_time_is_up_keeps_the_best_end_so_far(engine):
     assert engine.fill(FillRequest(near=ABOVE, suffix=(BELOW,), multiline=True, deadline_ms=0.0)).text == ""
 
@@ -86,8 +81,3 @@ def test_the_lines_below_are_the_first_that_are_not_blank(suffix, below):
 def test_only_code_of_several_lines_that_somebody_asked_for_writes_on(change, passes_over_its_end):
     asked = FillRequest(**{"near": ABOVE, "suffix": (BELOW,), "multiline": True} | change)
     assert writes_on(asked) is passes_over_its_end
-
-
-def test_with_nothing_below_a_fill_ends_with_its_definition(engine):
-    fill = engine.fill(FillRequest(near=ABOVE + "    a = 1\n", suffix=("\n",), multiline=True))
-    assert (fill.text, fill.is_finished) == ("    b = 2\n    c = 3\n    d = 4\n    e = 5", True)

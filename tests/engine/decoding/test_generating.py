@@ -5,10 +5,8 @@ from collections.abc import Mapping
 
 import pytest
 from mercury_engine.api import Control, FillRequest, GenerateRequest
-from mercury_engine.decoding.autoregressive import generating
 from mercury_engine.decoding.autoregressive.generating import PREFILLED_AT_ONCE
-from mercury_engine.decoding.options import AutoregressiveOptions
-from mercury_engine.errors import Cancelled, ModelCorrupt, PromptTooLong, RequestError
+from mercury_engine.errors import PromptTooLong, RequestError
 from mercury_lab.engine import Engine
 
 from tests.support import tiny
@@ -35,34 +33,12 @@ def tokens(engine: Engine, text: str) -> int:
     return len(engine.tokenizer.encode(text))
 
 
-def test_it_ends_where_the_model_ends_it(scripted):
-    engine, _ = scripted
-    found = engine.generate(GenerateRequest(PROMPT))
-    assert (found.text, found.finish_reason) == (TEXT, "stop")
-    assert (found.prompt_tokens, found.tokens) == (tokens(engine, PROMPT), tokens(engine, TEXT) + 1)
-
-
-def test_what_repeats_is_drafted(scripted):
-    engine, _ = scripted
-    found = engine.generate(GenerateRequest(PROMPT))
-    assert found.steps < found.tokens - 5
-
-
 def test_it_writes_no_more_tokens_than_asked_for(scripted):
     engine, _ = scripted
     for most in (1, 5, 12):
         found = engine.generate(GenerateRequest(PROMPT, max_tokens=most))
         assert (found.tokens, found.finish_reason) == (most, "length")
         assert TEXT.startswith(found.text)
-
-
-def test_no_tokens_only_read_the_prompt(scripted):
-    engine, network = scripted
-    found = engine.generate(GenerateRequest(PROMPT, max_tokens=0))
-    assert (found.text, found.tokens, found.steps) == ("", 0, 0)
-    network.passes.clear()
-    found = engine.generate(GenerateRequest(PROMPT, max_tokens=1))
-    assert (found.cached_tokens, network.passes) == (found.prompt_tokens - 1, [[1]])
 
 
 @pytest.mark.parametrize("stop", ["self.", "\n    ret", "iews[name]\n  ", "found\n"])
@@ -116,17 +92,6 @@ async def test_prompts_of_replies_written_at_the_same_time_all_stay_read(scripte
     engine.close()
 
 
-def test_of_long_prompts_the_two_latest_stay_read(scripted, monkeypatch):
-    monkeypatch.setattr(generating, "KEPT_TOKENS", 0)
-    engine, network = scripted
-    network.script = lambda before: {END: 0.99}
-    prompts = ["".join(f"{name}_{number} = {number}\n" for number in range(40)) for name in "abc"]
-    for each in prompts:
-        engine.generate(GenerateRequest(each))
-    found = [engine.generate(GenerateRequest(each)) for each in (prompts[2], prompts[1], prompts[0])]
-    assert [each.cached_tokens == each.prompt_tokens - 1 for each in found] == [True, True, False]
-
-
 def test_prompts_leave_the_cache_of_fills_alone(scripted):
     engine, network = scripted
     network.script = lambda before: {END: 0.99}
@@ -153,40 +118,12 @@ def test_text_of_a_user_is_never_a_special_token(scripted):
     assert seen[-1][1:] == [*engine.tokenizer.encode("a "), marker, *engine.tokenizer.encode(" b")]
 
 
-def test_an_empty_prompt_begins_a_text(scripted):
-    engine, network = scripted
-    network.script = lambda before: {END: 0.99}
-    assert engine.generate(GenerateRequest("")).prompt_tokens == 1
-
-
 def test_a_prompt_longer_than_the_context_is_refused(tmp_path):
     engine = tiny.load(tiny.folder(tmp_path, rank=0, max_position_embeddings=16))
     with pytest.raises(PromptTooLong, match=r"at most 15; shorten it"):
         engine.generate(GenerateRequest("x = 1\n" * 20))
     found = engine.generate(GenerateRequest("x = "))
     assert found.prompt_tokens + found.tokens <= 16
-
-
-def test_time_that_is_up_leaves_the_text_so_far(scripted):
-    engine, _ = scripted
-    found = engine.generate(GenerateRequest(PROMPT, deadline_ms=0.0))
-    assert (found.text, found.finish_reason) == ("", "length")
-
-
-def test_a_cancelled_generation_stops_before_its_next_pass(scripted):
-    engine, network = scripted
-    control = Control()
-    control.on_text = lambda _: control.cancel.set()
-    with pytest.raises(Cancelled):
-        engine.generate(GenerateRequest(PROMPT), control)
-    assert len(network.passes) <= 4
-
-
-def test_weights_that_compute_nan_are_reported(scripted):
-    engine, network = scripted
-    network.script = lambda before: {1: float("nan")}
-    with pytest.raises(ModelCorrupt):
-        engine.generate(GenerateRequest(PROMPT))
 
 
 def test_a_diffusion_model_says_that_it_generates_no_text(tmp_path):
@@ -203,11 +140,3 @@ async def test_generations_and_fills_share_passes(scripted):
     engine.close()
     assert [each.text for each in answers] == [alone.text] * 3
     assert sum(map(len, network.passes)) > len(network.passes)
-
-
-@pytest.mark.parametrize("lookahead", [0, 3])
-def test_drafts_do_not_change_the_text(tmp_path, lookahead):
-    engine = tiny.load(tiny.folder(tmp_path, rank=0))
-    other = engine.varied(AutoregressiveOptions(lookahead=lookahead))
-    request = GenerateRequest(tiny.SAMPLE[:400], max_tokens=80)
-    assert other.generate(request).text == engine.generate(request).text

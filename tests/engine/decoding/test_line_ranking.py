@@ -40,16 +40,6 @@ def test_the_text_that_the_lines_below_fit_comes_before_the_surest(tmp_path):
     assert [fill.text, *(each.text for each in fill.others)] == ["0", "{}"]
 
 
-def test_the_surest_text_comes_first_where_the_lines_below_fit_all(tmp_path):
-    engine = scripted(tmp_path / "model", {"{}": 0.6, "0": 0.4}, fitting="{}")
-    assert engine.fill(ASKED).text == "{}"
-
-
-def test_without_a_gap_format_the_surest_text_comes_first(tmp_path):
-    engine = scripted(tmp_path / "model", {"{}": 0.6, "0": 0.4}, fitting="0", markers=())
-    assert engine.fill(ASKED).text == "{}"
-
-
 def test_a_model_with_a_gap_format_also_fills_as_it_was_pretrained(tmp_path):
     made, network = scripted_network.engine(tmp_path / "model", MARKERS)
     spelled = made.tokenizer.encode
@@ -67,12 +57,6 @@ def test_a_model_with_a_gap_format_also_fills_as_it_was_pretrained(tmp_path):
     assert {"0", "1"} <= {fill.text, *(each.text for each in fill.others)}
     alone = made.fill(FillRequest(near=ABOVE, suffix=(BELOW,)))
     assert (alone.text, alone.others) == ("1", ())
-
-
-def test_a_fill_whose_time_is_up_is_not_ranked(tmp_path):
-    engine = scripted(tmp_path / "model", {"{}": 0.6, "0": 0.4}, fitting="0")
-    late = FillRequest(near=ABOVE, suffix=(BELOW,), candidates=2, deadline_ms=0.0)
-    assert engine.fill(late).text == ""
 
 
 @pytest.mark.parametrize("multiline", [False, True], ids=["ranking", "ends"])

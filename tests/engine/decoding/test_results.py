@@ -66,20 +66,6 @@ def test_an_unsure_end_is_cut_off_and_the_next_text_tells_where_the_word_ends(ru
     assert sure_enough(written, FillRequest("", give_up_below=0.95, prose=True), rules).text == ""
 
 
-def test_a_fill_that_is_sure_to_its_end_stays_whole(rules, reading):
-    written = accepted(rules, ("a", 0.9), (" =", 0.9), ("", 0.9), ended=True)
-    cut = sure_enough(written, FillRequest("", give_up_below=0.5), reading(written))
-    assert (cut.text, cut.is_finished) == ("a =", True)
-    shorter = sure_enough(written, FillRequest("", give_up_below=0.75, prose=True), reading(written))
-    assert (shorter.text, shorter.is_finished) == ("a", False)
-
-
-def test_an_unsure_text_ends_before_the_statement_it_is_unsure_of(rules, reading):
-    written = accepted(rules, ("a = f", 0.9), ("(x);", 0.9), (" b =", 0.5), (" c", 0.5))
-    cut = sure_enough(written, FillRequest("", give_up_below=0.3), reading(written))
-    assert (cut.text, cut.confidence) == ("a = f(x);", pytest.approx(0.81))
-
-
 @pytest.mark.parametrize(("cut_where", "asked"), [(most_useful, ASKED), (sure_enough, FillRequest(""))])
 def test_tokens_whose_bytes_are_no_characters_are_never_shown(rules, reading, cut_where, asked):
     written = accepted(rules, ("a = f", 0.99), ("(x);", 0.99), ("\ufffd", 0.99), (" b", 0.99), ("", 0.99), ended=True)
@@ -113,23 +99,6 @@ def test_a_doubtful_end_that_would_cost_more_than_it_saves_is_left_out(rules, re
     assert most_useful(written, ASKED, reading(written)).text == "self.measurement"
 
 
-def test_a_line_is_finished_where_its_end_is_nearly_as_sure(rules, reading):
-    written = accepted(rules, ("self.measurement", 0.95), (" + 1", 0.85), ("", 0.9), ended=True)
-    cut = most_useful(written, ASKED, reading(written))
-    assert (cut.text, cut.is_finished) == ("self.measurement + 1", True)
-
-
-def test_a_beginning_that_loses_more_than_it_can_gain_is_not_cut(rules, reading, monkeypatch):
-    written = accepted(rules, ("self", 0.2), (".a", 0.5))
-    monkeypatch.setattr("mercury_engine.decoding.results.cut_after", lambda *_: pytest.fail("a cut was made"))
-    assert most_useful(written, ASKED, reading(written)).text == ""
-
-
-def test_nothing_is_left_of_a_fill_that_is_worth_nothing(rules, reading):
-    written = accepted(rules, ("self", 0.2), (".a", 0.5))
-    assert most_useful(written, ASKED, reading(written)).text == ""
-
-
 def test_no_beginning_ends_inside_a_word(rules, reading):
     written = accepted(rules, ("meas", 0.9), ("ure", 0.9), (" it", 0.9))
     found = [cut_after(written, PROSE, tokens, reading(written)) for tokens in (1, 2, 3)]
@@ -154,21 +123,6 @@ def test_a_text_goes_on_to_a_quote_that_only_all_tokens_with_it_make_sure(rules,
     assert most_useful(written, prose, reading(written)).text == "user_code"
 
 
-def test_a_quote_that_something_other_than_an_end_follows_is_left_out(rules, reading):
-    written = accepted(rules, ("user_code", 0.99), ('" +', 0.4), (" 1", 0.5), ("", 0.5), ended=True)
-    written.closings[1] = (('"', 0.95),)
-    assert most_useful(written, replace(ASKED, near='print(get("'), reading(written)).text == "user_code"
-
-
-def test_a_line_is_finished_by_a_bracket_that_several_tokens_begin_with(rules, reading):
-    written = accepted(rules, ("first(second", 0.9), (");\n", 0.5), ended=True)
-    written.ids.append(1)
-    written.closings[1] = ((")", 0.95), (");", 0.9))
-    written.multiline = False
-    cut = most_useful(written, ASKED, reading(written))
-    assert (cut.text, cut.is_finished, cut.confidence) == ("first(second);", True, pytest.approx(0.81))
-
-
 def test_a_token_counts_for_every_run_of_marks_that_it_begins_with(rules):
     texts = rules.tokenizer.texts
     closing = next(token for token, text in enumerate(texts) if text[:1] == ")")
@@ -190,38 +144,9 @@ def test_a_token_counts_for_every_run_of_marks_that_it_begins_with(rules):
     assert closings(likely)[0] == ()
 
 
-def test_a_fill_goes_on_after_an_unsure_token_if_what_it_closes_is_sure(rules):
-    written, sure = with_closings(rules), 0.99 * 0.4 * 0.5 * 0.5
-    assert written.prospect == pytest.approx(sure)
-    written.end_at(len('user_code")'))
-    assert (written.prospect, len(written.closings)) == (pytest.approx(0.99 * 0.98), 2)
-
-
-def test_judging_a_hypothesis_leaves_it_as_it_is(rules, reading):
-    written = accepted(rules, ("f", 0.9), ("(x", 0.5), (")", 0.5), ("", 0.5), ended=True)
-    before = (list(written.ids), written.confidence, list(written.probabilities), written.ended)
-    most_useful(written, ASKED, reading(written))
-    sure_enough(written, FillRequest("", give_up_below=0.9), reading(written))
-    assert before == (written.ids, written.confidence, written.probabilities, written.ended)
-
-
-def test_a_line_is_finished_where_the_model_breaks_it(rules, reading):
-    written = accepted(rules, ("total = left", 0.95), ("\n", 0.9), ("    pri", 0.3), ("nt", 0.9))
-    cut = most_useful(written, ASKED, reading(written))
-    assert (cut.text, cut.is_finished, cut.confidence) == ("total = left", True, pytest.approx(0.855))
-
-
 def test_of_several_lines_only_whole_ones_are_shown(rules, reading):
     written = accepted(rules, ("total = left", 0.95), ("\n    call", 0.9), ("(left", 0.9), (", right", 0.2))
     assert cut_after(written, PROSE, 3, reading(written)).text == "total = left"
-
-
-def test_a_last_line_is_whole_where_the_model_breaks_it_or_only_closes_it(rules, reading):
-    written = accepted(rules, ("a = 1", 0.95), ("\n    b = f(", 0.9), ("2", 0.9), (")", 0.2), ("\n    c", 0.2))
-    found = [cut_after(written, ASKED, tokens, reading(written)).text for tokens in (2, 3, 4)]
-    assert found == ["a = 1", "a = 1\n    b = f(2)", "a = 1\n    b = f(2)"]
-    written = accepted(rules, ("\n    b =", 0.9), (" 2", 0.9), (" + 3", 0.2), ("\n", 0.9))
-    assert [cut_after(written, ASKED, tokens, reading(written)).text for tokens in (1, 2)] == ["", ""]
 
 
 def test_the_beginning_of_a_line_that_turns_out_to_stand_below_is_not_shown(rules, reading):
@@ -229,11 +154,6 @@ def test_the_beginning_of_a_line_that_turns_out_to_stand_below_is_not_shown(rule
     written.line, written.below, written.above = "    ", "\n    check(a)\n", ""
     assert cut_after(written, ASKED, 2, reading(written)).text == ""
     assert cut_after(written, ASKED, 1, reading(written)).text == "a = 1"
-
-
-def test_brackets_that_the_model_would_close_are_closed(rules, reading):
-    written = accepted(rules, ("f", 0.9), ("(x", 0.9), (")", 0.1), ("\n", 0.1))
-    assert cut_after(written, ASKED, 2, reading(written)).text == "f(x)"
 
 
 def test_a_text_takes_along_what_alone_closes_its_line(rules, reading):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from mercury_engine.api import EditHunk, Rewrite, RewriteRequest
-from mercury_engine.errors import ModelCorrupt, RequestError
+from mercury_engine.errors import ModelCorrupt
 from mercury_engine.loading import load_model
 from mercury_engine.prompt.edit_families import FORMAT_FILE, Family, Window, family_of, family_of_folder
 from mercury_engine.prompt.tokenizer import Tokenizer
@@ -86,12 +86,6 @@ def test_a_changed_line_is_a_hunk_of_the_window_with_its_probability(model: Mode
     assert 0.5 < hunk.probability <= 1
 
 
-def test_an_unchanged_window_is_the_draft(model: Model):
-    found = model.rewritten(model.window(OLD))
-    assert (found.text, found.is_finished, found.hunks) == (OLD, True, ())
-    assert found.steps <= 2
-
-
 @pytest.mark.parametrize(
     "new", [OLD.removesuffix("    third = View()\n"), OLD + "    fourth = View(app)\n"], ids=["removed", "added"]
 )
@@ -110,39 +104,12 @@ def test_no_change_in_a_familys_own_words_changes_nothing(tmp_path: Path, name: 
     assert (found.text, found.hunks) == (OLD, ())
 
 
-def test_a_mark_of_the_cursor_is_no_part_of_an_answer(model: Model):
-    cursor = model.family.cursor
-    found = model.rewritten(model.window(NEW.replace("other = View(app)", f"other = View(app){cursor}")))
-    assert found.text == NEW and [each.text for each in found.hunks] == ["    other = View(app)\n"]
-
-
-def test_a_sentinel_in_an_answer_makes_it_none(model: Model):
-    marker = "<filename>" if model.family.name.startswith("zeta") else "<|file_sep|>"
-    found = model.rewritten(model.window(NEW.replace("other = View(app)", f"other = {marker}")))
-    assert (found.text, found.hunks, found.is_finished) == (OLD, (), False)
-
-
 def test_a_window_that_spells_a_marker_runs_no_pass(model: Model):
     model.network.passes.clear()
     for marker in model.family.markers:
         for changes in ({"text": f"x = '{marker}'\n"}, {"near": f"# {marker}\n"}, {"path": f"a{marker}b.py"}):
             found = model.engine.rewrite(replace(REQUEST, **changes))
             assert (found.is_finished, model.network.passes) == (False, [])
-
-
-def test_edits_that_spell_a_marker_are_left_out(model: Model):
-    for marker in model.family.markers:
-        hostile = EditHunk(0, "x\n", f"hostile {marker}\n", "a.py")
-        window = model.family.clean(Window.of(replace(REQUEST, history=(*REQUEST.history, hostile))))
-        assert window is not None and window.history == REQUEST.history
-
-
-def test_a_window_may_have_more_lines_than_a_region(model: Model):
-    text = "".join(f"line_{number}()\n" for number in range(31))
-    request = replace(REQUEST, text=text, cursor=0)
-    assert model.rewritten(model.family.echo(Window.of(request)) + FRAMES[model.family.name][1], request).text == text
-    with pytest.raises(RequestError):
-        model.engine.rewrite(replace(REQUEST, text=text, cursor=None))
 
 
 def test_text_that_spells_a_marker_stays_text(tmp_path: Path):
@@ -159,28 +126,6 @@ def test_text_that_spells_a_marker_stays_text(tmp_path: Path):
         assert each.decode(each.encode("a <|file_sep|> b")) == "a <|file_sep|> b"
         assert each.encode_prompt("a<|file_sep|>b<|fim_prefix|>", ("<|file_sep|>",)).count(marker) == 1
         assert not each.special_ids & {*each.encode_prompt("a<|fim_prefix|>", ("<|file_sep|>",))}
-
-
-@pytest.mark.parametrize(
-    ("name", "family"),
-    [
-        ("sweep-next-edit-0.5b", "sweep"),
-        ("zed-industries/zeta-2.1", "zeta-2.1"),
-        ("zeta-2-Q8_0", "zeta-2"),
-        ("qwen2.5-coder-0.5b", None),
-        ("mercury-135m", None),
-        ("mercury-edit", None),  # a family that chats is asked on servers only
-    ],
-)
-def test_the_family_follows_from_the_models_name(tmp_path: Path, name: str, family: str | None):
-    found = family_of_folder(tmp_path, ("unnamed", name))
-    assert (None if found is None else found.name) == family
-
-
-def test_a_models_own_file_goes_before_its_name(tmp_path: Path):
-    (tmp_path / FORMAT_FILE).write_text('{"family": "sweep-card"}')
-    found = family_of_folder(tmp_path, ("sweep-next-edit",))
-    assert found is not None and found.name == "sweep-card"
 
 
 @pytest.mark.parametrize(

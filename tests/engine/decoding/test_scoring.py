@@ -4,7 +4,6 @@ import pytest
 from mercury_engine.api import FillRequest
 from mercury_engine.decoding.autoregressive.scoring import REST_CHARS, rest_of_line
 from mercury_engine.decoding.autoregressive.verifier import Verifier
-from mercury_engine.errors import ModelCorrupt
 from mercury_lab.engine import finished
 
 from tests.support import tiny
@@ -40,26 +39,6 @@ def test_a_score_equals_reading_token_by_token(engine, near):
     assert scored(engine, request, texts) == pytest.approx(expected, abs=2e-3)
 
 
-def test_a_score_does_not_depend_on_the_other_texts(engine):
-    request = FillRequest(near="x = ", far=FAR, suffix=SUFFIX)
-    alone, [_, beside] = scored(engine, request, ["view"]), scored(engine, request, ["something_else", "view"])
-    assert alone == pytest.approx([beside], abs=2e-3)
-
-
-def test_a_text_scored_again_with_nothing_between_has_the_same_score(engine):
-    request = FillRequest(near="x = ", far=FAR, suffix=SUFFIX)
-    cut = engine.tokenizer.cut(request.near)
-    place = engine.surroundings(request, [*cut.read, *cut.known])
-    verifier = Verifier(engine.reader, place.cached.before, [place.last], place.ends)
-    ids = engine.tokenizer.encode("view(1)")
-    first, second = (finished(verifier.score([ids]), engine.reader) for _ in range(2))
-    assert second == pytest.approx(first, abs=2e-3)
-
-
-def test_no_texts_take_no_pass(engine):
-    assert scored(engine, FillRequest(near="x = ", suffix=SUFFIX), ()) == []
-
-
 def test_the_rest_of_the_line_is_scored_and_the_text_below_it_is_context(engine):
     asked = [FillRequest(near="x = ", far=FAR, suffix=suffix) for suffix in (SUFFIX, ("\n", SUFFIX[1]), SUFFIX[:1])]
     assert len({round(scored(engine, request, ["view"])[0], 3) for request in asked}) == 3
@@ -70,10 +49,3 @@ def test_the_rest_of_the_line_is_scored_and_the_text_below_it_is_context(engine)
 )
 def test_the_rest_of_a_line_ends_with_its_break_or_at_its_limit(follows, rest):
     assert rest_of_line(follows) == rest
-
-
-def test_weights_that_compute_nan_are_reported(tmp_path):
-    broken = tiny.load(tiny.folder(tmp_path))
-    broken.reader.decoder.norm.data.fill_(float("nan"))  # type: ignore[attr-defined]
-    with pytest.raises(ModelCorrupt, match="weights compute NaN"):
-        scored(broken, FillRequest(near="x = "), ["a", "b"])

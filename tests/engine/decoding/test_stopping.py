@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from mercury_engine.decoding.autoregressive.drafting import Draft
 from mercury_engine.decoding.autoregressive.next_tokens import NextTokens
 from mercury_engine.decoding.hypothesis import Hypothesis
@@ -41,12 +39,6 @@ def engine(tmp_path_factory) -> Engine:
 )
 def test_open_brackets(text, is_open):
     assert has_open_bracket(text) == is_open
-
-
-@given(st.text(alphabet="ab([{ .,", max_size=8))
-def test_a_text_with_its_closing_brackets_has_none_open(text):
-    close = "".join({"(": ")", "[": "]", "{": "}"}[c] for c in reversed(text) if c in "([{")
-    assert not has_open_bracket(text + close)
 
 
 def accepted(engine: Engine, tokens: list[int], **more) -> Hypothesis:
@@ -120,11 +112,6 @@ def test_between_lines_a_line_break_may_belong_to_the_fill(engine):
     assert line_break not in inside.tokens and line_break in between.tokens
 
 
-def test_a_suffix_that_no_token_begins_has_no_stop_tokens(engine):
-    found = StoppingCriteria(engine.tokenizer, engine.decoder.rules.vocabulary.texts).at("\ud800", True, "")
-    assert found is not None and not len(found.tokens)
-
-
 @pytest.fixture(scope="module")
 def joining(tmp_path_factory) -> Engine:
     """A vocabulary with a token that joins a line break to the text before it, as Qwen's does."""
@@ -143,13 +130,3 @@ def test_a_token_that_joins_text_and_line_break_writes_its_text_and_ends_the_lin
     assert rules.leaves_gap(found)
     assert rules.text(found) == line
     assert "".join(slot.text for slot in found.view()) == line
-
-
-def test_between_lines_such_a_token_goes_on(joining):
-    found = accepted(joining, joining.tokenizer.encode("else:\n    x"), follows="\n", multiline=True)
-    assert not joining.decoder.rules.leaves_gap(found)
-    assert joining.decoder.rules.text(found) == "else:\n    x"
-
-
-def test_a_line_break_without_text_before_it_still_ends_a_line(joining):
-    assert chosen(joining, "\n", "else", "\n") == "end"

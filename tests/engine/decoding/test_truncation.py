@@ -1,12 +1,7 @@
 """Only the meaningful part of an unfinished text is shown."""
 
 import pytest
-from mercury_engine.decoding.truncation import truncated, word_start
-
-
-@pytest.mark.parametrize(("place", "start"), [(0, 0), (3, 0), (4, 4), (5, 5), (7, 5), (10, 5), (11, 11)])
-def test_a_word_is_unsure_as_a_whole(place, start):
-    assert word_start("self.name_1 =", place) == start
+from mercury_engine.decoding.truncation import truncated
 
 
 @pytest.mark.parametrize(

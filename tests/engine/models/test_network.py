@@ -127,16 +127,6 @@ def test_reading_in_pieces_equals_reading_at_once(network, ids):
     close(sides[0].keys, network.rotated(block, 0).keys)
 
 
-def test_reading_depends_on_relative_positions_only(network, ids):
-    with torch.no_grad():
-        _, far = network.read(ids[:, :8])
-        expected, _ = network.read(ids[:, 8:], [network.rotated(far, -8)], 0)
-        shifted, _ = network.read(ids[:, 8:], [network.rotated(far, 42)], 50)
-        moved, _ = network.read(ids[:, 8:], [network.rotated(far, -30)], 0)
-    close(shifted, expected)
-    assert (moved - expected).abs().max() > 1e-2
-
-
 def read_alone(network, tokens) -> KeyValueBlock:
     """The block of random tokens."""
     with torch.no_grad():
@@ -150,19 +140,6 @@ def sides(network, seed, before=9, after=5):
     suffix = read_alone(network, after)
     left = [network.rotated(b, at) for b, at in zip(prefix, (-before - 1, -before), strict=True)]
     return join(left), network.rotated(suffix, 0), prefix, suffix
-
-
-def test_writing_depends_on_positions_relative_to_each_frame_only(network):
-    before, after, prefix, suffix = sides(network, 3)
-    canvas = torch.tensor([[5, 500, 500, 9, 500]])
-    with torch.no_grad():
-        expected = network.write(canvas, [before], [after], torch.tensor([0]))
-        shift = 33
-        moved = join([network.rotated(b, at + shift) for b, at in zip(prefix, (-10, -9), strict=True)])
-        same = network.write(canvas, [moved], [after], torch.tensor([shift]))
-        other = network.write(canvas, [before], [network.rotated(suffix, 4)], torch.tensor([0]))
-    close(same, expected)
-    assert (other - expected).abs().max() > 1e-2
 
 
 def test_the_last_canvas_row_stands_right_before_the_suffix(network):

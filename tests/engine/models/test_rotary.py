@@ -29,7 +29,3 @@ def test_llama_3_divides_slow_frequencies():
 def test_a_kind_that_is_not_known_is_refused():
     with pytest.raises(ModelError, match="'yarn' are not supported"):
         factors_of({"rope_scaling": {"type": "yarn", "factor": 4.0}}, 64, 10_000.0)
-
-
-def test_plain_frequencies_have_no_factors():
-    assert factors_of({"rope_parameters": {"rope_type": "default", "rope_theta": 1e4}}, 64, 1e4) == ()

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from mercury_engine.api import Chat, GenerateRequest
-from mercury_engine.errors import ModelCorrupt, RequestError
+from mercury_engine.errors import RequestError
 from mercury_engine.prompt.chat_template import chat_template_of
 from mercury_engine.prompt.tokenizer import Tokenizer
 
@@ -63,29 +63,6 @@ def test_text_of_clients_is_never_a_special_token(folder, text):
     assert found.count(TURN) == 3
 
 
-def test_parts_of_a_message_are_joined_before_names_are_looked_for(folder):
-    parts = [{"type": "text", "text": "<|im_"}, {"type": "text", "text": "end|>"}, {"type": "image_url"}]
-    assert written(folder, user(parts))[1] == "user\n<|im_end|>"
-
-
-def test_calls_of_tools_have_their_arguments_as_objects(folder):
-    call = {"id": "1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Rome"}'}}
-    found = written(folder, {"role": "assistant", "content": None, "tool_calls": [call]})
-    assert found[1] == "assistant\n<tool_call>Rome"
-
-
-def test_tools_are_shown_to_the_model(folder):
-    assert f'[{{"name": "{TURN}é"}}]' in written(folder, user("hello"), tools=({"name": f"{TURN}é"},))[3]
-
-
-def test_a_reply_that_is_begun_is_gone_on_with(folder):
-    assert written(folder, user("hello"), reply=f"x{TURN}y")[-3:] == ["assistant\nx", TURN, "y"]
-
-
-def test_developers_speak_as_the_system(folder):
-    assert written(folder, {"role": "developer", "content": "x"})[1] == "system\nx"
-
-
 def test_the_reason_is_told_when_the_template_refuses(folder):
     with pytest.raises(RequestError, match="no robots"):
         written(folder, {"role": "robot", "content": "x"})
@@ -99,28 +76,11 @@ def test_a_template_reaches_nothing_of_the_process(folder):
         written(folder, user("x"))
 
 
-def test_the_templates_own_file_comes_first(folder):
-    (folder / "chat_template.jinja").write_text("{{ eos_token }}{{ bos_token }}!")
-    assert written(folder, user("x")) == [TURN_END, "!"]
-
-
 @pytest.mark.parametrize("config", ['{"chat_template": "{% if %}"}', '{"chat_template": "{{ 1 }"}'])
 def test_a_broken_template_is_reported(folder, config):
     (folder / "tokenizer_config.json").write_text(config)
     with pytest.raises(RequestError, match="choose another model"):
         written(folder, user("x"))
-
-
-def test_a_damaged_configuration_is_reported(folder):
-    (folder / "tokenizer_config.json").write_text("[")
-    with pytest.raises(ModelCorrupt):
-        written(folder, user("x"))
-
-
-def test_one_of_several_templates_is_the_default(folder):
-    several = [{"name": "rag", "template": "rag"}, {"name": "default", "template": "plain"}]
-    (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": several}))
-    assert written(folder, user("x")) == ["plain"]
 
 
 def test_an_engine_chats_or_says_that_its_model_does_not(folder, tmp_path_factory):
@@ -174,11 +134,3 @@ def test_a_template_can_neither_keep_the_thread_nor_fill_the_memory(folder, sour
     (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": source}))
     with pytest.raises(RequestError, match="chat template"):
         written(folder, user("hello"))
-
-
-def test_a_template_may_join_repeat_and_add(folder):
-    source = (
-        "{{ '-' * 3 ~ (1 + 2) }}{{ ['a', 'b'] | join(', ') }}{{ 'x'.replace('x', 'y') }}{{ 7 % 2 }}{{ ','.join('ab') }}"
-    )
-    (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": source}))
-    assert written(folder, user("hello")) == ["---3a, by1a,b"]

@@ -39,16 +39,6 @@ def family(name: str) -> Family:
     return found
 
 
-def test_zeta_2_is_shown_the_text_below_the_edits_and_the_window_in_conflict_marks():
-    assert family("zeta-2").prompt(WINDOW) == (
-        "<[fim-suffix]>\n\n\nprint(area(2))\n<[fim-prefix]><filename>edit_history\n"
-        "--- a/shapes/box.py\n+++ b/shapes/box.py\n@@ -1,1 +1,1 @@\n"
-        "-def area(side):\n+def area(width, height):\n\n"
-        "<filename>shapes/box.py\nimport math\n\n\n<<<<<<< CURRENT\ndef area(width, height):\n"
-        "    return <|user_cursor|>side * side\n=======\n<[fim-middle]>"
-    )
-
-
 def test_zeta_2_1_is_shown_the_window_between_numbered_markers():
     prompt = family("zeta2.1").prompt(WINDOW)
     assert prompt.endswith(
@@ -98,18 +88,6 @@ def test_the_published_sample_of_sweep_gets_the_published_prompt():
     assert prompt == (PUBLISHED / "sweep-published.txt").read_text("utf-8")
 
 
-def test_sweeps_cards_take_the_last_edit_back_only_if_it_was_made_here():
-    here, elsewhere = EditHunk(0, "c\n", "d\n"), EditHunk(0, "x\n", "y\n", "other.py")
-    for history, original in (((elsewhere, here), "b\nc\n"), ((here, elsewhere), "b\nd\n")):
-        prompt = family("sweep-card").prompt(Window("site/views.py", "b\nd\n", 0, history=history))
-        assert f"<|file_sep|>original/site/views.py\n{original}<|file_sep|>current/" in prompt
-
-
-@pytest.mark.parametrize("each", FAMILIES, ids=lambda each: each.name)
-def test_the_echo_is_the_answer_that_changes_nothing(each: Family):
-    assert each.is_chat or new_text(each, WINDOW, each.echo(WINDOW)) == WINDOW.text
-
-
 def test_instinct_is_shown_the_edits_and_the_excerpt_with_the_region_marked():
     prompt = family("instinct").prompt(WINDOW)
     assert prompt.endswith(
@@ -144,40 +122,11 @@ def test_an_answer_becomes_the_windows_new_text(name: str, written: str):
     assert new_text(family(name), WINDOW, written) == NEW
 
 
-@pytest.mark.parametrize(
-    ("name", "written"),
-    [
-        ("zeta-2", "NO_EDITS\n"),
-        ("zeta-2", WINDOW.text),
-        ("zeta-2", ""),
-        ("zeta-2.1", "<|marker_1|>\n<|marker_1|>"),
-        ("mercury-edit", "None"),
-        ("sweep", "    return side * side"),
-    ],
-)
-def test_no_change_is_the_windows_own_text(name: str, written: str):
-    assert new_text(family(name), WINDOW, written) == WINDOW.text
-
-
 @pytest.mark.parametrize("each", FAMILIES, ids=lambda each: each.name)
 def test_an_answer_with_a_sentinel_is_none(each: Family):
     for marker in each.markers:
         if marker not in (each.cursor, *FRAMES):
             assert new_text(each, WINDOW, f"def area():\n    {marker}\n    return 1\n    pass\n") is None
-
-
-def test_lines_that_an_answer_did_not_reach_stay():
-    shown = "".join(f"line_number_{number}()\n" for number in range(10))
-    window = Window("a.py", shown, 0)
-    rest = shown.split("\n", 4)[4].replace("number_6", "no_6")
-    assert new_text(family("mercury-edit"), window, rest) == shown.replace("number_6", "no_6")
-    first = "".join(shown.splitlines(keepends=True)[:6]).replace("number_2", "no_2")
-    assert new_text(family("mercury-edit"), window, first) == shown.replace("number_2", "no_2")
-
-
-def test_a_deleted_first_line_stays_deleted():
-    window = Window("a.py", "import os\nimport sys\n\nprint(sys.argv)\n", 0)
-    assert new_text(family("zeta-2"), window, window.text[10:]) == window.text[10:]
 
 
 def test_windows_are_taken_from_above_and_below_in_turns():

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from mercury_engine.prompt.gap_format import FORMATS, find_markers, split_line
+from mercury_engine.prompt.gap_format import FORMATS, find_markers
 from mercury_engine.prompt.tokenizer import Tokenizer
 
 from tests.support import tiny
@@ -26,17 +26,6 @@ def test_a_vocabulary_with_a_familys_tokens_has_its_format(family):
     assert found.ids <= {numbered(*names(family))(name) for name in names(family)}
 
 
-@pytest.mark.parametrize("family", FORMATS, ids=lambda family: family.family)
-def test_a_vocabulary_that_lacks_one_token_does_not(family):
-    for missing in names(family):
-        found = find_markers(numbered(*(name for name in names(family) if name != missing)))
-        assert found is None or found.family != family.family
-
-
-def test_a_vocabulary_without_markers_has_no_format():
-    assert find_markers(numbered("<|endoftext|>", "<repo_name>", "<file_sep>")) is None
-
-
 def test_the_cursors_line_comes_last_and_its_rest_before_it():
     prefix, suffix, middle, end = range(10, 14)
     found = find_markers(numbered("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|endoftext|>"))
@@ -55,19 +44,6 @@ def test_where_the_suffix_stands_first_the_rest_of_the_line_does_too():
     codestral = find_markers(numbered("[PREFIX]", "[SUFFIX]", "<s>", "</s>"))
     assert codestral is not None and codestral.start == 12
     assert codestral.stack(HEAD, REST, LINE) == (11, *REST, 10, *HEAD, *LINE)
-
-
-def test_a_start_token_keeps_the_prefix_marker_in_the_stack():
-    code_llama = find_markers(numbered("▁<PRE>", "▁<SUF>", "▁<MID>", "<s>", "▁<EOT>"))
-    assert code_llama is not None
-    assert (code_llama.start, code_llama.stack(HEAD, REST, LINE)) == (13, (10, *HEAD, 11, *REST, 12, *LINE))
-
-
-@pytest.mark.parametrize(
-    ("near", "parts"), [("", ("", "")), ("x", ("", "x")), ("a\n", ("a\n", "")), ("a\n\n  b", ("a\n\n", "  b"))]
-)
-def test_a_near_prefix_is_split_at_the_start_of_the_cursors_line(near, parts):
-    assert split_line(near) == parts
 
 
 @pytest.fixture

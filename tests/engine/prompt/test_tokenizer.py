@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mercury_engine.model_folders import BUNDLED_MODEL
 from mercury_engine.prompt import gguf_vocabulary
-from mercury_engine.prompt.tokenizer import LONGEST_WORD, RELEASED_PER_CHARACTER, Tokenizer
+from mercury_engine.prompt.tokenizer import RELEASED_PER_CHARACTER, Tokenizer
 from tokenizers import pre_tokenizers
 
 from tests.support import tiny
@@ -82,29 +82,10 @@ def test_lone_surrogates_become_replacement_characters(tokenizer):
     assert tokenizer.cut("a\ud800").spell != "\ud800"
 
 
-@given(st.one_of(st.text(max_size=200), CODE, PIECES))
-def test_the_parts_of_a_cut_are_the_text(tokenizer, text):
-    cut = tokenizer.cut(text)
-    assert tokenizer.decode([*cut.read, *cut.known]) + cut.spell == text
-    assert len(cut.spell) <= LONGEST_WORD
-
-
-@given(st.one_of(CODE, PIECES))
-def test_the_text_to_spell_can_be_spelled_by_whole_tokens(tokenizer, text):
-    spell = tokenizer.cut(text).spell
-    assert not spell or any(spell.startswith(t) or t.startswith(spell) for t in tokenizer.texts if t)
-    assert "\ufffd" not in "".join(tokenizer.texts[i] for i in tokenizer.encode(spell))
-
-
 @settings(max_examples=60)
 @given(st.one_of(CODE, PIECES))
 def test_one_typed_character_adds_at_most_two_tokens(tokenizer, text):
     assert_typing_releases_few(tokenizer, text)
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_typing_real_code_adds_at_most_two_tokens(tokenizer, path):
-    assert assert_typing_releases_few(tokenizer, path.read_text("utf-8")[:900]) > 0
 
 
 @pytest.mark.slow
@@ -126,20 +107,6 @@ def test_tokens_that_spell_a_text_begin_it_or_continue_beyond_it(tokenizer, text
     fitting = {i for i, t in enumerate(tokenizer.texts) if t and (t.startswith(text) or text.startswith(t))}
     assert set(tokenizer.spelling(text)) == fitting
     assert set(tokenizer.beginning(text)) == {i for i in fitting if text.startswith(tokenizer.texts[i])}
-
-
-def test_a_remembered_block_is_found_like_its_tokens(tokenizer):
-    block = tokenizer.block("import os\n")
-    assert {tuple(block): 1}[block] == {block: 1}[tuple(block)] == 1
-    assert hash(block) == hash(tuple(block))
-
-
-def test_the_text_of_the_same_tokens_is_decoded_once(tokenizer, monkeypatch):
-    ids, seen = tokenizer.encode("value = 12"), []
-    library = type("Library", (), {"decode": lambda self, ids, **_: seen.append(ids) or "value = 12"})()
-    monkeypatch.setattr(tokenizer, "bpe", library)
-    assert [tokenizer.decode([*ids]) for _ in range(3)] == ["value = 12"] * 3
-    assert len(seen) == 1
 
 
 PRE_TOKENIZERS = {

@@ -45,22 +45,8 @@ def test_it_ends_nowhere_else(line_prefix, text, rest):
     assert not ends_whole(text, rest, line_prefix)
 
 
-def test_a_text_ends_where_the_rest_of_the_line_begins():
-    assert ends_whole("_by_curr", "ency(rows)", "def total", "ency(rows):")
-    assert not ends_whole("_by_curr", "ent(rows)", "def total", "ency(rows):")
-
-
 @pytest.mark.parametrize(
     ("rest", "closing"), [(")\n", ")"), ("}, [])  \n", ""), (" });\r\n  next", " });"), ("):\n", "):"), (",\n", ",")]
 )
 def test_what_closes_a_line_is_brackets_and_marks_alone(rest, closing):
     assert closing_of(rest, "") == closing
-
-
-@pytest.mark.parametrize("rest", [")", ") {\n", ").then()\n", "\n", ""])
-def test_nothing_closes_a_line_that_goes_on_or_is_not_known_to_end(rest):
-    assert closing_of(rest, "") == ""
-
-
-def test_what_stands_behind_the_cursor_does_not_close_the_line_again():
-    assert closing_of(");\n", ")") == ""

@@ -76,6 +76,22 @@ def test_an_error_that_was_there_before_the_change_is_no_place(editor: Editor):
     assert gone_to(editor, changed(editor, diagnostic(30), before=[diagnostic(30)])) == 0
 
 
+def test_diagnostics_of_an_older_version_are_dropped(editor: Editor):
+    uri = changed(editor)
+    forward(editor, uri, 1, diagnostic(30))
+    assert gone_to(editor, uri) == 0
+    forward(editor, uri, 2, diagnostic(30))
+    assert gone_to(editor, uri) == 30
+
+
+def test_after_an_edit_an_error_is_a_place_only_once_it_is_reported_again(editor: Editor):
+    uri = changed(editor, diagnostic(30))
+    editor.change(uri, 3, {"range": span((1, 11), (1, 11)), "text": "s"})
+    assert gone_to(editor, uri, 3) == 0
+    forward(editor, uri, 3, diagnostic(30))
+    assert gone_to(editor, uri, 3) == 30
+
+
 def test_an_error_in_another_open_document_is_a_place_unless_that_is_ignored(tmp_path: Path):
     (tmp_path / ".git").mkdir()
     (tmp_path / ".gitignore").write_text("ignored.py\n")

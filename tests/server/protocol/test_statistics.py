@@ -89,6 +89,15 @@ def test_next_edits_are_not_counted(state: Path):
     assert counted(state, use, text=script(confidence=0.1) + "count = 1\nprint(count)\n") == []
 
 
+def test_an_acceptance_reported_by_its_command_counts_once(state: Path):
+    def use(editor: Editor) -> None:
+        [item] = editor.items(URI, 1, 4)
+        insert(editor, 2, 4, item["insertText"])
+        run(editor, item)
+
+    assert [outcome(row) for row in counted(state, use)] == [("accepted", 8)]
+
+
 def test_pieces_typing_and_the_rest_are_one_suggestion(state: Path):
     def use(editor: Editor) -> None:
         [item] = editor.items(URI, 1, 4)
@@ -100,6 +109,29 @@ def test_pieces_typing_and_the_rest_are_one_suggestion(state: Path):
         assert rest["command"] == item["command"]
 
     assert [outcome(row) for row in counted(state, use)] == [("partly", 3)]
+
+
+def test_typing_the_same_is_no_acceptance_and_something_else_a_rejection(state: Path):
+    def use(editor: Editor) -> None:
+        editor.items(URI, 1, 4)
+        for number, key in enumerate("value(1)"):
+            insert(editor, 2 + number, 4 + number, key)
+        editor.change(URI, 20, {"range": span((1, 4), (1, 12)), "text": "y"})
+        editor.items(URI, 1, 5)
+        insert(editor, 21, 5, "z")
+
+    assert sorted(row.outcome for row in counted(state, use)) == ["rejected", "typed"]
+
+
+def test_a_suggestion_that_is_replaced_or_left_when_the_document_closes_counts_as_ignored(state: Path):
+    def use(editor: Editor) -> None:
+        editor.items(URI, 1, 4)
+        editor.change(URI, 2, {"range": span((0, 0), (1, 0)), "text": script(text="other")})
+        [item] = editor.items(URI, 1, 4)
+        assert item["insertText"] == "other"
+        editor.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
+
+    assert [outcome(row) for row in counted(state, use)] == [("ignored", 0)] * 2
 
 
 def test_carriage_returns_and_astral_characters_are_counted_as_the_user_sees_them(state: Path):
@@ -137,6 +169,18 @@ def test_reports_of_copilot_clients_are_not_counted_twice(state: Path):
         editor.notify("textDocument/didPartiallyAcceptCompletion", {"item": item, "acceptedLength": 9})
         insert(editor, 3, 9, "(1)")
         editor.notify("workspace/executeCommand", item["command"])
+
+    assert [outcome(row) for row in counted(state, use, INFO)] == [("accepted", 8)]
+
+
+def test_older_notices_count_too(state: Path):
+    def use(editor: Editor) -> None:
+        asked = {"doc": {"uri": URI, "position": {"line": 1, "character": 4}}}
+        [found] = editor.request("getCompletions", asked)["completions"]
+        editor.request("notifyShown", {"uuid": found["uuid"]})
+        insert(editor, 2, 4, found["displayText"])
+        editor.request("notifyAccepted", {"uuid": found["uuid"], "acceptedLength": 12})
+        editor.request("notifyRejected", {"uuids": [found["uuid"]]})
 
     assert [outcome(row) for row in counted(state, use, INFO)] == [("accepted", 8)]
 

@@ -43,12 +43,3 @@ def test_lengths_that_are_tried_in_any_case_share_a_pass():
     found, passes = searched(lambda n: bias.at(n) * sure.get(n, 1), most=15)
     assert found == 13
     assert passes == [[8, 6, 7, 9, 10], [11], [12, 13], [14, 15]]
-
-
-def test_no_length_is_tried_twice_nor_beyond_the_bounds():
-    _, passes = searched(lambda n: 1.0, first=3, most=5, patience=9)
-    assert passes == [[3, 1, 2, 4, 5]]
-
-
-def test_the_bias_is_the_published_one():
-    assert LengthBias().at(8) == pytest.approx(0.56 * 0.6187833918 + 0.24 + 7.1e-7, abs=1e-6)

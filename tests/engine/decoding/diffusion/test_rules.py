@@ -1,7 +1,6 @@
 """Rules step by step, with a table in place of the network."""
 
 import numpy as np
-import pytest
 from mercury_engine.decoding.diffusion.canvas import Canvas, Tokens
 from mercury_engine.decoding.diffusion.rules import (
     Choice,
@@ -56,10 +55,6 @@ def test_a_linear_schedule_reveals_floors_and_the_rest_in_its_last_step():
     assert steps[1] == [1, M, M, M]
 
 
-def test_a_linear_schedule_with_few_masks_reveals_nothing_at_first():
-    assert trace(LinearSchedule(16), [M] * 4, SURE_FIRST) == [[M] * 4]
-
-
 def test_path_planning_masks_again_what_is_least_sure_now():
     rule = PathPlanning(4, Choice())
     later = rows((1, 0.2), (2, 0.9), (3, 0.9), (4, 0.9))
@@ -71,32 +66,12 @@ def test_path_planning_masks_again_what_is_least_sure_now():
     ]
 
 
-def test_path_planning_keeps_the_token_that_a_revealed_slot_holds():
-    rule = PathPlanning(2, Choice())
-    other = rows((5, 0.99), (6, 0.99))
-    assert trace(rule, [M, M], rows((1, 0.9), (2, 0.5)), other) == [[1, M], [1, 6]]
-
-
 def test_expand_turns_a_slot_into_two_masks():
     assert trace(ExpandAndDelete(Choice()), [M, M], rows((1, 0.5), (EXPAND, 0.9))) == [[M, M, M]]
 
 
 def test_behind_a_deleted_slot_all_masks_of_the_step_go():
     assert trace(ExpandAndDelete(Choice()), [M, M, M], rows((1, 0.5), (DELETE, 0.9), (2, 0.6))) == [[M]]
-
-
-def test_a_deleted_slot_takes_no_revealed_one_with_it():
-    assert trace(ExpandAndDelete(Choice()), [M, 5, M], rows((DELETE, 0.9), (5, 0.9), (2, 0.6))) == [[5]]
-
-
-def test_a_confidence_is_a_probability():
-    found = Choice().draw(told(rows((2, 0.6))), RANDOM)
-    assert found.confidence_S == pytest.approx([0.6])
-
-
-def test_entropy_as_confidence_rises_with_certainty():
-    sure, unsure = Choice(confidence="entropy").draw(told(rows((1, 0.99), (1, 0.5))), RANDOM).confidence_S
-    assert unsure < sure < 0
 
 
 def test_top_p_keeps_the_first_token_that_passes_it():
@@ -108,14 +83,3 @@ def test_top_p_keeps_the_first_token_that_passes_it():
 def test_top_k_keeps_so_many_tokens():
     table = np.log(np.array([[0.6, 0.3, 0.1]]))
     assert {int(Choice(temperature=1.0, top_k=1).draw(told(table), RANDOM).token_S[0]) for _ in range(50)} == {0}
-
-
-def test_the_same_seed_draws_the_same_tokens():
-    one, other = (PathPlanning().choice.draw(told(SURE_FIRST), np.random.default_rng(7)).token_S for _ in "ab")
-    assert one.tolist() == other.tolist()
-
-
-def test_a_revealed_slot_keeps_the_probability_it_was_revealed_with():
-    drawn = Choice().draw(told(SURE_FIRST), RANDOM)
-    canvas = ConfidenceThreshold(0.9).step(Canvas.masked(4, TOKENS), drawn, 0)
-    assert canvas.probability == pytest.approx([0.99, 0, 0.97, 0], abs=1e-6)
