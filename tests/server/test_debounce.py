@@ -26,17 +26,6 @@ async def _calls_once() -> None:
     assert len(called) == 1 and called[0] == pytest.approx(last + 0.03)
 
 
-async def test_it_may_be_postponed_again_afterwards_and_by_less():
-    called = asyncio.Event()
-    later = Debounced(called.set)
-    later.postpone(0.001)
-    await asyncio.wait_for(called.wait(), 10)
-    called.clear()
-    later.postpone(600)
-    later.postpone(0.001)
-    await asyncio.wait_for(called.wait(), 10)
-
-
 async def test_it_does_not_call_when_it_is_cancelled():
     called = []
     later = Debounced(lambda: called.append(1))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mercury_lsp import default_model, private_files
+from mercury_lsp import default_model
 from mercury_lsp.daemon.address import UnixAddress, log_file
 from mercury_lsp.errors import StatisticsError
 from mercury_lsp.installed_models.store import Store
@@ -131,10 +131,3 @@ def test_a_link_that_is_planted_for_the_choice_is_not_followed(tmp_path: Path):
     precious = planted(folder / "default-model.new", tmp_path, "symbolic")
     Store().make_default("bundled")
     assert precious.read_text() == "precious" and default_model.path().read_text() == "bundled\n"
-
-
-@pytest.mark.parametrize("made", [os.mkfifo, os.mkdir])
-def test_what_is_no_file_is_refused(tmp_path: Path, made):
-    made(tmp_path / "x")
-    with pytest.raises(OSError):
-        private_files.opened(tmp_path / "x", os.O_WRONLY)

@@ -7,17 +7,9 @@ from mercury_lsp.errors import SettingsError
 from mercury_lsp.settings import Settings, named_engines
 
 
-def test_nothing_configured_means_defaults():
-    assert Settings.parse({}) == Settings()
-
-
 def test_keys_are_in_camel_case():
     parsed = Settings.parse({"deadlineMs": 80, "disabledLanguages": ["markdown"], "eagerness": "low"})
     assert parsed == Settings(deadline_ms=80, disabled_languages=("markdown",), eagerness="low")
-
-
-def test_null_means_default_where_there_is_one():
-    assert Settings.parse({"model": None, "threads": None, "deadlineMs": None}) == Settings()
 
 
 @pytest.mark.parametrize(
@@ -69,11 +61,6 @@ def test_all_problems_are_named_at_once():
     assert "mercury.effort" in str(caught.value) and "mercury.colour" in str(caught.value)
 
 
-def test_a_section_that_is_not_an_object_is_an_error():
-    with pytest.raises(SettingsError, match="an object"):
-        Settings.parse(["model"])
-
-
 def test_an_engine_counts_only_if_the_environment_names_it(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("MERCURY_ENGINE", "https://one.example http://two.example:8012")
     for url in named_engines():
@@ -96,9 +83,3 @@ def test_only_engine_model_device_and_threads_need_another_engine():
     assert Settings(effort="low", eagerness="high").engine_key == Settings().engine_key
     assert Settings(device="cpu").engine_key != Settings().engine_key
     assert Settings(engine="https://one.example").engine_key != Settings().engine_key
-
-
-def test_a_disabled_language_is_not_allowed():
-    assert not Settings(disabled_languages=("python",)).allows("python")
-    assert Settings(disabled_languages=("python",)).allows("go")
-    assert not Settings(enabled=False).allows("go")

@@ -35,8 +35,3 @@ def test_a_model_that_does_not_run_is_a_clear_error(monkeypatch, code: int, stde
     monkeypatch.setattr(measuring.subprocess, "run", lambda *_, **__: failed)
     with pytest.raises(ModelError, match=said):
         measuring.measured(Path("model"))
-
-
-def test_a_folder_that_is_no_model_is_reported_by_the_process_that_tries_it(tmp_path: Path):
-    with pytest.raises(ModelError, match=f"cannot run the model: no .* in {tmp_path}"):
-        measuring.measured(tmp_path)

@@ -1,6 +1,5 @@
 """`mercury-lsp models`: what is installed is whole, and what goes wrong leaves nothing behind."""
 
-import errno
 import hashlib
 import json
 import re
@@ -18,20 +17,16 @@ from mercury_engine.downloads import wheels as joining
 from mercury_engine.downloads.catalogue import KnownModel
 from mercury_engine.downloads.hub import Repository
 from mercury_engine.downloads.origin import FileOrigin, HubFile
-from mercury_engine.errors import DownloadError, ModelError
+from mercury_engine.errors import ModelError
 from mercury_engine.loading import find_model, load_model
-from mercury_engine.models import adapters
 
 from mercury_lsp import default_model
 from mercury_lsp.cli import main
-from mercury_lsp.daemon import lock
 from mercury_lsp.engine_host import memory
 from mercury_lsp.installed_models import installing, larger, measuring
 from mercury_lsp.installed_models.record import Measurement
-from tests.support import masked, tiny, tiny_gguf, wheels
+from tests.support import tiny, tiny_gguf, wheels
 from tests.support.fake_hub import FakeHub, serving
-
-ADAPTER_FILES = [adapters.file_name(name) for name in adapters.NAMES]
 
 SPEED = Measurement(pass_ms=20.0, answer_ms=60.0, memory_mb=300.0, day="2026-11-24")
 
@@ -109,29 +104,6 @@ def test_the_bundled_model_is_in_use_until_another_is_chosen(models, known, caps
     assert found["bundled"]["speed"] is None and found["bundled"]["size_bytes"] > 80e6
 
 
-def test_without_a_verb_the_models_are_listed(models, known, capsys):
-    assert main(["models"]) == 0
-    alone = capsys.readouterr().out
-    assert main(["models", "list"]) == 0
-    assert "bundled" in alone and alone == capsys.readouterr().out
-
-
-def test_diffusion_models_of_the_hub_are_named_below_the_list(models, known, capsys):
-    main(["models", "list"])
-    assert "open-dcoder-0.5b: denoises the gap" in capsys.readouterr().out
-
-
-def test_a_model_that_decodes_in_blocks_is_said_not_to_see_the_text_after_the_cursor(models, known, capsys, tmp_path):
-    folder, _ = masked.folder(tmp_path / "sdar", "SDAR")
-    assert main(["models", "add", str(folder)]) == 0
-    found = rows(capsys)
-    assert (found["sdar"]["sees_after"], found["bundled"]["sees_after"]) == (False, True)
-    main(["models", "list"])
-    shown = capsys.readouterr().out
-    assert "sdar does not see the text after the cursor" in shown
-    assert "fast-dllm-v2-1.5b: denoises block after block and does not see" in shown
-
-
 def test_the_list_advises_models_that_can_be_added(models, capsys):
     main(["models", "list"])
     advice = " ".join(capsys.readouterr().out.split()).partition("which one: ")[2].partition("more models")[0]
@@ -174,33 +146,10 @@ def test_a_repository_for_non_commercial_use_is_refused_before_it_is_downloaded(
     assert "forbids commercial use" in capsys.readouterr().err
 
 
-def test_what_is_not_measured_is_said_to_be_unknown_or_estimated(models, known, capsys):
-    main(["models", "list"])
-    assert " ? " in capsys.readouterr().out
-    assert main(["models", "list", "--measure"]) == 0
-    assert "~" in capsys.readouterr().out
-    found = rows(capsys)
-    speed = found["bundled"]["speed"]
-    assert (speed["pass_ms"], speed["answer_ms"], speed["estimated"]) == (20.0, 60.0, False)
-    ratio = known.weight_bytes / found["bundled"]["weight_bytes"]
-    speed = found["tiny"]["speed"]
-    assert (speed["pass_ms"], speed["answer_ms"]) == (20.0 * ratio, 60.0 * ratio)
-    assert speed["estimated"] and speed["day"] is None
-
-
 def test_the_table_of_all_known_models_fits_into_80_columns(models, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     main(["models", "list"])
     assert "measured" in (table := capsys.readouterr().out) and "…" not in table
-
-
-def test_a_measured_speed_has_its_day(models, known, capsys):
-    assert main(["models", "list", "--measure"]) == 0
-    shown = capsys.readouterr().out
-    assert "2026-11-24" in shown
-    assert main(["models", "list"]) == 0
-    assert "2026-11-24" in capsys.readouterr().out
-    assert rows(capsys)["bundled"]["speed"]["day"] == "2026-11-24"
 
 
 # Add
@@ -219,19 +168,6 @@ def test_a_known_model_is_joined_checked_measured_and_used_as_it_is(models, know
     assert not found["tiny"]["speed"]["estimated"] and not found["bundled"]["in_use"]
 
 
-def test_a_known_model_brings_the_adapters_of_the_package(models, known, tmp_path, monkeypatch):
-    (tmp_path / "adapters" / "tiny").mkdir(parents=True)
-    (tmp_path / "adapters" / "tiny" / "gap.adapter.safetensors").write_bytes(b"factors")
-    monkeypatch.setattr(catalogue, "ADAPTERS", tmp_path / "adapters")
-    assert main(["models", "add", "tiny", "--yes"]) == 0
-    assert (models / "tiny" / "gap.adapter.safetensors").read_bytes() == b"factors"
-
-
-@pytest.mark.parametrize("model", catalogue.KNOWN.values(), ids=lambda model: model.name)
-def test_an_adapter_of_the_package_is_at_most_20_mb_and_belongs_to_a_known_name(model: KnownModel):
-    assert all(path.stat().st_size <= 20e6 and path.name in ADAPTER_FILES for path in model.adapters)
-
-
 def test_the_hub_comes_first_and_the_wheels_when_it_does_not_answer(models, known, content, capsys, monkeypatch):
     main(["models", "add", "tiny", "--yes"])
     said = capsys.readouterr().err
@@ -244,52 +180,12 @@ def test_the_hub_comes_first_and_the_wheels_when_it_does_not_answer(models, know
     assert "wheels" not in capsys.readouterr().err
 
 
-@pytest.fixture
-def edit_model(content, hub, monkeypatch) -> KnownModel:
-    """The only known model, of Sweep's kind; only the Hub has it, and knows its size."""
-    hub.files, hub.name = {"tiny.gguf": content}, "owner/tiny-gguf"
-    sha256 = hashlib.sha256(content).hexdigest()
-    origin = FileOrigin("tiny.gguf", sha256, (), None, HubFile("owner/tiny-gguf", "tiny.gguf"))
-    made = KnownModel("edits", "Edits", "Somebody", "MIT", "https://mit.example", origin, 60_000, 400, "sweep")
-    for name in ("installing", "listing"):
-        monkeypatch.setattr(f"mercury_lsp.installed_models.{name}.KNOWN", {"edits": made})
-    return made
-
-
-def test_an_edit_model_is_installed_with_the_family_of_its_format(models, edit_model, capsys):
-    assert main(["models", "add", "edits", "--yes"]) == 0
-    assert "about 0 MB" in capsys.readouterr().err
-    assert json.loads((models / "edits" / "edit_format.json").read_text()) == {"family": "sweep"}
-    assert load_model(models / "edits", "cpu", 1, None, "torch").edit_family.name == "sweep"
-
-
-def test_a_model_that_only_the_hub_has_is_not_looked_for_on_pypi(models, edit_model, hub, capsys, monkeypatch):
-    assert main(["models", "add", "edits", "--yes", "--source", "pip"]) == 2
-    assert "on the Hugging Face Hub only; leave out --source" in capsys.readouterr().err
-    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    assert main(["models", "add", "edits", "--yes"]) == 2
-    assert "does not answer" in capsys.readouterr().err
-    assert left_in(models) == set()
-
-
-def test_a_source_that_is_named_is_the_only_one(models, known, capsys):
-    assert main(["models", "add", "tiny", "--yes", "--source", "hub"]) == 2
-    assert "wheels" not in capsys.readouterr().err
-    assert left_in(models) == set()
-
-
 def test_the_licence_is_shown_before_anything_is_downloaded(models, known, capsys, monkeypatch):
     monkeypatch.setattr(joining, "_download", lambda *_: pytest.fail("downloaded"))
     at_a_terminal(monkeypatch, "n\n")
     assert main(["models", "add", "tiny"]) == 1
     assert "Tiny Model by Somebody, 0 MB. Licence: MIT, https://mit.example" in capsys.readouterr().err
     assert not models.exists()
-
-
-def test_at_a_terminal_yes_downloads(models, known, monkeypatch):
-    at_a_terminal(monkeypatch, "yes\n")
-    assert main(["models", "add", "tiny"]) == 0
-    assert left_in(models) == {"tiny", "tiny.json"}
 
 
 def test_without_a_terminal_the_licence_must_be_accepted_by_an_option(models, known, capsys, monkeypatch):
@@ -325,16 +221,6 @@ def test_an_altered_file_is_deleted_and_nothing_is_installed(models, known, cont
     assert main(["models", "add", "tiny", "--yes"]) == 0
 
 
-def test_a_disk_that_fills_up_leaves_nothing_installed(models, known, capsys, monkeypatch):
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(joining, "_download", full)
-    assert main(["models", "add", "tiny", "--yes"]) == 2
-    assert "is full; free some space" in capsys.readouterr().err
-    assert left_in(models) == set()
-
-
 def test_a_disk_without_room_is_found_before_the_download(models, known, capsys, monkeypatch):
     monkeypatch.setattr(joining, "_download", lambda *_: pytest.fail("downloaded"))
     monkeypatch.setattr("mercury_engine.downloads.files.shutil.disk_usage", lambda path: SimpleNamespace(free=1000))
@@ -363,15 +249,6 @@ def test_a_model_that_does_not_run_here_is_not_installed_and_not_downloaded_twic
     assert left_in(models) == {"tiny", "tiny.json"}
 
 
-def test_two_downloads_at_once_do_not_collide(models, known, capsys):
-    models.mkdir(parents=True)
-    other = lock.take(models / ".lock")
-    lock.sign(other)
-    assert main(["models", "add", "tiny", "--yes"]) == 2
-    assert "is adding or removing a model; wait until it is done" in capsys.readouterr().err
-    assert left_in(models) == set()
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -391,14 +268,6 @@ def test_what_cannot_be_added_is_one_line(models, known, capsys, arguments: list
     err = capsys.readouterr().err
     assert said in err and err.count("\n") == 1
     assert not models.exists()
-
-
-def test_a_name_that_is_taken_is_refused(models, known, capsys):
-    main(["models", "add", "tiny", "--yes"])
-    assert main(["models", "add", "tiny", "--yes"]) == 2
-    assert "is installed already" in capsys.readouterr().err
-    assert main(["models", "add", "tiny", "--yes", "--name", "again"]) == 0
-    assert left_in(models) == {"tiny", "tiny.json", "again", "again.json"}
 
 
 # A folder of the user's
@@ -457,17 +326,6 @@ def test_a_file_is_linked_and_stays_when_it_is_removed(models, known, content, t
     assert left_in(models) == set() and file.read_bytes() == content
 
 
-def test_a_file_is_copied_once_where_it_cannot_be_linked(models, known, content, tmp_path, monkeypatch):
-    def refuse(*_: object) -> None:
-        raise OSError(errno.EPERM, "not permitted")
-
-    monkeypatch.setattr(Path, "symlink_to", refuse)
-    monkeypatch.setattr(Path, "hardlink_to", refuse)
-    (tmp_path / "mine.gguf").write_bytes(content)
-    assert main(["models", "add", str(tmp_path / "mine.gguf")]) == 0
-    assert [path.read_bytes() for path in models.rglob("*.gguf")] == [content]
-
-
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
@@ -488,26 +346,11 @@ def test_a_file_that_cannot_be_run_is_not_registered(
 # A repository of the Hub
 
 
-def test_a_repository_is_installed_with_its_licence(models, known, hub, capsys):
-    assert main(["models", "add", "Owner/Tiny-Llama", "--yes"]) == 0
-    assert "Licence: mit, https://huggingface.co/Owner/Tiny-Llama" in capsys.readouterr().err
-    assert left_in(models) == {"tiny-llama", "tiny-llama.json"}
-    tiny.load(models / "tiny-llama")
-    assert rows(capsys)["tiny-llama"]["licence"] == "mit"
-
-
 def test_a_repository_whose_files_are_altered_is_not_installed(models, known, hub, capsys):
     hub.altered["model.safetensors"] = hub.files["model.safetensors"][::-1]
     assert main(["models", "add", "Owner/Tiny-Llama", "--yes"]) == 2
     assert "sha256" in capsys.readouterr().err
     assert left_in(models) == set()
-
-
-def test_a_model_that_cannot_be_run_is_refused_before_its_weights_are_downloaded(models, known, hub, capsys):
-    hub.files["config.json"] = b'{"model_type": "mamba"}'
-    assert main(["models", "add", "Owner/Tiny-Llama", "--yes"]) == 2
-    assert "'mamba' is not supported" in capsys.readouterr().err
-    assert [path for path, _ in hub.sent] == ["config.json"]
 
 
 @pytest.mark.parametrize("others", [(), ("tiny-q2_k.gguf", "tiny-f16.gguf")])
@@ -516,13 +359,6 @@ def test_a_repository_of_gguf_files_gives_one(models, known, hub, content, capsy
     assert main(["models", "add", "Owner/Tiny-Llama", "--yes"]) == 0
     assert [path.name for path in (models / "tiny-llama").iterdir()] == ["tiny-Q4_K_M.gguf"]
     assert [path for path, _ in hub.sent] == ["tiny-Q4_K_M.gguf"]
-
-
-def test_a_repository_of_gguf_files_to_choose_from_is_refused_with_the_fix(models, known, hub, content, capsys):
-    hub.files = {"tiny-q2_k.gguf": content, "tiny-f16.gguf": content}
-    assert main(["models", "add", "Owner/Tiny-Llama", "--yes"]) == 2
-    assert "has 2 GGUF files, none of which is clearly the one to take; download one" in capsys.readouterr().err
-    assert hub.sent == []
 
 
 # The offer of our plugins
@@ -548,12 +384,6 @@ def test_the_offer_names_size_and_licence_until_a_model_is_chosen_or_installed(m
     assert capsys.readouterr().out == ""
 
 
-def test_a_machine_without_the_memory_is_offered_nothing(models, offered, capsys, monkeypatch):
-    monkeypatch.setattr(memory, "total_mb", lambda: 300.0)
-    assert larger.main([]) == 0
-    assert capsys.readouterr().out == ""
-
-
 def test_the_offered_model_is_downloaded_and_everybodys_model_then(models, offered, capsys, monkeypatch):
     download, waiting = joining._download, threading.Event()
 
@@ -569,12 +399,6 @@ def test_the_offered_model_is_downloaded_and_everybodys_model_then(models, offer
     assert rows(capsys)["tiny"]["in_use"] and list(models.glob(".partial-*")) == []
 
 
-def test_an_offered_model_that_cannot_be_had_says_why_in_its_last_line(models, offered, capsys, monkeypatch):
-    monkeypatch.setattr(joining, "_download", lambda *_: (_ for _ in ()).throw(DownloadError("pip found nothing")))
-    assert larger.main(["add"]) == 2
-    assert capsys.readouterr().out.splitlines()[-1] == "pip found nothing"
-
-
 # Remove and use
 
 
@@ -584,12 +408,6 @@ def test_removing_the_model_in_use_goes_back_to_the_bundled_one(models, known, c
     assert main(["models", "remove", "tiny"]) == 0
     assert "bundled model again" in capsys.readouterr().err
     assert rows(capsys)["bundled"]["in_use"]
-
-
-def test_the_packaged_diffusion_model_is_used_by_its_name(models, known, capsys):
-    assert main(["models", "use", "mercury-135m-diffusion"]) == 0
-    assert default_model.added_to({})["model"] == "mercury-135m-diffusion"
-    assert not rows(capsys)["bundled"]["in_use"]
 
 
 def test_next_edits_get_a_model_of_their_own_until_it_is_removed_or_given_back(models, known, capsys):
@@ -611,35 +429,12 @@ def test_next_edits_get_a_model_of_their_own_until_it_is_removed_or_given_back(m
     assert default_model.read(edits=True) is None
 
 
-@pytest.mark.parametrize(("arguments", "said"), [(["bundled", "--edits"], "bundled is"), (["same"], "same is")])
-def test_only_edits_are_made_by_the_same_model_and_never_by_the_bundled_one(models, known, capsys, arguments, said):
-    assert main(["models", "use", *arguments]) == 2
-    assert f"{said} not installed" in capsys.readouterr().err
-
-
 def test_a_model_that_was_put_there_by_hand_is_deleted_only_on_demand(models, known, capsys):
     tiny.folder(models / "mine", rank=0)
     assert main(["models", "remove", "mine"]) == 2
     assert "add --yes if it may" in capsys.readouterr().err
     assert main(["models", "remove", "mine", "--yes"]) == 0
     assert left_in(models) == set()
-
-
-@pytest.mark.parametrize("measured", [{"pass_ms": 9.0, "a_new_one": 1}, {"pass_ms": 9.0}, "2026-11-24"])
-def test_a_model_that_another_version_added_is_still_one_that_was_added(models, known, capsys, measured):
-    assert main(["models", "add", "tiny", "--yes"]) == 0
-    record = models / "tiny.json"
-    record.write_text(json.dumps(json.loads(record.read_text()) | {"measured": measured, "hashes": []}))
-    assert rows(capsys)["tiny"]["licence"] == "MIT"
-    assert main(["models", "remove", "tiny"]) == 0
-
-
-def test_removing_takes_away_what_an_interrupted_download_left(models, known, monkeypatch):
-    monkeypatch.setattr("mercury_lsp.installed_models.installing.check", lambda *_: (_ for _ in ()).throw(OSError))
-    assert main(["models", "add", "tiny", "--yes"]) == 2
-    assert list(models.glob(".partial-*"))
-    assert main(["models", "remove", "tiny"]) == 0
-    assert list(models.glob(".partial-*")) == []
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,10 @@ import pytest
 from mercury_engine.api import Fill, SlotView
 
 from mercury_lsp.cli import main
-from mercury_lsp.commands import doctor, loading
+from mercury_lsp.commands import doctor
 from mercury_lsp.engine_host.remote import wire
 from mercury_lsp.engine_host.worker import load_engine
 from mercury_lsp.settings import Settings
-from tests.support import tiny
 from tests.support.edit_server import COMPLETIONS, completes, serving
 from tests.support.fake_engine import FakeEngine
 from tests.support.fake_remote import FakeRemote, says
@@ -42,20 +41,6 @@ def test_complete_and_watch_ask_the_engine_that_editors_ask(remote: FakeRemote, 
     assert said.err == f"{remote.url} answers\n"
     assert main(["watch", source(tmp_path)]) == 0
     assert capsys.readouterr().out.splitlines()[:2] == ["  0 1", "an editor shows 1 + 1"]
-
-
-def test_a_line_that_looks_like_a_secret_is_not_sent(remote: FakeRemote, tmp_path: Path, capsys):
-    assert main(["complete", source(tmp_path, 'key = "sk-proj-Qh3vTz81LkXw92MnBv74RtYu"\n')]) == 0
-    said = capsys.readouterr()
-    assert said.out == "" and "looks like a secret; the model is not asked" in said.err
-    assert remote.posted(wire.PATH) == []
-
-
-def test_a_model_that_the_command_names_is_asked_here(remote: FakeRemote, tmp_path: Path, monkeypatch, capsys):
-    monkeypatch.setattr(loading, "load_engine", lambda settings: FakeEngine(str(settings.engine)))
-    assert main(["complete", source(tmp_path), "--model", str(tiny.folder(tmp_path / "model", rank=0))]) == 0
-    assert capsys.readouterr().out == "None\n"
-    assert remote.sent == []
 
 
 def test_doctor_asks_what_is_there_and_checks_the_local_model_too(remote: FakeRemote):

@@ -2,13 +2,11 @@
 
 import asyncio
 import json
-import os
 import signal
 import socket
 import stat
 import subprocess
 import sys
-import tempfile
 import threading
 from itertools import pairwise
 from pathlib import Path
@@ -18,11 +16,11 @@ import pytest
 import mercury_lsp
 from mercury_lsp.commands import doctor
 from mercury_lsp.daemon import address, control, handshake, server
-from mercury_lsp.daemon.address import TcpAddress, UnixAddress
+from mercury_lsp.daemon.address import TcpAddress
 from mercury_lsp.errors import DaemonError
 from mercury_lsp.relay import join, link
 from tests.support.editor import PATIENCE, Editor, frame, script
-from tests.support.sharing import Place, eventually
+from tests.support.sharing import Place
 
 URI = "file:///sample.py"
 
@@ -45,26 +43,6 @@ def test_two_editors_share_one_load_and_nothing_else(place: Place):
         status = place.status()
         assert status is not None and status["connections"] == 2
         assert status["engines"] == [{"name": "fake", "device": "cpu", "connections": 2}]
-
-
-def test_another_model_is_another_engine_and_settings_are_each_editors_own(unix: Place):
-    with unix.editor() as one, unix.editor() as other:
-        one.initialize(options={"enabled": False})
-        other.initialize(options={"model": "slow"})
-        for editor in (one, other):
-            editor.open(URI, script() + "x = ")
-        assert (asks(one), asks(other)) == ([], ["suggested"])
-        assert sorted(line.split()[1] for line in unix.loaded()) == ["None", "slow"]
-
-
-def test_a_model_that_cannot_be_loaded_is_told_to_who_named_it(unix: Place):
-    with unix.editor() as one, unix.editor() as other:
-        one.initialize(options={"model": "missing"})
-        assert "no model called missing" in one.wait_for("window/showMessage")["message"]
-        other.initialize()
-        other.open(URI, script() + "x = ")
-        assert asks(other) == ["suggested"]
-        assert other.received("window/showMessage") == []
 
 
 def test_one_editors_warnings_are_not_for_another_to_read(unix: Place):
@@ -101,18 +79,6 @@ def test_the_doctor_tells_of_the_daemons_that_run(tmp_path: Path, monkeypatch: p
             assert "1 editor, fake on cpu" in doctor._daemons()
     finally:
         place.close()
-
-
-def test_who_goes_takes_its_fill_along(unix: Place):
-    with unix.editor() as one, unix.editor() as other:
-        one.initialize()
-        other.initialize()
-        one.open(URI, script(ms=60_000) + "x = ")
-        one.inline(URI, 1, 4)
-        one.receive_all()
-        one.process.kill()
-        other.open(URI, script() + "x = ")
-        assert asks(other) == ["suggested"]
 
 
 # Who may come in
@@ -153,15 +119,6 @@ def test_a_wrong_token_is_hung_up_on(tcp: Place):
         assert caller.recv(1) == b""
 
 
-def test_a_daemon_that_does_not_know_the_token_hears_nothing_of_ours(tcp: Place, tmp_path: Path):
-    tcp.daemon()
-    port, _ = tcp.address.path.read_text().split()
-    wrong = tmp_path / "wrong"
-    wrong.write_text(f"{port} {bytes(32).hex()}")
-    with pytest.raises(DaemonError, match="does not know the token"):
-        join.connect(TcpAddress(wrong))
-
-
 @pytest.mark.parametrize("noise", [b"\n", b"GET / HTTP/1.1\r\n\r\n", b"[]\n", b"x" * 100_000, b'{"mercury": 99}\n'])
 def test_noise_instead_of_a_hello_is_hung_up_on(unix: Place, noise: bytes):
     unix.daemon()
@@ -188,14 +145,6 @@ def test_another_users_folder_is_not_used(tmp_path: Path, monkeypatch: pytest.Mo
         address.runtime_folder()
 
 
-def test_without_a_runtime_folder_there_is_one_per_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
-    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
-    assert address.runtime_folder() == tmp_path / f"mercury-lsp-{os.getuid()}"
-    monkeypatch.setenv("XDG_RUNTIME_DIR", "relative")  # to be ignored, says XDG
-    assert address.runtime_folder() == tmp_path / f"mercury-lsp-{os.getuid()}"
-
-
 def test_on_windows_it_is_the_loopback_interface_with_a_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(address.sys, "platform", "win32")
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
@@ -206,13 +155,6 @@ def test_on_windows_it_is_the_loopback_interface_with_a_token(tmp_path: Path, mo
 
 
 # Versions
-
-
-def test_two_versions_have_two_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    one = address.default_address()
-    monkeypatch.setattr(mercury_lsp, "__version__", "99.0")
-    assert address.default_address() != one and "99.0" in address.default_address().path.name
 
 
 def test_a_daemon_of_another_version_is_not_talked_to(unix: Place, monkeypatch: pytest.MonkeyPatch):
@@ -281,28 +223,6 @@ def test_a_signal_ends_it_in_good_order(unix: Place):
     daemon.send_signal(signal.SIGTERM)
     assert daemon.wait(PATIENCE) == 0
     assert not unix.address.path.exists()
-
-
-def test_a_path_too_long_for_a_socket_is_an_error_that_names_the_mend(tmp_path: Path):
-    with pytest.raises(DaemonError, match="--socket"):
-        UnixAddress(tmp_path / ("x" * 120)).listen()
-
-
-@pytest.mark.parametrize("arguments", [["--socket", "here"], ["--tcp", "0", "--token-file", "here"]])
-def test_a_path_in_a_folder_that_is_gone_is_an_error_that_names_the_mend(tmp_path: Path, arguments: list[str]):
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    command = [sys.executable, "-m", "mercury_lsp", "serve", *arguments]
-    within = ["sh", "-c", f'rmdir "{gone}" && exec "$@"', "sh"]
-    ended = subprocess.run([*within, *command], cwd=gone, check=False, capture_output=True, text=True, timeout=PATIENCE)
-    assert ended.returncode and "give the absolute path" in ended.stderr and "Traceback" not in ended.stderr
-
-
-def test_a_client_that_goes_is_forgotten(unix: Place):
-    unix.daemon()
-    with unix.editor() as editor:
-        editor.initialize()
-    eventually(lambda: (unix.status() or {})["connections"] == 0)
 
 
 async def test_while_ten_thousand_documents_are_opened_the_relay_gets_a_sign_of_life_every_second(

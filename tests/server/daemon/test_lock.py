@@ -35,20 +35,6 @@ def test_a_link_is_refused_and_its_target_stays_as_it_was(tmp_path: Path, precio
     assert precious.read_text() == "precious"
 
 
-def test_a_link_to_nothing_makes_no_file(tmp_path: Path):
-    (tmp_path / "lock").symlink_to(tmp_path / "new")
-    with pytest.raises(OSError):
-        lock.take(tmp_path / "lock")
-    assert not (tmp_path / "new").exists()
-
-
-@pytest.mark.parametrize("made", [os.mkfifo, os.mkdir])
-def test_what_is_not_a_file_is_refused(tmp_path: Path, made):
-    made(tmp_path / "lock")
-    with pytest.raises(OSError):
-        lock.take(tmp_path / "lock")
-
-
 @pytest.mark.parametrize(
     ("mode", "owner", "group", "is_safe"),
     [
@@ -102,9 +88,3 @@ def test_a_file_of_the_users_is_not_replaced_by_a_socket(tmp_path: Path, preciou
     with pytest.raises(DaemonError, match="not a socket"):
         UnixAddress(path).listen()
     assert precious.read_text() == "precious"
-
-
-def test_the_old_socket_of_a_crash_is_replaced(tmp_path: Path):
-    address = UnixAddress(tmp_path / "socket")
-    for _ in range(2):
-        address.listen()[0].close()

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 from mercury_engine.api import Control, Rewrite, RewriteRequest
-from mercury_engine.errors import ModelError, ModelNotFound
+from mercury_engine.errors import ModelError
 
 from mercury_lsp.completion.completer import Completer
 from mercury_lsp.engine_host import memory
@@ -89,20 +89,6 @@ async def test_without_a_model_of_their_own_edits_take_that_of_the_fills(setting
     assert desk.loads == ["fills"]
 
 
-async def test_a_model_that_was_not_trained_to_rewrite_is_not_asked():
-    desk = await Desk(fills=None).open(Settings(model="fills"))
-    assert await desk.rewritten() is None
-
-
-async def test_two_connections_share_both_models():
-    desk = await Desk().open()
-    other = EditEngine(desk.engines, desk.fills)
-    other.use(BOTH)
-    assert await desk.rewritten() == "edits"
-    await other.rewrite(REQUEST)
-    assert desk.loads == ["fills", "edits"]
-
-
 async def test_a_model_that_does_not_fit_is_told_of_once_and_tried_again_after_a_while():
     desk = await Desk().open()
     desk.failure = ModelError("edits needs 0.5 GB of memory, 0.2 GB are left")
@@ -129,41 +115,6 @@ async def test_the_model_is_given_up_when_memory_gets_short(free):
     assert desk.models["edits"].closed and not desk.models["fills"].closed
 
 
-async def test_what_other_connections_use_is_not_freed():
-    desk = await Desk().open()
-    other = EditEngine(desk.engines, desk.fills)
-    other.use(BOTH)
-    await other.rewrite(REQUEST)
-    assert await desk.rewritten() == "edits"
-    desk.edit_engine.use(Settings(model="fills"))
-    assert (await other.rewrite(REQUEST)).text == "edits"
-    assert not desk.models["edits"].closed
-
-
-async def test_a_model_that_cannot_be_loaded_is_told_of_once_and_fills_go_on():
-    desk = Desk()
-    desk.failure = ModelNotFound("no model 'edits' is installed")
-    await desk.open()
-    for _ in range(3):
-        assert await desk.rewritten() == "fills"
-        desk.now += RETRY_SECONDS
-    assert len(desk.told) == 1 and "no model 'edits' is installed" in desk.told[0]
-
-
-async def test_a_model_without_an_edit_format_is_refused():
-    desk = await Desk(edits=None).open()
-    assert await desk.rewritten() == "fills"
-    assert "edits was not trained to rewrite; name a model for edits" in desk.told[0]
-
-
-async def test_another_model_for_edits_takes_over_at_the_next_rewrite():
-    desk = await Desk().open()
-    desk.models["others"] = Rewriting("others")
-    assert await desk.rewritten() == "edits"
-    desk.edit_engine.use(Settings(model="fills", edit_model="others"))
-    assert await desk.rewritten() == "others"
-
-
 async def test_next_edits_by_a_model_are_on_as_soon_as_there_is_one_for_them():
     completer = Completer(Engines(Desk(fills=None).load))
     completer.configure(Settings(model="fills"))
@@ -173,19 +124,6 @@ async def test_next_edits_by_a_model_are_on_as_soon_as_there_is_one_for_them():
     assert completer.next_edits.regions.rewrite is not None
     completer.configure(Settings(model="fills"))
     assert completer.next_edits.regions.rewrite is None
-
-
-async def test_a_server_for_edits_is_asked_around_a_cursor_only():
-    url = "http://127.0.0.1:9#zeta-2"
-    desk = Desk()
-    desk.models[url] = Rewriting("server", "zeta-2")
-    await desk.open(Settings(model="fills", edit_model=url))
-    assert desk.edit_engine.is_remote and desk.edit_engine.writes_edits
-    assert await desk.rewritten() == "fills"
-    found = await desk.edit_engine.rewrite(RewriteRequest("a\n", cursor=0))
-    assert found is not None and found.text == "server"
-    family = await desk.edit_engine.family()
-    assert family is not None and family.name == "zeta-2"
 
 
 async def test_a_server_for_edits_that_fails_is_told_once_and_asked_again_after_a_while():

@@ -35,11 +35,6 @@ def test_the_cpu_answers_until_the_check_that_is_begun_once_has_passed(begun):
     assert gpu_proof.verdict("another-model") is None
 
 
-def test_the_bundled_model_is_checked_by_its_name_for_another_may_be_the_users_choice(begun):
-    assert gpu_proof.device_for(Settings()) == "cpu"
-    assert begun[0][-2:] == ["--model", "bundled"]
-
-
 def test_a_gpu_that_failed_is_not_used_and_the_reason_is_told(begun, caplog):
     gpu_proof.note(None, "the CPU is faster")
     assert gpu_proof.device_for(Settings()) == "cpu" and not begun
@@ -58,15 +53,3 @@ def test_another_driver_is_checked_again(begun, monkeypatch):
     gpu_proof.note(None, "")
     monkeypatch.setattr(gpu, "driver", lambda: "CUDA 13.1")
     assert gpu_proof.device_for(Settings()) == "cpu" and len(begun) == 1
-
-
-def test_without_a_gpu_or_torch_nothing_is_checked(begun, monkeypatch):
-    monkeypatch.setattr(gpu, "has_torch", lambda: False)
-    assert gpu_proof.device_for(Settings()) == "auto" and gpu_proof.why_not(Settings()) == "" and not begun
-
-
-def test_a_damaged_record_counts_as_none(begun, tmp_path):
-    gpu_proof.note(None, "")
-    [path] = tmp_path.rglob("gpu.json")
-    path.write_text("[")
-    assert gpu_proof.verdict(None) is None

@@ -15,7 +15,7 @@ from mercury_engine.api import (
     RewriteRequest,
     SlotView,
 )
-from mercury_engine.errors import Cancelled, RequestError
+from mercury_engine.errors import Cancelled
 from mercury_engine.utility import Utility
 from mercury_lab.engine import Engine
 
@@ -112,10 +112,6 @@ async def test_a_fill_is_that_of_the_same_model_here_and_so_is_what_its_cache_ho
     here.close()
 
 
-def test_an_answer_keeps_its_candidates_and_where_tokens_come_from():
-    assert wire.answer(json.loads(json.dumps(wire.plain(LINE))), FILL) == LINE
-
-
 async def test_steps_are_shown_as_they_come():
     canvas = (SlotView("a", "committed", 0.9), SlotView("", "mask", 0.0))
     seen = []
@@ -161,22 +157,6 @@ async def test_closed_while_it_is_asked_it_loads_no_local_engine(monkeypatch: py
         assert not engine.has_failed
 
 
-async def test_the_syntax_check_is_made_here():
-    with answering() as server:
-        engine = await remote(server.url)
-        found = await engine.answer(FILL, Control(check=lambda text: text.index("[")))
-        assert (found.text, found.is_finished) == ("items", False)
-        assert await engine.answer(FILL, Control(check=lambda text: None)) == LINE
-
-
-async def test_what_the_server_refuses_is_an_error_and_not_asked_of_another():
-    async with served() as server:
-        engine = await remote(server.url, lambda: pytest.fail("the local engine was loaded"))
-        with pytest.raises(RequestError, match="effort"):
-            await engine.answer(replace(FILL, effort="most"))  # type: ignore[arg-type]
-        assert not engine.has_failed
-
-
 async def test_at_the_deadline_there_is_an_answer_and_a_server_that_misses_many_is_left_alone():
     timed, edit = replace(FILL, deadline_ms=30.0), replace(REWRITE, deadline_ms=30.0)
     async with served(Editing()) as server:
@@ -219,14 +199,6 @@ async def test_a_server_that_dies_is_replaced_by_the_local_engine_and_tried_agai
         assert (engine.name, engine.edit_format) == ("elsewhere", "sweep")
 
 
-async def test_where_nothing_listens_the_local_engine_answers_from_the_start():
-    with answering() as server:
-        pass
-    engine = await remote(server.url)
-    assert engine.has_failed and engine.name == "fake"
-    assert (await engine.answer(FILL)).text == "local" and server.sent == []
-
-
 @pytest.mark.parametrize(
     "about", [b"<html>", b"[]", b"{}", b"\xff", json.dumps(ABOUT | {"protocol": 99}).encode(), b'{"name": "x"']
 )
@@ -235,15 +207,6 @@ async def test_what_is_no_mercury_server_is_not_asked(about: bytes):
         engine = await remote(server.url)
         assert engine.has_failed and (await engine.answer(FILL)).text == "local"
         assert server.posted(wire.PATH) == []
-
-
-@pytest.mark.parametrize("first", [(503, b"{}"), (429, b"{}"), None], ids=["503", "429", "hung up"])
-async def test_a_busy_server_is_asked_again_before_an_answer_has_begun(first: Reply | None):
-    replies = [first, (200, json.dumps({"answer": wire.plain(LINE)}).encode())]
-    with answering(lambda _: replies.pop(0)) as server:
-        engine = await remote(server.url)
-        assert await engine.answer(FILL) == LINE
-        assert len(server.posted(wire.PATH)) == 2 and not engine.has_failed
 
 
 @pytest.mark.parametrize(
@@ -287,11 +250,3 @@ async def test_no_redirect_is_followed():
     ):
         engine = await remote(server.url)
         assert engine.has_failed and other.sent == []
-
-
-async def test_the_notice_says_where_text_goes():
-    with answering() as server:
-        engine = await remote(server.url)
-        assert engine.notice == f"{server.url} answers"
-        engine.url = "https://team.example"
-        assert engine.notice == "the text around the cursor goes to https://team.example"

@@ -4,8 +4,8 @@ import asyncio
 from threading import Event
 
 import pytest
-from mercury_engine.api import Control, FillRequest, Rewrite, RewriteRequest
-from mercury_engine.errors import Cancelled, ModelError, RequestError
+from mercury_engine.api import Control, Rewrite, RewriteRequest
+from mercury_engine.errors import Cancelled, ModelError
 
 from mercury_lsp.engine_host.remote import editing
 from mercury_lsp.engine_host.remote.connection import RemoteError
@@ -42,15 +42,6 @@ def test_another_machine_is_asked_so_many_times_a_minute(elsewhere: None):
         assert remote.url in edits.notice and "goes to" in edits.notice
 
 
-def test_a_key_cancels_before_another_machine_is_asked(elsewhere: None):
-    cancel = Event()
-    cancel.set()
-    with serving(completes(NEW)) as remote:
-        with pytest.raises(Cancelled):
-            asyncio.run(RemoteEdits(f"{remote.url}#zeta-2", 2).answer(REQUEST, Control(cancel)))
-        assert remote.sent == []
-
-
 def test_a_key_cancels_while_the_server_is_silent():
     release, cancel = Event(), Event()
     with serving(silent_until(lambda: (cancel.set(), release.wait()))) as remote:
@@ -74,19 +65,6 @@ def test_a_server_that_misses_deadlines_is_of_no_use(monkeypatch: pytest.MonkeyP
 
         asyncio.run(missed())
         release.set()
-
-
-def test_a_window_that_spells_a_marker_is_not_sent():
-    with serving(completes(NEW)) as remote:
-        request = RewriteRequest("x = '<[fim-middle]>'\n", cursor=0)
-        answer = asyncio.run(RemoteEdits(f"{remote.url}#zeta-2", 2).answer(request))
-        assert isinstance(answer, Rewrite) and answer.text == request.text
-        assert remote.sent == []
-
-
-def test_it_makes_edits_only():
-    with pytest.raises(RequestError):
-        asyncio.run(RemoteEdits("http://127.0.0.1:9#zeta-2", 2).answer(FillRequest("x = ")))
 
 
 def test_an_unknown_format_is_an_error_with_the_list():

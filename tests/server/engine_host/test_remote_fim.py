@@ -15,7 +15,6 @@ from mercury_lsp.engine_host.remote.dialects import UNKNOWN_CONFIDENCE
 from mercury_lsp.engine_host.remote.engine import RemoteEngine
 from tests.support.fake_engine import FakeEngine
 from tests.support.fake_remote import FakeRemote, Reply, Route, Sent, says
-from tests.support.http_server import served
 
 ASKED = FillRequest("x = é", far=("import a\n", "\n"), suffix=("\n", "print(x)\n"), lookup_text=("y\n",))
 
@@ -118,15 +117,6 @@ async def test_where_no_suffix_is_taken_the_models_markers_are_written():
         assert unknown.has_failed and "suffix is not currently supported" in unknown.notice
 
 
-async def test_our_own_server_answers_in_the_public_dialects_too():
-    async with served() as server:
-        for route in ("/infill", "/v1/fim/completions"):
-            engine = await remote(server.url + route)
-            assert not engine.has_failed, engine.notice
-            assert (await filled(engine)).text == "suggested"
-            assert server.engine.asked[-1].near.endswith("x = é")
-
-
 class Slow:
     """Sends the first words, then waits until the client has hung up."""
 
@@ -183,11 +173,3 @@ async def test_a_reply_that_is_not_understood_is_answered_here(reply: Route):
     with FakeRemote({"POST /v1/fim/completions": lambda sent: replies.pop(0)(sent)}) as server:
         engine = await remote(f"{server.url}/v1/fim/completions#any")
         assert (await filled(engine)).text == "local" and engine.has_failed
-
-
-async def test_a_server_without_any_such_route_is_left_alone():
-    with FakeRemote({}) as server:
-        engine = await remote(server.url)
-        assert engine.has_failed and "404" in engine.notice
-        assert (await filled(engine)).text == "local"
-        assert b"print" not in b"".join(sent.content for sent in server.sent)

@@ -17,7 +17,7 @@ from mercury_lsp.engine_host.remote import patience as bounds
 from mercury_lsp.engine_host.remote import wire
 from mercury_lsp.engine_host.remote.answers import MAX_TOKEN_CHARS
 from mercury_lsp.engine_host.remote.engine import RemoteEngine
-from mercury_lsp.engine_host.remote.patience import MAX_MISSED, MAX_SECONDS, MIN_SECONDS, Patience
+from mercury_lsp.engine_host.remote.patience import MAX_MISSED
 from tests.support.fake_engine import FakeEngine
 from tests.support.fake_remote import FakeRemote, says
 
@@ -184,14 +184,6 @@ async def test_keys_faster_than_the_server_usually_answers_are_no_misses():
         assert not engine.has_failed
 
 
-async def test_reading_ahead_loads_no_local_model_and_is_no_miss(soon: None):
-    async with stuck() as server:
-        engine = await asyncio.to_thread(RemoteEngine, server.url, lambda: pytest.fail("the local engine was loaded"))
-        for _ in range(MAX_MISSED + 1):
-            assert (await filled(engine, replace(TYPED, max_steps=0))).text == ""
-        assert not engine.has_failed
-
-
 async def test_at_the_start_a_silent_server_is_not_waited_for(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(remote_engine, "START_SECONDS", 0.05)
     async with stuck(describes=False) as server:
@@ -213,29 +205,6 @@ async def test_one_that_describes_itself_and_answers_nothing_is_not_taken_back(
         while server.asked < MAX_MISSED + 3:  # tries
             assert (await filled(engine)).text == "local" and engine.has_failed
             await asyncio.sleep(0.001)
-
-
-def test_patience_is_learned_and_bounded():
-    patience = Patience(0.3)
-    assert patience.seconds == pytest.approx(1.2)
-    for _ in range(50):
-        patience.answered(0.02)
-    assert patience.seconds == MIN_SECONDS
-    for _ in range(50):
-        patience.answered(9.0)
-    assert patience.seconds == MAX_SECONDS
-
-
-def test_an_answer_forgets_misses():
-    patience = Patience(0.1)
-    for _ in range(20):
-        patience.missed()
-        patience.missed()
-        patience.answered(0.1)
-        assert not patience.is_over
-    for _ in range(MAX_MISSED):
-        patience.withdrawn(MAX_SECONDS)
-    assert patience.is_over
 
 
 def answering(fill: Fill | Rewrite) -> FakeRemote:
@@ -276,24 +245,6 @@ async def test_control_characters_and_halves_of_pairs_go():
         assert (found.text, found.unsure_from) == (plain, 2)
     with dripping(odd, finish_reason="stop") as server:
         assert (await filled(await remote(f"{server.url}{FIM}#any"), replace(BY_KEY, multiline=True))).text == plain
-
-
-@pytest.mark.parametrize("number", ["1" * 400, "NaN", '"high"', "[]", "null"])
-async def test_a_log_probability_that_is_none_is_answered_here(number: str):
-    body = b'data: {"choices": [{"text": "f", "logprobs": {"token_logprobs": [' + number.encode() + b"]}}]}\n\n"
-    with FakeRemote({"GET /v1/models": says({"data": []}), f"POST {FIM}": lambda _: (200, body)}) as server:
-        engine = await remote(f"{server.url}{FIM}#any")
-        assert engine.has_failed and (await filled(engine)).text == "local"
-    with dripping("f") as server:
-        engine = await remote(f"{server.url}{FIM}#any")
-        assert not engine.has_failed
-
-
-async def test_a_log_probability_above_or_below_all_bounds_is_certainty_or_none():
-    for number, confidence in (("1e999", 1.0), ("-1e999", 0.0), ("-1e300", 0.0)):
-        body = b'data: {"choices": [{"text": "f", "logprobs": {"token_logprobs": [' + number.encode() + b"]}}]}\n\n"
-        with FakeRemote({f"POST {FIM}": lambda _, body=body: (200, body)}) as server:
-            assert (await filled(await remote(f"{server.url}{FIM}#any"))).confidence == confidence
 
 
 @pytest.mark.parametrize(

@@ -11,16 +11,6 @@ from mercury_lsp.errors import SettingsError
 from tests.support.editor import Editor, script
 
 
-async def test_it_returns_and_raises_what_the_call_does():
-    assert await answered(lambda: 7, "x") == 7
-    with pytest.raises(OSError, match="broken"):
-        await answered(_broken, "x")
-
-
-def _broken() -> None:
-    raise OSError("broken")
-
-
 async def test_the_loop_runs_on_while_a_disk_is_stalled_and_the_disk_is_given_up(monkeypatch: pytest.MonkeyPatch):
     stalled, turns = Event(), 0
     monkeypatch.setattr(own_thread, "DISK_SECONDS", 0.2)
@@ -32,15 +22,6 @@ async def test_the_loop_runs_on_while_a_disk_is_stalled_and_the_disk_is_given_up
         await asking
     assert turns > 3
     stalled.set()
-
-
-async def test_an_answer_that_comes_too_late_is_dropped(monkeypatch: pytest.MonkeyPatch):
-    late = Event()
-    monkeypatch.setattr(own_thread, "DISK_SECONDS", 0.0)
-    with pytest.raises(SettingsError):
-        await answered(late.wait, "x")
-    late.set()
-    await asyncio.sleep(0.05)
 
 
 def test_a_model_that_is_stuck_is_given_up_for_another_by_the_setting():

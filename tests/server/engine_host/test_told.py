@@ -1,6 +1,5 @@
 """What a reply tells of its tokens' probabilities, and the probability of a change that comes of it."""
 
-from math import log
 from typing import Any
 
 import pytest
@@ -30,20 +29,6 @@ def test_a_changes_probability_is_that_of_the_tokens_that_differ(tell: Any):
     assert told.of_change("gone()\n", "", places[3]) == pytest.approx(0.1)
 
 
-def test_older_servers_tell_them_beside_the_text():
-    entries = [{"token": text, "logprob": log(p)} for text, p in TOKENS]
-    told = Told.of({"content": TEXT, "completion_probabilities": entries}, TEXT)
-    assert told is not None and told.of_change("b = 2\n", "b = é\n", 6) == pytest.approx(0.25)
-
-
-def test_a_line_that_was_not_written_has_no_place():
-    told = Told.of(reply(llama_probabilities(TOKENS)), TEXT)
-    assert told is not None
-    places = told.of_lines(["given\n", *lines_of(TEXT)])
-    assert 0 not in places and places[1] == 0
-    assert told.of_change("x\n", "given\n", places.get(0)) == 1.0
-
-
 NAN, NONE = float("nan"), [None, *[-0.1] * (len(TOKENS) - 1)]
 
 
@@ -67,9 +52,3 @@ NAN, NONE = float("nan"), [None, *[-0.1] * (len(TOKENS) - 1)]
 )
 def test_what_makes_no_sense_tells_nothing(logprobs: Any):
     assert Told.of(reply(logprobs), TEXT) is None
-
-
-def test_a_log_probability_above_zero_is_certain():
-    tokens = {"tokens": [TEXT], "token_logprobs": [3.0]}
-    told = Told.of(reply(tokens), TEXT)
-    assert told is not None and told.of_change("b = 2\n", "b = é\n", 6) == 1.0

@@ -1,16 +1,14 @@
 """One engine for several connections: the order of answers, and who loads it."""
 
 import asyncio
-import gc
-import sys
 from threading import Event
 
 import pytest
-from mercury_engine.api import Control, Fill, FillRequest
-from mercury_engine.errors import Cancelled, ModelNotFound
+from mercury_engine.api import Fill, FillRequest
+from mercury_engine.errors import Cancelled
 
-from mercury_lsp.engine_host.engines import Engines, Lease
-from mercury_lsp.engine_host.worker import MAX_CONCURRENT_ANSWERS, load_engine
+from mercury_lsp.engine_host.engines import Engines
+from mercury_lsp.engine_host.worker import MAX_CONCURRENT_ANSWERS
 from mercury_lsp.settings import Settings
 from tests.support.fake_engine import FakeEngine
 
@@ -97,16 +95,6 @@ async def test_connections_are_served_in_turn_however_much_each_asks():
     assert desk.engine.asked_near == ["first", "b1", "c1", "a1", "a2"]
 
 
-@pytest.mark.usefixtures("one_at_once")
-async def test_requests_go_before_looking_ahead():
-    desk = Desk("ab")
-    asked = [await desk.begin(), desk.ask("b", "ahead", ahead=True), desk.ask("a", "asked")]
-    await asyncio.sleep(0)
-    desk.engine.held = False
-    await asyncio.gather(*asked)
-    assert desk.engine.asked_near == ["first", "asked", "ahead"]
-
-
 async def test_looking_ahead_is_given_up_for_another_connections_request():
     desk = Desk("ab")
     ahead = await desk.begin(ahead=True)
@@ -115,18 +103,6 @@ async def test_looking_ahead_is_given_up_for_another_connections_request():
         await ahead
     desk.engine.held = False
     assert (await asked).text == "asked"
-
-
-@pytest.mark.usefixtures("one_at_once")
-async def test_a_request_cancelled_while_it_waits_never_reaches_the_engine():
-    desk = Desk("ab")
-    first, waiting, last = await desk.begin(), desk.ask("b", "waiting"), desk.ask("b", "last")
-    await asyncio.sleep(0)
-    waiting.cancel()
-    await asyncio.sleep(0)
-    desk.engine.held = False
-    await asyncio.gather(first, last)
-    assert desk.engine.asked_near == ["first", "last"]
 
 
 async def test_several_loads_of_the_same_engine_are_one():
@@ -146,26 +122,6 @@ async def test_an_unused_engine_is_kept_until_another_needs_its_memory():
     await b.load(Settings(model="other"))
     assert [users for _, users in desk.engines.loaded()] == [1]
     assert [settings.model for settings in desk.loads] == [None, "other"]
-
-
-async def test_replacing_the_model_cancels_waiting_requests_and_the_old_one_is_not_asked():
-    desk, go = Desk("ab"), Event()
-    a, b = desk.leases.values()
-    desk.engines._load = lambda settings: go.wait(10) and desk.load(settings)
-    loading = asyncio.ensure_future(a.load(Settings()))
-    await asyncio.sleep(0)
-    waiting, old = desk.ask("a", "first"), a._worker
-    await asyncio.sleep(0)
-    replaced = asyncio.ensure_future(a.load(Settings(model="other")))
-    with pytest.raises(Cancelled):
-        await waiting
-    outcomes = []
-    old.ask(FillRequest(near="late"), Control(), b, outcomes.append)
-    assert [type(each) for each in outcomes] == [Cancelled]
-    go.set()
-    await asyncio.gather(loading, replaced)
-    desk.engine.held = False
-    assert (await desk.ask("a", "next")).text == "next"
 
 
 async def test_a_request_given_up_while_the_model_loads_is_not_kept():
@@ -203,31 +159,3 @@ async def test_after_a_failed_load_the_next_request_tries_again():
         with pytest.raises(RuntimeError):
             await engines.lease().load(Settings())
     assert len(tried) == 2
-
-
-def test_a_lease_may_be_closed_before_it_has_loaded():
-    Lease(Engines(lambda settings: Echoing())).close()
-
-
-async def test_the_engine_rests_once_after_the_last_request(monkeypatch):
-    monkeypatch.setattr("mercury_lsp.engine_host.worker.IDLE_REST_SECONDS", 0.01)
-    desk = Desk("a")
-    first, waiting = await desk.begin(), desk.ask("a", "next")
-    await asyncio.sleep(0.05)
-    assert not desk.engine.rested.is_set(), "a fill is under way"
-    desk.engine.held = False
-    await asyncio.gather(first, waiting)
-    assert await asyncio.to_thread(desk.engine.rested.wait, 10)
-
-
-def test_garbage_collection_is_on_again_after_a_load_even_a_failed_one(tmp_path):
-    with pytest.raises(ModelNotFound):
-        load_engine(Settings(model=str(tmp_path / "none")))
-    assert gc.isenabled()
-
-
-async def test_the_engines_thread_asks_for_the_interpreters_lock_sooner_than_a_slice_of_long_work_ends(monkeypatch):
-    """With Python's interval, a loop that gives the lock back more often than that is never asked for it."""
-    monkeypatch.setattr(sys, "setswitchinterval", (asked := []).append)
-    await Desk("a").leases["a"].load(Settings())
-    assert asked and max(asked) <= 0.0005

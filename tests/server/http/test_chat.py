@@ -1,11 +1,8 @@
 """`/v1/chat/completions` as the SDKs of OpenAI and Inception call it, with tools, formats and streams."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
-from dataclasses import replace
 
-import httpx
 import openai
 import pytest
 from inceptionai import AsyncInception
@@ -13,18 +10,13 @@ from mercury_engine.api import (
     Answer,
     Chat,
     Control,
-    Generation,
     RegionHunk,
     Request,
     Rewrite,
     RewriteRequest,
     Sampling,
-    TokenLogProbability,
 )
-from mercury_engine.errors import PromptTooLong
 
-from mercury_lsp.http import generations
-from mercury_lsp.http.tool_calls import ToolUse
 from tests.support import masked, tiny
 from tests.support.fake_engine import FakeEngine
 from tests.support.http_server import Served, served
@@ -109,16 +101,6 @@ async def test_ollamas_clients_chat(server: Served):
     assert "chat" in (await server.json("/api/show", {"model": "any"}))["capabilities"]
 
 
-async def test_the_openai_helper_puts_a_stream_together(server: Served):
-    server.engine.parts = ("It is ", CALL)
-    async with sdk(server).chat.completions.stream(model="gpt", tools=[WEATHER], **HELLO) as stream:
-        found = await stream.get_final_completion()
-    message = found.choices[0].message
-    assert message.content.strip() == "It is"
-    assert (message.tool_calls[0].function.name, found.choices[0].finish_reason) == ("weather", "tool_calls")
-    assert json.loads(message.tool_calls[0].function.arguments) == {"city": "Rome"}
-
-
 async def test_what_the_client_asks_for_reaches_the_engine(server: Served):
     body = HELLO | {
         "max_tokens": 9,
@@ -141,21 +123,6 @@ async def test_what_the_client_asks_for_reaches_the_engine(server: Served):
     assert asked.sampling == Sampling(0.3, 0.9, 40, 0.1, 1.1, 1.5, 0.5, 3)
 
 
-async def test_no_tokens_only_read_the_messages(server: Served):
-    for name in ("max_tokens", "n_predict"):
-        await server.json(ROUTE, HELLO | {name: 0})
-    assert [asked.max_tokens for asked in server.engine.generating] == [0, 0]
-    await server.json(ROUTE, HELLO | {"n_predict": -1})
-    assert server.engine.generating[-1].max_tokens is None
-
-
-async def test_several_choices_have_seeds_of_their_own(server: Served):
-    found = await server.json(ROUTE, HELLO | {"n": 3, "seed": 5})
-    assert [choice["index"] for choice in found["choices"]] == [0, 1, 2]
-    assert [asked.sampling.seed for asked in server.engine.generating] == [5, 6, 7]
-    assert found["usage"]["completion_tokens"] == 6
-
-
 async def test_calls_of_tools_are_read_from_the_reply(server: Served):
     server.engine.parts = ("Let me see. ", CALL, CALL.replace("Rome", "Oslo"))
     found = await inception(server).chat.completions.create(model="m", tools=[WEATHER], **HELLO)
@@ -163,32 +130,6 @@ async def test_calls_of_tools_are_read_from_the_reply(server: Served):
     assert (choice.finish_reason, choice.message.content) == ("tool_calls", "Let me see.")
     assert [json.loads(call.function.arguments)["city"] for call in choice.message.tool_calls] == ["Rome", "Oslo"]
     assert server.engine.generating[0].chat.tools == (WEATHER,)
-
-
-@pytest.mark.parametrize("text", ['{"name": "weather", "arguments": {}}', f"{CALL[:-13]}"])
-async def test_a_call_without_its_marks_is_one_too(server: Served, text: str):
-    server.engine.parts = (text,)
-    [choice] = (await server.json(ROUTE, HELLO | {"tools": [WEATHER]}))["choices"]
-    assert choice["message"]["tool_calls"][0]["function"]["name"] == "weather"
-
-
-NO_CALLS = {
-    "an unknown tool": '{"name": "unknown", "arguments": {}}',
-    "no JSON": "<tool_call>nothing",
-    "no name": '{"a": 1}',
-    "a name in parts": '{"name": {"first": "Ada"}}',
-    "a list": "[1]",
-    "brackets without an end": "[" * 100_000,
-}
-
-
-@pytest.mark.parametrize("tools", [[], [WEATHER]], ids=["without tools", "with tools"])
-@pytest.mark.parametrize("text", NO_CALLS.values(), ids=NO_CALLS)
-async def test_what_is_no_call_of_a_known_tool_stays_text(server: Served, text: str, tools: list):
-    server.engine.parts = (text,)
-    [choice] = (await server.json(ROUTE, HELLO | {"tools": tools}))["choices"]
-    assert (choice["message"]["content"], choice["finish_reason"]) == (text, "stop")
-    assert "tool_calls" not in choice["message"]
 
 
 @pytest.mark.parametrize("begin", ["", "\n\n"])
@@ -219,11 +160,6 @@ async def test_a_demanded_call_is_begun_and_follows_the_tools_schema(server: Ser
     ]
 
 
-async def test_without_a_choice_of_tools_the_model_does_not_see_them(server: Served):
-    await server.json(ROUTE, HELLO | {"tools": [WEATHER], "tool_choice": "none"})
-    assert server.engine.generating[0].chat.tools == ()
-
-
 async def test_response_formats_are_schemas(server: Served):
     schema = {"type": "object", "properties": {}}
     formats = (
@@ -235,21 +171,6 @@ async def test_response_formats_are_schemas(server: Served):
         await server.json(ROUTE, HELLO | {"response_format": each})
     schemas = [asked.schema and json.loads(asked.schema) for asked in server.engine.generating]
     assert schemas == [None, {"type": "object"}, schema]
-
-
-async def test_log_probabilities_come_token_by_token(monkeypatch: pytest.MonkeyPatch, server: Served):
-    others = TokenLogProbability("é", -0.5, (0xC3, 0xA9)), TokenLogProbability("\ufffd", float("-inf"), (0xC3,))
-    told = (TokenLogProbability("é", -0.5, (0xC3, 0xA9), others),)
-    made = replace(Chatting().generation, log_probabilities=told)
-    monkeypatch.setattr(Chatting, "generation", property(lambda _: made))
-    found = await sdk(server).chat.completions.create(model="m", logprobs=True, top_logprobs=2, **HELLO)
-    [token] = found.choices[0].logprobs.content
-    assert (token.token, token.logprob, bytes(token.bytes)) == ("é", -0.5, "é".encode())
-    assert [each.logprob for each in token.top_logprobs] == [-0.5, -9999.0]
-    assert token.top_logprobs[1].bytes == [0xC3]
-    assert server.engine.generating[0].alternatives == 2
-    await server.json(ROUTE, HELLO)
-    assert server.engine.generating[1].alternatives is None
 
 
 BAD = {
@@ -282,39 +203,6 @@ async def test_bad_requests_name_the_field(server: Served, body: dict, field: st
     assert not server.engine.generating
 
 
-async def test_a_model_without_tools_says_so(server: Served):
-    server.engine.chat_format = "plain"
-    reply = await server.post(ROUTE, HELLO | {"tools": [WEATHER]})
-    assert "was not trained to call tools" in reply.json()["error"]["message"]
-    assert (await server.post(ROUTE, HELLO)).status_code == 200
-
-
-async def test_too_long_a_prompt_has_its_code(monkeypatch: pytest.MonkeyPatch, server: Served):
-    def refuse(engine: Chatting) -> Generation:
-        raise PromptTooLong("too long")
-
-    monkeypatch.setattr(Chatting, "generation", property(refuse))
-    server.engine.parts = ()
-    for stream in (False, True):
-        error = (await server.post(ROUTE, HELLO | {"stream": stream})).json()["error"]
-        assert (error["message"], error["code"]) == ("too long", "context_length_exceeded")
-
-
-async def test_a_client_that_leaves_stops_its_reply(server: Served):
-    server.engine.held = True
-    for stream in (False, True):
-        with pytest.raises(httpx.ReadTimeout):
-            await server.client.post(ROUTE, json=HELLO | {"stream": stream}, timeout=0.3)
-    for control in server.engine.generation_controls:
-        assert await asyncio.to_thread(control.cancel.wait, 10)
-
-
-async def test_more_than_can_wait_are_refused(monkeypatch: pytest.MonkeyPatch, server: Served):
-    monkeypatch.setattr(generations, "MAX_WRITING", 0)
-    reply = await server.post(ROUTE, HELLO)
-    assert (reply.status_code, reply.headers["retry-after"]) == (429, "1")
-
-
 DUET = """\
 <edit_history>
 User edited "a.py":
@@ -329,16 +217,6 @@ y = x<cursor_position/>
 z = x
 </editable_region>
 print(z)
-"""
-
-TAGS = """\
-<|current_file_content|>
-current_file_path: a.py
-x = 1
-<|code_to_edit|>
-y = x<|cursor|>
-<|/code_to_edit|>
-<|/current_file_content|>
 """
 
 
@@ -373,41 +251,6 @@ async def test_a_next_edit_asked_for_in_duets_markers_is_the_edit_engines():
     assert [(hunk.removed, hunk.inserted) for hunk in request.history] == [("x = 1\n", "count = 1\n")]
     assert (request.path, request.text) == ("a.py", "y = x\nz = x\n")
     assert not server.engine.generating
-
-
-async def test_a_next_edit_asked_for_in_mercurys_tags_is_the_edit_engines():
-    async with served(Editing()) as server:
-        found = await server.json(ROUTE, {"messages": [{"role": "user", "content": TAGS}]})
-    assert found["choices"][0]["message"]["content"] == "y = count\n"
-
-
-async def test_without_a_model_for_edits_a_chat_model_answers_itself(server: Served):
-    found = await server.json(ROUTE, {"messages": [{"role": "user", "content": DUET}]})
-    assert found["choices"][0]["message"]["content"] == "Hi there"
-
-
-async def test_only_models_that_chat_are_listed_for_chat(server: Served):
-    listed = await inception(server).models.list_chat()
-    assert "chat.completions" in listed.data[0].supported_endpoints
-    server.engine.chat_format = None
-    assert (await server.client.get("/v1/chat/completions/models")).json()["data"] == []
-    assert "chat.completions" not in (await server.client.get("/v1/models")).json()["data"][0]["supported_endpoints"]
-
-
-SETTLED = {
-    "text": ("Hello wor", "Hello wor"),
-    "a beginning of a call": ("Hello <tool_", "Hello"),
-    "a call": (f"Hello {CALL}", "Hello"),
-    "a call without marks": (' {"name', ""),
-    "nothing yet": (" ", ""),
-}
-
-
-@pytest.mark.parametrize(("text", "shown"), SETTLED.values(), ids=SETTLED)
-def test_only_what_is_surely_no_call_is_shown(text: str, shown: str):
-    assert ToolUse((WEATHER,)).settled(text) == shown
-    assert ToolUse().settled(text) == text
-    assert ToolUse((WEATHER,), ("weather",)).settled(text) == ""
 
 
 async def test_a_model_chats_by_its_template(tmp_path):

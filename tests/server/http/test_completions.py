@@ -1,14 +1,11 @@
 """`/v1/completions` with its detections, Tabby, llama.cpp's `/completion`, Ollama, and the figures of all."""
 
-from typing import Any
-
 import openai
 import pytest
 
-from mercury_lsp import __version__
 from mercury_lsp.http.gap import Gap, OtherText
 from mercury_lsp.http.templates import taken_apart
-from tests.support.http_server import Scripted, served
+from tests.support.http_server import served
 
 
 async def test_the_openai_package_gets_a_completion_and_a_stream():
@@ -64,13 +61,6 @@ def test_markers_in_the_code_around_the_gap_are_its_text(before: str, after: str
     after, before = codestral
     if "# [PREFIX]" not in before:
         assert taken_apart(Gap(f"[SUFFIX]{after}[PREFIX]{before}")) == Gap(before, after)
-
-
-@pytest.mark.parametrize(
-    "prompt", ["x = <|fim_suffix|>", "<|fim_prefix|>x = ", "say <|fim_middle|>", "", "<|fim_prefix|>a<|fim_middle|>"]
-)
-def test_text_that_only_spells_a_marker_stays_as_it_is(prompt: str):
-    assert taken_apart(Gap(prompt)) == Gap(prompt)
 
 
 async def test_what_zed_and_cursortab_send_is_answered():
@@ -146,24 +136,6 @@ async def test_ollamas_clients_find_a_model_that_takes_a_suffix():
     assert whole["created_at"] and model["name"] == "fake"
 
 
-async def test_ollamas_request_without_a_prompt_only_loads_the_model():
-    async with served() as server:
-        for body in ({"model": "any"}, {"model": "any", "prompt": "", "keep_alive": 1800, "stream": False}):
-            [line] = await server.events("/api/generate", body)
-            assert (line["response"], line["done"], line["done_reason"]) == ("", True, "load")
-        assert [*server.engines.loaded()] and server.engine.asked == []
-
-
-async def test_ollamas_clients_see_what_runs_and_read_errors_as_texts():
-    async with served() as server:
-        [running] = (await server.client.get("/api/ps")).json()["models"]
-        assert running["name"] == "fake" and (await server.client.get("/api/version")).json()["version"] == __version__
-        refused = await server.post("/api/generate", {"prompt": 1})
-        unknown = await server.client.get("/api/blobs")
-    assert refused.status_code == 400 and "prompt" in refused.json()["error"]
-    assert unknown.status_code == 404 and "/api/generate" in unknown.json()["error"]
-
-
 @pytest.mark.parametrize("field", [{"echo": True}, {"logprobs": 3}])
 async def test_what_completions_do_not_do_is_refused(field):
     async with served() as server:
@@ -183,18 +155,6 @@ async def test_an_unknown_model_is_not_found_and_an_unknown_route_names_those_th
     assert lost.status_code == 404 and "/v1/completions" in lost.json()["error"]["message"]
 
 
-async def test_an_error_inside_a_stream_is_an_event():
-    class Failing(Scripted):
-        def fill(self, request: Any) -> Any:
-            if "one" in request.near:
-                raise RuntimeError("no")
-            return super().fill(request)
-
-    async with served(Failing({"= ": "one"})) as server:
-        events = await server.events("/v1/completions", {"prompt": "x = ", "stream": True})
-    assert events[0]["choices"][0]["text"] == "one" and events[-2]["error"]["type"] == "server_error"
-
-
 async def test_prometheus_sees_requests_by_route_and_tokens_and_no_text():
     async with served() as server:
         await server.json("/v1/completions", {"prompt": "x = ", "suffix": ")"})
@@ -207,18 +167,3 @@ async def test_prometheus_sees_requests_by_route_and_tokens_and_no_text():
     assert 'mercury_http_requests_total{route="other",status="404"} 2.0' in text
     assert 'mercury_http_tokens_total{kind="cached"} 5.0' in text and 'kind="written"} 2.0' in text
     assert "secret" not in text and "one/two" not in text
-
-
-@pytest.mark.parametrize("length", [1, 2_000], ids=["read", "searched"])
-def test_the_model_reads_line_feeds_in_other_files_whatever_breaks_they_have(length: int):
-    texts = ["x = 1" + end for end in ("\n", "\r\n")]
-    own, other = (Gap("y = ", "\n", others=(OtherText(text * length, "a.py"),)).context()[0] for text in texts)
-    assert "".join(own.snippets) == "".join(other.snippets)
-    assert "".join(own.lookup_text) == "".join(other.lookup_text)
-
-
-@pytest.mark.parametrize("body", [{}, {"prompt": None}, {"prompt": ["a", "b"]}])
-async def test_without_one_prompt_the_error_says_what_it_has_to_be(body: Any):
-    async with served() as server:
-        reply = await server.post("/v1/completions", body)
-    assert reply.status_code == 400 and "a text, or a list of one" in reply.json()["error"]["message"]

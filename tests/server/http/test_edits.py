@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
 
 import pytest
 from inceptionai import AsyncInception
@@ -10,7 +9,6 @@ from mercury_engine.api import Answer, Control, RegionHunk, Request, Rewrite, Re
 
 from mercury_lsp.http import rewriting
 from mercury_lsp.http.apply import merged
-from mercury_lsp.http.edits import edited_document
 from mercury_lsp.http.rewriting import read_diff
 from tests.support.http_server import Scripted, Served, served
 
@@ -73,15 +71,6 @@ async def test_the_sdk_gets_the_region_as_it_should_be(prompt: str):
     )
     [hunk] = asked.history
     assert (hunk.removed, hunk.inserted, hunk.path) == ("x = old(1)\n", "x = new(1)\n", None)
-
-
-async def test_continue_gets_its_fence_in_the_stream():
-    async with served(Editing()) as server:
-        events = await server.events(
-            "/v1/edit/completions", {"messages": [{"role": "user", "content": INSIDE}], "stream": True}
-        )
-    text = "".join(event["choices"][0]["delta"].get("content", "") for event in events[:-1])
-    assert text[text.index("```\n") + 4 : text.rindex("\n\n```")] == "z = new(3)\n" and events[-1] == "[DONE]"
 
 
 async def test_a_long_region_is_rewritten_around_the_cursor_and_returned_whole():
@@ -176,14 +165,6 @@ async def test_sweeps_prompt_is_taken_apart_and_answered_after_its_prefill():
     ]
 
 
-async def test_tabbys_next_edit_mode_rewrites_the_current_version():
-    history = {"original_code": "", "edits_diff": DIFF, "current_version": "y = old(2)\n"}
-    body = {"mode": "next_edit_suggestion", "segments": {"prefix": "", "edit_history": history, "filepath": "main.py"}}
-    async with served(Editing()) as server:
-        found = await server.json("/v1/completions", body)
-    assert (found["choices"][0]["text"], found["mode"]) == ("y = new(2)\n", "next_edit_suggestion")
-
-
 ORIGINAL = "import os\n\n\ndef one():\n    return 1\n\n\ndef two():\n    return 2\n\n\ndef three():\n    return 3\n"
 
 
@@ -208,10 +189,6 @@ def test_a_snippet_is_merged_where_its_lines_stand(snippet: str, changed: tuple[
     assert merged(ORIGINAL, snippet) == ORIGINAL.replace(*changed)
 
 
-def test_a_snippet_without_a_line_of_the_original_is_not_guessed():
-    assert merged(ORIGINAL, "# ... existing code ...\nclass Other:\n    pass\n# ... existing code ...\n") is None
-
-
 async def test_apply_answers_as_a_chat():
     prompt = f"<|original_code|>\n{ORIGINAL}<|/original_code|>\n"
     prompt += "<|update_snippet|>\ndef two():\n    return 22\n<|/update_snippet|>"
@@ -224,8 +201,3 @@ async def test_apply_answers_as_a_chat():
     expected = ORIGINAL.replace("return 2\n", "return 22\n")
     assert whole["choices"][0]["message"]["content"] == events[0]["choices"][0]["delta"]["content"] == expected
     assert bad.status_code == 422
-
-
-def test_text_that_spells_a_mark_after_the_region_is_kept():
-    document = edited_document(INSIDE.replace("last = 4\n", "last = '<|cursor|>'\n"))
-    assert document.text.endswith("last = '<|cursor|>'\n") and replace(document).cursor is not None

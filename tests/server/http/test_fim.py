@@ -6,10 +6,8 @@ import httpx
 import openai
 import pytest
 from inceptionai import AsyncInception
-from mercury_engine.api import MAX_SLOTS, Fill, FillRequest
+from mercury_engine.api import Fill, FillRequest
 
-from mercury_lsp.engine_host.engines import Engines
-from mercury_lsp.http.gap import Gap
 from mercury_lsp.http.service import Service, Writing
 from mercury_lsp.settings import Settings
 from tests.support.fake_engine import begun
@@ -74,21 +72,6 @@ async def test_a_text_ends_before_lines_that_repeat_those_above(path: str, promp
     assert "".join(each[text] for each in said) == "1\nb()\nc()"
 
 
-@pytest.mark.parametrize("stream", [True, False])
-async def test_a_text_that_is_cut_off_ends_with_a_whole_line(stream: bool):
-    class Endless(Scripted):
-        def fill(self, request: FillRequest) -> Fill:
-            number = request.near.count(",")
-            return Fill(f"{number},\nitem{'abcdefgh'[number]}", 0.9, 2, 0.002, tokens=4)
-
-    body = {"prompt": "x = ", "max_tokens": 12, "stream": stream}
-    async with served(Endless()) as server:
-        events = await server.events("/v1/completions", body)
-    choices = [event["choices"][0] for event in events if event != "[DONE]"]
-    assert "".join(choice["text"] for choice in choices) == "0,\nitema1,\nitemb2,"
-    assert choices[-1]["finish_reason"] == "length"
-
-
 @pytest.mark.parametrize(("steps", "reason"), [(1, "stop"), (0, "length")])
 async def test_a_text_ends_where_the_model_adds_nothing_but_not_where_time_is_up(steps: int, reason: str):
     class Ending(Scripted):
@@ -98,33 +81,6 @@ async def test_a_text_ends_where_the_model_adds_nothing_but_not_where_time_is_up
     async with served(Ending({"= ": "1"})) as server:
         [choice] = (await server.json("/v1/fim/completions", {"prompt": "x = ", "stop": ["END"]}))["choices"]
     assert (choice["text"], choice["finish_reason"]) == ("1", reason)
-
-
-async def test_what_begins_a_stop_text_is_not_streamed():
-    async with served(Scripted({"= ": "one END", "END\n": "two"})) as server:
-        events = await server.events("/v1/fim/completions", {"prompt": "x = ", "stop": ["END\ntwo"], "stream": True})
-    assert events[-1] == "[DONE]"
-    assert "".join(event["choices"][0]["text"] for event in events[:-1]).rstrip() == "one"
-
-
-async def test_clients_find_the_text_in_each_of_the_places_where_they_look():
-    async with served() as server:
-        [choice] = (await server.json("/v1/fim/completions", {"prompt": "x = "}))["choices"]
-        events = await server.events("/v1/fim/completions", {"prompt": "x = ", "stream": True})
-    assert choice["text"] == choice["message"]["content"] == "suggested"
-    assert events[0]["choices"][0]["delta"]["content"] == events[0]["choices"][0]["text"] == "suggested"
-
-
-async def test_unknown_fields_and_nulls_are_ignored_and_so_is_the_models_name():
-    body = {"model": "gpt-9", "prompt": "x = ", "suffix": None, "stop": None, "environment": {"a": [1]}, "top_p": 2}
-    async with served() as server:
-        assert (await server.json("/v1/fim/completions", body))["choices"][0]["text"] == "suggested"
-
-
-async def test_the_suffix_that_continue_sends_for_none_is_none():
-    async with served() as server:
-        await server.json("/v1/fim/completions", {"prompt": "x = ", "suffix": "<|endoftext|>"})
-        assert server.engine.asked[0].suffix == ()
 
 
 async def test_equal_requests_at_the_same_time_are_one_fill(monkeypatch: pytest.MonkeyPatch):
@@ -168,35 +124,6 @@ async def test_the_newest_request_of_a_slot_ends_the_older_one():
         assert (await newer)["content"] == "suggested"
 
 
-async def test_a_request_that_is_repeated_after_another_took_its_place_is_answered_whole():
-    engine, gap = Scripted(), Gap("x = ", "\n")
-    service = Service(Engines(lambda _: engine), Settings())
-    await service.engine()
-    engine.held = True
-    first = asyncio.ensure_future(service.write(gap, "slot").whole())
-    await begun(engine)
-    others = [service.write(each, "slot").whole() for each in (Gap("x = 1", "\n"), gap)]
-    waiting = asyncio.gather(first, *others)
-    await begun(engine)
-    engine.held = False
-    assert [completion.text for completion in await waiting] == ["", "", "suggested"]
-
-
-async def test_a_request_equal_to_one_that_its_client_has_just_given_up_is_answered():
-    engine = Scripted()
-    service, gap = Service(Engines(lambda _: engine), Settings()), Gap("x = ", "\n")
-    await service.engine()
-    engine.held = True
-    given_up = asyncio.ensure_future(service.write(gap).whole())
-    await begun(engine)
-    given_up.cancel()
-    await asyncio.sleep(0)
-    again = asyncio.ensure_future(service.write(gap).whole())
-    await begun(engine)
-    engine.held = False
-    assert (await again).text == "suggested"
-
-
 async def test_warming_reads_the_context_and_ends_nobodys_fill():
     warm = {"id_slot": 0, "input_prefix": "", "input_suffix": "", "prompt": "", "n_predict": 0, "response_fields": [""]}
     extra = [{"text": "def area(width): ...\n", "time": 1, "filename": "shapes.py"}]
@@ -232,43 +159,6 @@ async def test_infill_reads_the_line_and_the_other_files():
     assert asked.near == "import shapes\nx = shapes." and "".join(asked.suffix) == "\nprint(x)\n"
     assert asked.far == ("# shapes.py\n", "def area(width): ...\n")
     assert asked.max_slots == 12
-
-
-async def test_the_first_line_is_written_in_any_time_and_further_ones_within_the_deadline():
-    """llama.vim gives its first request 250 ms, which a CPU may need to read; llama.cpp counts from the first token."""
-    body = {"prompt": "x = ", "input_suffix": "", "stop": ["END"]}
-    async with served(Scripted(QUICKSORT)) as server:
-        assert (await server.json("/infill", body | {"t_max_predict_ms": 0.001}))["content"] == "items[0]"
-        found = await server.json("/infill", body | {"t_max_predict_ms": 60_000})
-        assert found["content"] == "items[0]\n    return items"
-        deadlines = [asked.deadline_ms for asked in server.engine.asked]
-    assert deadlines[:2] == [None, None] and all(0 < each <= 60_000 for each in deadlines[2:])
-
-
-async def test_timings_share_the_time_between_reading_and_writing_by_tokens():
-    async with served() as server:
-        timings = (await server.json("/infill", {"prompt": "x = ", "input_suffix": "\ny"}))["timings"]
-    assert (timings["prompt_n"], timings["predicted_n"]) == (3, 2)
-    assert timings["predicted_ms"] >= timings["prompt_ms"] * 2 / 3 > 0
-
-
-@pytest.mark.parametrize(
-    ("path", "limit"),
-    [("/v1/fim/completions", "max_tokens"), ("/v1/completions", "max_tokens"), ("/infill", "n_predict")],
-)
-async def test_no_tokens_only_read_and_a_negative_number_is_no_limit(path: str, limit: str):
-    async with served() as server:
-        for tokens in (0, -1):
-            await server.json(path, {"prompt": "x = ", "suffix": "\ny", limit: tokens})
-        read, written = server.engine.asked[0], server.engine.asked[1]
-    assert read.max_steps == 0 and written.max_steps is None and written.max_slots == MAX_SLOTS
-
-
-async def test_several_completions_are_an_array():
-    async with served(Scripted({"": ("one", "two")})) as server:
-        found = await server.json("/infill", {"prompt": "x = ", "n_cmpl": 3})
-        [asked] = server.engine.asked
-    assert [each["content"] for each in found] == ["one", "two"] and asked.candidates == 3
 
 
 async def test_the_models_are_what_the_sdks_expect():
@@ -351,21 +241,6 @@ async def test_fills_wait_while_an_editor_is_answered():
         server.engine.held = False
         await editing
         assert [(await each)["content"] for each in asking] == ["suggested"] * 3
-
-
-async def test_prefills_let_those_of_editors_go_first():
-    async with served() as server:
-        typing = server.engines.lease()
-        await typing.load(Settings())
-        await typing.fill(FillRequest(near="typed"))
-        await server.json("/infill", {"prompt": "x = ", "input_suffix": ")"})
-        await server.json("/infill", {"prompt": "y = ", "n_predict": 0})
-        asked = zip(server.engine.asked_near, server.engine.controls, strict=True)
-        assert [(near, control.is_patient) for near, control in asked] == [
-            ("typed", False),
-            ("x = ", True),
-            ("y = ", True),
-        ]
 
 
 async def test_a_fill_gives_way_to_an_editors_request_and_begins_again():

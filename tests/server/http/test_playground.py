@@ -66,29 +66,12 @@ async def test_the_page_loads_nothing_from_elsewhere_and_its_styles_have_a_nonce
     assert "default-src 'none'" in policies[0] and "unsafe" not in policies[0] and "http" not in policies[0]
 
 
-async def test_without_the_built_page_it_says_how_to_build_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(playground, "PAGE", tmp_path)
-    async with served() as server:
-        page = await server.client.get("/")
-        assert page.status_code == 404 and "make playground" in page.text
-        assert (await server.client.get("/playground.js")).status_code == 404
-        assert (await server.client.get("/health")).status_code == 200
-
-
 async def test_the_page_needs_no_token_and_its_requests_do(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("MERCURY_TOKEN", TOKEN)
     async with served() as server:
         assert (await server.client.get("/")).status_code in (200, 404)
         assert (await server.post("/mercury/v1/steps", {})).status_code == 401
         assert (await server.client.get("/..%2fplayground.py")).status_code == 401
-
-
-async def test_steps_are_lines_of_slots_and_then_the_answer():
-    async with served(unmasking()) as server:
-        reply = await server.events("/mercury/v1/steps", {"prompt": "x = ", "suffix": "\n", "effort": "low"})
-    *steps, last = reply
-    assert [[slot["state"] for slot in line["step"]] for line in steps] == [list(each) for each in STEPS]
-    assert last["answer"]["text"] == "suggested" and last["answer"]["silence"] is None
 
 
 async def test_the_answer_says_why_an_editor_would_not_show_it():

@@ -31,22 +31,6 @@ async def test_a_text_becomes_tokens_and_the_tokens_the_text(server: Served, tex
     assert (await server.json("/detokenize", {"tokens": found}))["content"] == text
 
 
-async def test_names_of_special_tokens_are_tokens_unless_the_client_says_otherwise(server: Served):
-    body = {"content": TURN_END}
-    assert (await server.json("/tokenize", body))["tokens"] == [501]
-    spelled = (await server.json("/tokenize", body | {"parse_special": False}))["tokens"]
-    assert 501 not in spelled and len(spelled) > 1
-    mixed = {"content": [TURN, 501, "x"], "add_special": True}
-    assert (await server.json("/tokenize", mixed))["tokens"][:2] == [500, 501]
-
-
-async def test_a_piece_that_is_a_part_of_a_character_comes_as_bytes(server: Served):
-    found = (await server.json("/tokenize", {"content": f"a中{TURN}", "with_pieces": True}))["tokens"]
-    pieces = [token["piece"] for token in found]
-    assert pieces == ["a", *([byte] for byte in "中".encode()), TURN]
-    assert [token["id"] for token in found] == (await server.json("/tokenize", {"content": f"a中{TURN}"}))["tokens"]
-
-
 async def test_messages_become_the_prompt_that_the_model_reads(server: Served):
     body: dict[str, Any] = {"messages": [{"role": "user", "content": f"say {TURN}"}]}
     prompt = (await server.json("/apply-template", body))["prompt"]

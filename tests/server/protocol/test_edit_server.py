@@ -1,6 +1,5 @@
 """Next edits by a model of edits on a server, from the keystroke over HTTP to applied text."""
 
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,12 +7,10 @@ from threading import Event
 
 import pytest
 
-from mercury_lsp.statistics import store
 from tests.support import tiny
 from tests.support.edit_server import (
     CHAT,
     COMPLETIONS,
-    EDITS,
     KEY,
     Desk,
     completes,
@@ -102,38 +99,6 @@ def test_what_was_asked_ahead_is_of_no_use_once_the_user_types_something_else(mo
         assert "volume(3)" in remote.posted(COMPLETIONS)[2]["prompt"]
 
 
-def test_a_server_that_may_cost_money_is_not_asked_ahead(model: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("no_proxy", "*")
-    with serving(completes(FIRST)) as remote, opened(model, f"{elsewhere(remote)}#zeta-2") as editor:
-        desk = Desk(editor, TYPED)
-        assert desk.take(0, 10) and len(remote.posted(COMPLETIONS)) == 1
-        assert not desk.take(1, 25) and len(remote.posted(COMPLETIONS)) == 2
-
-
-def test_requests_are_counted_for_the_statistics(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    with serving(completes(FIRST)) as remote, opened(model, f"{elsewhere(remote)}#zeta-2") as editor:
-        desk = Desk(editor, TYPED)
-        assert desk.take(0, 10) and not desk.take(1, 25)
-    rows = store.read(store.default_path(), 0)
-    assert [(row.outcome, row.model) for row in rows] == [("asked", "zeta-2")] * 2
-
-
-def test_the_rest_of_an_answer_is_forgotten_when_the_user_types_on(zeta: tuple[FakeRemote, Desk]):
-    remote, desk = zeta
-    assert desk.take(0, 10)
-    desk.replace("print(", "print(1 + ")
-    desk.asked(0, 10)
-    assert len(remote.posted(COMPLETIONS)) == 2
-
-
-def test_the_edit_below_the_cursor_comes_before_one_above(zeta: tuple[FakeRemote, Desk]):
-    _, desk = zeta
-    [found] = desk.asked(5, 4)
-    assert found["range"]["start"]["line"] == 5 and "area(side, side)" in found["text"]
-
-
 def test_the_server_is_sent_the_familys_prompt_and_its_own_key(zeta: tuple[FakeRemote, Desk]):
     remote, desk = zeta
     desk.asked(0, 9)
@@ -145,18 +110,6 @@ def test_the_server_is_sent_the_familys_prompt_and_its_own_key(zeta: tuple[FakeR
     assert sent.headers["Authorization"] == f"Bearer {KEY}"
 
 
-def test_mercury_edit_answers_in_a_code_fence(model: Path):
-    with (
-        serving(replies(f"```\n{FIRST.rstrip()}\n```"), EDITS) as remote,
-        opened(model, f"{remote.url}{EDITS}#mercury-edit") as editor,
-    ):
-        desk = Desk(editor, CODE)
-        desk.replace("area(side)", "area(width, height)")
-        assert desk.take(0, 10) and desk.text == FIRST
-    sent = remote.sent[0].body
-    assert set(sent) == {"model", "messages", "stream"} and "<|code_to_edit|>" in sent["messages"][0]["content"]
-
-
 def test_a_family_that_chats_is_asked_by_chat_and_one_whose_name_tells_nothing_by_its_format(model: Path):
     with (
         serving(replies(f"```python\n{FIRST}```"), CHAT) as remote,
@@ -165,23 +118,6 @@ def test_a_family_that_chats_is_asked_by_chat_and_one_whose_name_tells_nothing_b
         desk = Desk(editor, TYPED)
         assert desk.take(0, 10) and desk.text == FIRST
     assert remote.sent[0].body["model"] == "my-tune"
-
-
-def test_a_server_that_names_its_model_is_asked_for_the_name(model: Path):
-    listed = json.dumps({"data": [{"id": "zeta-2"}]}).encode()
-    routes = {"GET /v1/models": lambda _: (200, listed), f"POST {COMPLETIONS}": completes(FIRST)}
-    with FakeRemote(routes) as remote, opened(model, remote.url) as editor:
-        desk = Desk(editor, TYPED)
-        assert desk.take(0, 10) and desk.text == FIRST
-
-
-def test_an_edit_needs_no_history_and_an_insertion_at_the_cursor_is_ghost_text(model: Path):
-    text = "def greet(name):\n    message = \n    return message\n"
-    new = text.replace("message = ", 'message = "hello, " + name')
-    with serving(completes(new)) as remote, opened(model, f"{remote.url}#zeta-2", eagerness="low") as editor:
-        desk = Desk(editor, text)
-        shown = editor.items(desk.uri, 1, 14, kind=2)
-        assert [item["insertText"] for item in shown] == ['"hello, " + name']
 
 
 @pytest.mark.parametrize(
@@ -238,50 +174,6 @@ def test_a_server_that_refuses_to_tell_probabilities_is_asked_without_them_from_
         desk = Desk(editor, TYPED)
         assert desk.asked(0, 10) and desk.asked(0, 11)
         assert ["logprobs" in body for body in remote.posted(COMPLETIONS)][:3] == [True, False, False]
-
-
-def test_a_text_that_was_cut_off_is_not_shown(model: Path):
-    with (
-        serving(completes(FIRST, finish_reason="length")) as remote,
-        opened(model, f"{remote.url}#zeta-2") as editor,
-    ):
-        assert not Desk(editor, TYPED).take(0, 10)
-
-
-def test_a_slip_of_the_fingers_that_broke_the_syntax_may_be_undone(model: Path):
-    text = "import sys\nfrom os import path\n\nprint(path, sys)\n"
-    with serving(completes(text)) as remote, opened(model, f"{remote.url}#zeta-2") as editor:
-        desk = Desk(editor, text)
-        desk.replace("from os", "imfrom os")
-        assert desk.take(1, 2) and desk.text == text
-
-
-def test_edits_that_only_parse_together_are_shown_together(model: Path):
-    text = "def send(items):\n    push(item)\n    count(item)\n    log(items)\n    done(item)\n"
-    new = (
-        "def send(items):\n    for item in items:\n        push(item)\n        count(item)\n    log(items)\n"
-        "    if items:\n        done(item)\n"
-    )
-    with serving(completes(new)) as remote, opened(model, f"{remote.url}#zeta-2") as editor:
-        desk = Desk(editor, text)
-        while desk.text != new and desk.take(0, 5):
-            pass
-        assert desk.text == new
-
-
-def test_a_name_that_changed_with_its_type_is_left_to_the_model(model: Path):
-    text = "def send(item: str):\n    push(item)\n    return len(item)\n"
-    typed = text.replace("item: str", "items: list[str]")
-    new = typed.replace(
-        "    push(item)\n    return len(item)", "    for item in items:\n        push(item)\n    return len(items)"
-    )
-    with serving(completes(new)) as remote, opened(model, f"{remote.url}#zeta-2") as editor:
-        desk = Desk(editor, text)
-        desk.replace("item", "items")
-        desk.replace("str", "list[str]")
-        while desk.version < 9 and desk.take(1, 4):
-            pass
-        assert desk.text == new
 
 
 def test_no_secret_is_sent(model: Path):

@@ -72,8 +72,6 @@ def reset(connection: socket.socket) -> None:
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
 
-NAN = {"tokens": [FIRST], "token_logprobs": [float("nan")]}
-
 WAITS = {
     "silent": forever(b"", b""),
     "a head and no more": forever(HEAD, b""),
@@ -133,13 +131,6 @@ SILENT = {
     "zeros": says(choice(text="\0" * 1000)),
 }
 """What they write is of no use."""
-
-SHOWN = {
-    "NaN for probabilities": says(choice(text=FIRST, logprobs=NAN)),
-    "more than it says": says(choice(text=FIRST) + b"HTTP/1.1 500 OK\r\n\r\n"),
-    "other types": says(choice(text=FIRST, logprobs="all", index=[], id=7)),
-}
-"""What they write is as good as any."""
 
 
 class RudeServer(ThreadingTCPServer):
@@ -261,11 +252,3 @@ def test_an_answer_of_no_use_shows_nothing_and_says_why(user: User, talk: Talk):
     assert "the model changes nothing" in desk.explained() or "is not shown" in desk.explained()
     user.works_elsewhere()
     assert user.server.asked == 1 and len(user.told()) == told
-
-
-@pytest.mark.parametrize("talk", SHOWN.values(), ids=SHOWN)
-def test_odd_replies_with_an_edit_show_it(user: User, talk: Talk):
-    desk = user.meets(talk)
-    user.editor.result(user.asks(desk))
-    assert desk.take(0, 10) and "return width * " in desk.text
-    user.works_elsewhere()

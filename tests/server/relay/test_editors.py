@@ -83,15 +83,6 @@ def test_nothing_is_left_of_an_editor_that_has_gone(unix: Place):
         works(stays)
 
 
-@linux
-def test_the_daemon_has_none_of_an_editors_pipes(unix: Place):
-    with unix.editor() as editor:
-        editor.initialize()
-        ours = {f"pipe:[{os.fstat(each.fileno()).st_ino}]" for each in (editor.process.stdin, editor.process.stdout)}
-        assert ours <= opened_by(editor.process.pid)
-        assert not ours & opened_by(unix.pid())
-
-
 def opened_by(process: int) -> set[str]:
     """What the descriptors of a process are, but for those that it closes meanwhile."""
     found = set()
@@ -231,24 +222,6 @@ def test_ten_thousand_documents_are_opened_once_more_on_the_next_daemon(unix: Pl
 def shell(script: str, *command: str) -> list[str]:
     """A command that a shell becomes once it has followed the script."""
     return ["/bin/sh", "-c", script, "sh", *command]
-
-
-def test_an_editor_in_a_folder_that_was_removed_is_served_as_any_other(unix: Place, tmp_path: Path):
-    removed = tmp_path / "removed"
-    removed.mkdir()
-    with Editor(command=shell('rmdir "$PWD" && exec "$@"', *unix.command()), env=unix.env, cwd=removed) as editor:
-        editor.initialize()
-        works(editor)
-        assert connections(unix) == 1 and not removed.exists()
-    assert editor.process.returncode == 0
-
-
-def test_an_editor_without_standard_error_is_served_as_any_other(unix: Place):
-    with Editor(command=shell('exec "$@" 2>&-', *unix.command()), env=unix.env) as editor:
-        editor.initialize()
-        works(editor)
-        assert connections(unix) == 1
-    assert editor.process.returncode == 0
 
 
 @pytest.mark.parametrize("redirected", ["", " 2>&-"], ids=["", "without standard error"])

@@ -58,13 +58,6 @@ def test_one_that_owes_an_answer_is_pinged_once_and_given_up_without_a_sign_of_l
     assert ours.was_silent
 
 
-def test_a_daemon_that_hangs_up_was_not_silent(ends: tuple[Link, socket.socket]):
-    ours, daemon = ends
-    ours.send(ASKED)
-    daemon.close()
-    assert list(ours.messages) == [] and not ours.was_silent
-
-
 def test_signs_of_life_and_other_messages_are_no_answer_but_keep_the_link(
     ends: tuple[Link, socket.socket], monkeypatch: pytest.MonkeyPatch
 ):
@@ -104,9 +97,3 @@ def test_a_message_that_is_taken_slowly_is_sent_whole(ends: tuple[Link, socket.s
     ours.send(message)
     taking.join(PATIENCE)
     assert list(framing.MessageDecoder().feed(bytes(taken))) == [message]
-
-
-def test_a_message_that_is_not_taken_ends_the_link(ends: tuple[Link, socket.socket]):
-    ours, _ = ends
-    ours.send({"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": "x" * 3_000_000})
-    assert list(ours.messages) == [] and ours.was_silent

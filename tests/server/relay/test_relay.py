@@ -12,11 +12,9 @@ from typing import Any
 
 import pytest
 
-from mercury_lsp.commands import doctor
 from mercury_lsp.daemon import control, handshake, server
 from mercury_lsp.errors import DaemonError
 from mercury_lsp.relay import join, link
-from mercury_lsp.relay.session import RelayedSession
 from tests.support.editor import PATIENCE, Editor, Refused, script, span
 from tests.support.sharing import Place, eventually
 
@@ -96,24 +94,6 @@ def test_editors_that_start_at_once_start_one_daemon(place: Place):
     assert len(place.loaded()) == 1
 
 
-def test_a_stale_socket_is_no_hindrance(place: Place):
-    crashed = place.daemon()
-    crashed.kill()
-    crashed.wait()
-    assert place.address.path.exists()
-    with place.editor() as editor:
-        editor.initialize()
-        assert place.pid() != crashed.pid
-
-
-def test_the_plain_command_starts_a_daemon_and_leaves_it_running(unix: Place, tmp_path: Path):
-    (tmp_path / "run").mkdir(mode=0o700)
-    with Editor(command=PLAIN, env=unix.env) as editor:
-        assert editor.request("initialize", {"capabilities": {}, "processId": None, "rootUri": None})["serverInfo"]
-    stop = subprocess.run([*PLAIN, "serve", "--stop"], env=unix.env, capture_output=True, check=True)
-    assert stop.stderr == b"stopped\n"
-
-
 @pytest.mark.parametrize(
     "told",
     [["--in-process"], ["--stdio", "--in-process"], []],
@@ -126,35 +106,7 @@ def test_told_so_it_serves_in_its_own_process(unix: Place, tmp_path: Path, told:
     assert not (tmp_path / "run").exists()
 
 
-def test_where_no_daemon_can_be_started_it_serves_in_its_own_process(unix: Place, tmp_path: Path):
-    (tmp_path / "run").write_text("not a folder")
-    with Editor(command=PLAIN, env=unix.env, stderr=subprocess.PIPE) as editor:
-        editor.request("initialize", {"capabilities": {}, "processId": None, "rootUri": None})
-    [line] = editor.process.stderr.read().decode().splitlines()
-    editor.process.stderr.close()
-    assert "XDG_RUNTIME_DIR" in line and "serving in this process" in line
-
-
 # Relaying
-
-
-def test_a_message_of_three_megabytes_arrives_whole(place: Place):
-    with place.editor() as editor:
-        editor.initialize()
-        text = "é😀x\n" * 400_000
-        editor.open(URI, text)
-        assert editor.text(URI) == text
-
-
-def test_what_is_no_message_is_refused_as_ever(unix: Place):
-    with unix.editor() as editor:
-        editor.write(b"Content-Length: 3\r\n\r\n{]}")
-        assert editor.reply(None)["error"]["code"] == -32700
-        editor.send([1, 2])
-        assert editor.reply(None)["error"]["code"] == -32600
-        with pytest.raises(Refused, match="initialize first"):
-            editor.request("test/text", {"uri": URI})
-        editor.initialize()
 
 
 def test_a_relative_model_is_refused_as_it_may_be_any_repositorys(unix: Place, tmp_path: Path):
@@ -295,25 +247,6 @@ def test_a_progress_that_the_lost_daemon_showed_is_ended(unix: Place):
         )
 
 
-def test_an_answer_for_the_lost_daemon_does_not_reach_the_next(unix: Place):
-    with unix.editor({"workspace/configuration": lambda _: NotImplemented}) as editor:
-        editor.initialize({"workspace": {"configuration": True}})
-        editor.until(lambda: editor.received("workspace/configuration"))
-        lost(editor, unix)
-        editor.send({"jsonrpc": "2.0", "id": "asked by the lost one", "result": [{}]})
-        text_after_all(editor)
-        assert not any("nobody waits for" in told["message"] for told in editor.received("window/logMessage"))
-
-
-def test_shutdown_without_a_daemon_is_a_success(unix: Place):
-    editor = unix.editor().initialize()
-    kill(unix)
-    assert editor.request("shutdown", None) is None
-    editor.notify("exit", None)
-    assert editor.process.wait(PATIENCE) == 0
-    editor.process.stdin.close()
-
-
 def test_a_daemon_that_keeps_ending_is_told_once(unix: Place):
     with unix.editor() as editor:
         editor.initialize()
@@ -321,19 +254,6 @@ def test_a_daemon_that_keeps_ending_is_told_once(unix: Place):
             lost(editor, unix)
         text_after_all(editor)
         assert len(editor.received("window/showMessage")) == 1
-
-
-def test_after_a_stop_the_next_message_starts_a_daemon_again(unix: Place):
-    with unix.editor() as editor:
-        editor.initialize()
-        editor.open(URI, "x")
-        editor.receive_all()
-        subprocess.run(
-            [*PLAIN, "serve", "--stop", *unix.address.arguments], env=unix.env, check=True, capture_output=True
-        )
-        time.sleep(0.3)
-        assert unix.status() is None
-        assert text_after_all(editor) == "x"
 
 
 # A daemon that hangs
@@ -436,30 +356,6 @@ def test_shutdown_does_not_wait_for_a_daemon_that_hangs(unix: Place, stopped: su
     editor.process.stdout.close()
 
 
-def test_initialize_is_answered_by_another_daemon_if_the_first_hangs(unix: Place, stopped: subprocess.Popen):
-    with unix.editor(None, "--hasty") as editor:
-        eventually(lambda: (unix.status() or {})["connections"])
-        stopped.send_signal(signal.SIGSTOP)
-        assert editor.request("initialize", {"capabilities": {}, "processId": None, "rootUri": None})["serverInfo"]
-        assert unix.pid() != stopped.pid
-
-
-def test_what_a_daemon_says_after_its_part_was_taken_does_not_reach_the_editor():
-    session = RelayedSession()
-    session.hear_client({"jsonrpc": "2.0", "id": 1, "method": "shutdown"})
-    assert session.answer_for_daemon(1) == {"jsonrpc": "2.0", "id": 1, "result": None}
-    assert session.was_shut_down
-    late = {"jsonrpc": "2.0", "id": 1, "result": None}
-    assert [session.hear_daemon(late) for _ in range(2)] == [False, True]
-
-
-def test_an_editor_that_starts_beside_a_daemon_that_hangs_starts_another(unix: Place, stopped: subprocess.Popen):
-    stopped.send_signal(signal.SIGSTOP)
-    with unix.editor(None, "--hasty") as editor:
-        editor.initialize()
-        assert unix.pid() != stopped.pid
-
-
 @pytest.mark.parametrize(("after_hang", "calls"), [(False, 4), (True, 1)], ids=["at a start", "after a lost link"])
 def test_a_daemon_that_hangs_is_replaced_after_unanswered_calls(
     unix: Place, stopped: subprocess.Popen, after_hang: bool, calls: int, monkeypatch: pytest.MonkeyPatch
@@ -513,10 +409,3 @@ def test_a_daemon_that_hangs_can_be_stopped(unix: Place, stopped: subprocess.Pop
     assert control.stop(unix.address)
     assert stopped.wait(PATIENCE) == -signal.SIGKILL
     assert not control.stop(unix.address)
-
-
-def test_the_doctor_names_a_daemon_that_hangs(unix: Place, stopped: subprocess.Popen, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(handshake, "TIMEOUT_SECONDS", 0.2)
-    monkeypatch.setattr(doctor, "all_addresses", lambda: [unix.address])
-    stopped.send_signal(signal.SIGSTOP)
-    assert f"{unix.address.path} does not answer; mercury-lsp serve --stop" in doctor._daemons()
