@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -56,23 +55,6 @@ def test_accept_leaves_exactly_the_suggested_text(desk: Desk) -> None:
     until(lambda: nvim.lines()[2] == "    return a + b!")
 
 
-def test_a_plain_list_is_understood_like_an_item_list(desk: Desk) -> None:
-    desk.script([{"before": "x", "result": [{"insertText": "yz"}]}])
-    nvim = desk.start_attached()
-    nvim.keys("ix")
-    shows(nvim, "yz")
-
-
-def test_crlf_in_a_suggestion_becomes_line_ends(desk: Desk) -> None:
-    desk.script([rule("x", "1\r\ny\r\n")])
-    nvim = desk.start_attached("\r\n")
-    assert nvim.lua("return vim.bo.fileformat") == "dos"
-    nvim.keys("ix")
-    shows(nvim, "1\ny\n")
-    nvim.keys("<Tab>")
-    until(lambda: nvim.lines() == ["x1", "y", ""])
-
-
 def test_accept_word_takes_one_word_and_shows_the_rest(desk: Desk) -> None:
     desk.script([rule("def add(", ADD)])
     nvim = desk.start_attached()
@@ -86,16 +68,6 @@ def test_accept_word_takes_one_word_and_shows_the_rest(desk: Desk) -> None:
     assert len(desk.asked()) == asked
 
 
-def test_accept_word_takes_whole_letters_outside_ascii(desk: Desk) -> None:
-    desk.script([rule("x = ", "größe + 1")])
-    nvim = desk.start_attached()
-    nvim.keys("ix = ")
-    shows(nvim, "größe + 1")
-    nvim.keys("<M-w>")
-    until(lambda: nvim.lines() == ["x = größe"])
-    shows(nvim, " + 1")
-
-
 def test_accept_line_takes_one_line_at_a_time(desk: Desk) -> None:
     desk.script([rule("def add(", ADD)])
     nvim = desk.start_attached()
@@ -106,15 +78,6 @@ def test_accept_line_takes_one_line_at_a_time(desk: Desk) -> None:
     shows(nvim, "\n    return a + b")
     nvim.keys("<M-l>")
     until(lambda: nvim.lines() == ["def add(a, b):", "    return a + b"])
-
-
-def test_a_key_with_alt_types_no_letter_when_there_is_nothing_to_take(desk: Desk) -> None:
-    desk.script([rule("x", "one")])
-    nvim = desk.start_attached()
-    nvim.keys("ix")
-    shows(nvim, "one")
-    nvim.keys("<M-w><M-w><M-l><M-]>!")
-    until(lambda: nvim.lines() == ["xone!"])
 
 
 def test_dismissed_text_stays_away_until_the_text_changes(desk: Desk) -> None:
@@ -150,17 +113,6 @@ def test_typing_the_suggestion_shrinks_it_without_asking(desk: Desk) -> None:
     assert desk.asked()[asked]["params"]["position"] == {"line": 1, "character": 16}
 
 
-def test_typing_over_a_line_end_follows_the_suggestion(desk: Desk) -> None:
-    desk.script([rule("x", "1\ny2")])
-    nvim = desk.start_attached()
-    nvim.keys("ix")
-    shows(nvim, "1\ny2")
-    nvim.keys("1<CR>y")
-    shows(nvim, "2")
-    nvim.keys("<Tab>")
-    until(lambda: nvim.lines() == ["x1", "y2"])
-
-
 def test_typing_something_else_hides_the_suggestion(desk: Desk) -> None:
     desk.script([rule("def add(", ADD)])
     nvim = desk.start_attached()
@@ -181,17 +133,6 @@ def test_leaving_the_place_hides_the_suggestion(desk: Desk, leave: str) -> None:
     if leave == "<C-o>:enew<CR>":
         nvim.lua("vim.cmd.buffer(1)")
         shows(nvim, "")
-
-
-def test_newer_keystroke_cancels_the_older_request(desk: Desk) -> None:
-    gate = desk.folder / "gate"
-    desk.script([rule("x", "old", gate=str(gate)), rule("xy", "new")])
-    nvim = desk.start_attached()
-    nvim.keys("ix")
-    (older,) = until(desk.asked)
-    nvim.keys("y")
-    shows(nvim, "new")
-    assert [message["params"]["id"] for message in desk.received("$/cancelRequest")] == [older["id"]]
 
 
 def test_a_reply_to_an_older_question_is_never_shown(desk: Desk) -> None:
@@ -232,32 +173,6 @@ def test_a_late_automatic_reply_does_not_replace_what_was_asked_for(desk: Desk) 
     assert nvim.ghost() == "new"
 
 
-def test_a_reply_for_text_that_a_script_changed_meanwhile_is_dropped(desk: Desk) -> None:
-    gate = desk.folder / "gate"
-    desk.script([rule("x", "old", gate=str(gate))])
-    nvim = desk.start_attached()
-    nvim.keys("ix")
-    until(desk.asked)
-    # No autocommand tells of this edit, so only the comparison with the question's place can.
-    nvim.lua("vim.o.eventignore = 'all'; vim.api.nvim_buf_set_text(0, 0, 0, 0, 1, { 'z' })")
-    gate.touch()
-    until(desk.answered_last)
-    nvim.read_all_replies()
-    assert nvim.ghost() == ""
-
-
-@pytest.mark.parametrize("code", [-32800, -32801, -32802])
-def test_an_overtaken_request_is_no_news(desk: Desk, code: int) -> None:
-    desk.script([{"before": "x", "error": code}])
-    nvim = desk.start_attached()
-    nvim.keys("ix")
-    until(desk.asked)
-    until(desk.answered_last)
-    nvim.read_all_replies()
-    assert nvim.ghost() == ""
-    assert nvim.lua("return vim.api.nvim_exec2('messages', { output = true }).output") == ""
-
-
 def test_a_servers_error_is_told_once(desk: Desk) -> None:
     desk.script([{"before": "", "error": -32603}])
     nvim = desk.start_attached()
@@ -289,32 +204,6 @@ def test_the_items_range_is_replaced_and_only_new_text_is_shown(desk: Desk) -> N
     shows(nvim, "a, (b)")
     nvim.keys("<Tab>!")
     until(lambda: nvim.lines() == ["print(a, (b))!"])
-
-
-def test_word_by_word_to_the_end_replaces_the_range_too(desk: Desk) -> None:
-    desk.script([{"before": "print(", "result": [{"insertText": "print(a)", "range": span(0, 0, 7)}]}])
-    nvim = desk.start_attached(")\n")
-    nvim.keys("iprint(")
-    shows(nvim, "a")
-    nvim.keys("<M-w>")
-    until(lambda: nvim.lines() == ["print(a)"])
-    nvim.keys("<M-w>!")
-    until(lambda: nvim.lines() == ["print(a)!"])
-
-
-def test_text_that_the_range_really_replaces_is_marked(desk: Desk) -> None:
-    desk.script([{"before": "x = ", "result": [{"insertText": "x = new", "range": span(0, 0, 7)}]}])
-    nvim = desk.start_attached("old\n")
-    nvim.keys("ix = ")
-    shows(nvim, "new")
-    marks = nvim.lua(
-        "return vim.tbl_map(function(m) return { m[3], m[4].end_col, m[4].hl_group } end,"
-        "vim.api.nvim_buf_get_extmarks(0, vim.api.nvim_create_namespace('mercury'), 0, -1,"
-        "{ details = true }))"
-    )
-    assert [4, 7, "MercuryReplaced"] in marks
-    nvim.keys("<Tab>")
-    until(lambda: nvim.lines() == ["x = new"])
 
 
 def test_an_item_that_does_not_continue_the_line_is_not_shown(desk: Desk) -> None:
@@ -351,18 +240,6 @@ def test_dot_repeats_what_was_typed_and_what_was_accepted(desk: Desk) -> None:
     until(lambda: nvim.lines() == ["def add(a, b):", "    return a + b  # sum", ""])
     nvim.keys("G.")
     until(lambda: nvim.lines() == ["def add(a, b):", "    return a + b  # sum"] * 2)
-
-
-def test_dot_repeats_what_was_accepted_word_by_word(desk: Desk) -> None:
-    desk.script([{"before": "print(", "result": [{"insertText": "print(a, b)", "range": span(0, 0, 7)}]}])
-    nvim = desk.start_attached(")\n\n")
-    nvim.keys("iprint(")
-    shows(nvim, "a, b")
-    for line in ("print(a)", "print(a,)", "print(a, b)"):
-        nvim.keys("<M-w>")
-        until(lambda line=line: nvim.lines()[0] == line)
-    nvim.keys("<M-w>!<Esc>G.")
-    until(lambda: nvim.lines() == ["print(a, b)!"] * 2)
 
 
 def test_accepted_text_is_neither_indented_nor_abbreviated_nor_broken(desk: Desk) -> None:
@@ -417,34 +294,6 @@ def test_who_asks_by_key_is_told_that_there_is_nothing(desk: Desk) -> None:
     shows(nvim, "")
 
 
-def test_who_asks_by_key_is_told_that_there_is_no_other(desk: Desk) -> None:
-    desk.script([rule("x", "one")])
-    nvim = desk.start_attached()
-    desk.say("didChangeStatus", {"kind": "Normal", "busy": False, "message": ""})
-    nvim.keys("ix")
-    shows(nvim, "one")
-    nvim.keys("<M-]>")
-    until(
-        lambda: (
-            sorted(nvim.painted()) == [("mercury: no other suggestion here", "MercuryNote"), ("one", "MercuryGhost")]
-        )
-    )
-    nvim.keys("<M-w>!")
-    until(lambda: nvim.lines() == ["xone!"])
-    shows(nvim, "")
-
-
-def test_who_asks_by_key_is_told_that_the_model_is_loaded_first(desk: Desk) -> None:
-    gate = desk.folder / "gate"
-    desk.script([rule("x", "one", gate=str(gate))])
-    nvim = desk.start_attached()
-    desk.say("didChangeStatus", {"kind": "Normal", "busy": True, "message": "loading the model"})
-    nvim.keys("ix<M-]>")
-    shows(nvim, LOADING)
-    gate.touch()
-    shows(nvim, "one")
-
-
 def test_null_leaves_what_is_shown_and_an_empty_list_clears_it(desk: Desk) -> None:
     desk.script([rule("x", "one", trigger=2), {"before": "x", "result": None, "trigger": 1}])
     nvim = desk.start_attached()
@@ -484,21 +333,6 @@ def test_tab_falls_through_to_the_mapping_it_had(desk: Desk, mapping: str) -> No
     until(lambda: nvim.lines() == ["w-old-xyz"])
 
 
-@pytest.mark.parametrize("mapping", ["<Tab> <C-R>=<SID>Old()<CR>", "<expr> <Tab> <sid>Old()"])
-def test_tab_falls_through_to_a_mapping_with_a_function_of_its_script(desk: Desk, mapping: str) -> None:
-    vimrc = desk.folder / "vimrc.vim"
-    vimrc.write_text(f"function s:Old()\nreturn '-old-'\nendfunction\ninoremap {mapping}\n")
-    nvim = desk.start_attached(before=f"vim.cmd.source({json.dumps(str(vimrc))})")
-    nvim.keys("iw<Tab>x")
-    until(lambda: nvim.lines() == ["w-old-x"])
-
-
-def test_a_key_set_to_false_is_left_alone(desk: Desk) -> None:
-    nvim = desk.start_attached(options="keys = { accept_word = false, accept = '<C-y>' }")
-    assert nvim.lua("return vim.fn.maparg('<M-w>', 'i')") == ""
-    assert nvim.lua("return vim.fn.maparg('<C-y>', 'i', false, true).desc") == "Mercury: accept, next edit accept"
-
-
 def test_a_filetype_switched_off_gets_no_server(desk: Desk) -> None:
     nvim = desk.start(name="COMMIT_EDITMSG")
     assert nvim.lua("return vim.bo.filetype") == "gitcommit"
@@ -536,15 +370,6 @@ def test_toggle_hides_and_silences_until_toggled_again(desk: Desk) -> None:
     assert len(desk.asked()) == asked + 1
 
 
-def test_accept_works_as_a_command(desk: Desk) -> None:
-    desk.script([rule("x", "yz")])
-    nvim = desk.start_attached()
-    nvim.keys("ix")
-    shows(nvim, "yz")
-    nvim.keys("<Cmd>Mercury accept<CR>")
-    until(lambda: nvim.lines() == ["xyz"])
-
-
 def test_two_projects_share_one_server(desk: Desk) -> None:
     for project in ("one", "two"):
         (desk.folder / project / ".git").mkdir(parents=True)
@@ -565,57 +390,11 @@ def test_settings_reach_the_server_under_its_name(desk: Desk) -> None:
     assert nvim.lua(asked % context) == [{"effort": "high"}]
 
 
-def test_health_names_a_server_that_cannot_be_run(desk: Desk) -> None:
-    nvim = desk.start(cmd=["no-such-server"])
-    nvim.keys(":checkhealth mercury<CR>")
-    until(lambda: any("no-such-server cannot be run" in line for line in nvim.lines()))
-
-
-def test_health_is_well_with_a_running_server(desk: Desk) -> None:
-    nvim = desk.start_attached()
-    nvim.keys(":checkhealth mercury<CR>")
-    until(lambda: any("utf-16 positions" in line for line in nvim.lines()))
-    assert not any("ERROR" in line or "WARNING" in line for line in nvim.lines())
-
-
-def test_help_opens_without_further_ado(desk: Desk) -> None:
-    nvim = desk.start_attached()
-    nvim.lua("vim.cmd.help('mercury-options')")
-    assert nvim.lua("return vim.fn.expand('%:t')") == "mercury.txt"
-
-
 def test_the_help_has_all_its_tags(desk: Desk) -> None:
     copy = shutil.copytree(PLUGIN / "doc", desk.folder / "doc")
     (copy / "tags").unlink()
     desk.start_attached().lua(f"vim.cmd.helptags({json.dumps(str(copy))})")
     assert (copy / "tags").read_text() == (PLUGIN / "doc" / "tags").read_text(), "run :helptags editors/nvim/doc"
-
-
-def test_a_question_by_key_outlives_the_events_of_the_keys_before_it(desk: Desk) -> None:
-    """Keys read at once are all handled before Neovim says that the text changed."""
-    desk.script([rule("x", "unasked", trigger=2), rule("x", "asked", trigger=1)])
-    nvim = desk.start_attached()
-    nvim.keys("ix<M-]>")
-    shows(nvim, "asked")
-    time.sleep(0.1)  # ten times the debounce
-    assert nvim.ghost() == "asked"
-    assert [question["params"]["context"]["triggerKind"] for question in desk.asked()] == [1]
-
-
-def test_a_timer_that_fired_before_the_key_asks_nothing_after_it(desk: Desk) -> None:
-    desk.script([rule("x", "unasked", trigger=2), rule("x", "asked", trigger=1)])
-    nvim = desk.start_attached()
-    nvim.lua(
-        "local wrap = vim.schedule_wrap\n"
-        "vim.schedule_wrap = function(act) return function() vim.uv.new_timer():start(200, 0, wrap(act)) end end"
-    )
-    nvim.keys("ix")
-    time.sleep(0.1)  # the debounce is over, its callback still in the queue
-    nvim.keys("<M-]>")
-    shows(nvim, "asked")
-    time.sleep(0.3)
-    assert nvim.ghost() == "asked"
-    assert [question["params"]["context"]["triggerKind"] for question in desk.asked()] == [1]
 
 
 ON_SCREEN = """

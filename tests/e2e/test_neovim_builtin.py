@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from tests.support.neovim import Desk, Neovim, until
 
 NAMESPACE = "nvim.lsp.inline_completion"
@@ -77,15 +75,6 @@ def test_the_real_one_inserts_a_word_or_a_line(desk_0_12: Desk) -> None:
     until(lambda: nvim.lines() == ["x = one +"])
 
 
-@pytest.mark.parametrize("key", ["<Tab>", "<M-l>"])
-def test_dot_repeats_what_the_real_one_inserted(desk_0_12: Desk, key: str) -> None:
-    nvim = showing(desk_0_12, SUM)
-    nvim.keys(key)
-    until(lambda: nvim.lines() == ["x = " + SUM])
-    nvim.keys("!<Esc>:put =''<CR>.")
-    until(lambda: nvim.lines() == ["x = " + SUM + "!"] * 2)
-
-
 def test_the_real_ones_command_runs_after_the_last_word(desk_0_12: Desk) -> None:
     command = {"title": "accepted", "command": "scripted.accepted", "arguments": ["id-1"]}
     desk_0_12.script([{"before": "x = ", "result": [item("one", command=command)]}])
@@ -105,14 +94,6 @@ def test_the_real_one_is_dismissed(desk_0_12: Desk) -> None:
     assert nvim.lines() == ["x = "]
 
 
-def test_the_real_one_goes_through_what_is_known(desk_0_12: Desk) -> None:
-    nvim = showing(desk_0_12, "one", "two")
-    nvim.keys("<M-]>")
-    shows(nvim, "two (2/2)")
-    nvim.keys("<M-[>")
-    shows(nvim, "one (1/2)")
-
-
 def test_in_the_real_one_null_keeps_what_is_shown_and_an_empty_list_clears_it(desk_0_12: Desk) -> None:
     nvim = showing(desk_0_12, "one")
     for result, left in ((None, "ne"), ({"items": []}, "")):
@@ -124,15 +105,6 @@ def test_in_the_real_one_null_keeps_what_is_shown_and_an_empty_list_clears_it(de
         nvim.read_all_replies()
         assert nvim.ghost(NAMESPACE) == left
         nvim.keys("<BS>")
-
-
-def test_the_real_one_is_switched_off_for_a_buffer_or_filetype(desk_0_12: Desk) -> None:
-    nvim = showing(desk_0_12, SUM)
-    for scope in ("buffer", "filetype"):
-        nvim.keys(f"<Cmd>Mercury disable {scope}<CR>")
-        shows(nvim, "")
-        nvim.keys(f"<Cmd>Mercury enable {scope}<CR><C-u>x = ")
-        shows(nvim, SUM)
 
 
 def test_on_the_newer_neovim_our_own_ghost_text_works_too(desk_0_12: Desk) -> None:

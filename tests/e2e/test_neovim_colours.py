@@ -37,21 +37,10 @@ def test_without_true_colour_ghost_text_is_grey_and_typed_text_is_not(desk: Desk
     until(lambda: colour(nvim, GHOST) is None)
 
 
-def test_another_background_brings_another_grey(desk: Desk) -> None:
-    nvim = typed(desk, "vim.o.termguicolors = false; vim.o.background = 'dark'")
-    nvim.lua("vim.o.background = 'light'")
-    until(lambda: colour(nvim, GHOST) == 241)
-
-
 def test_a_colour_scheme_that_colours_comments_without_true_colour_colours_ghost_text(desk: Desk) -> None:
     nvim = typed(desk, "vim.o.termguicolors = false; vim.cmd.colorscheme('habamax')")
     wanted = nvim.lua("return vim.api.nvim_get_hl(0, { name = 'Comment', link = false }).ctermfg")
     assert wanted is not None and colour(nvim, GHOST) == wanted
-
-
-def test_the_users_own_colours_stay(desk: Desk) -> None:
-    nvim = typed(desk, "vim.o.termguicolors = false; vim.api.nvim_set_hl(0, 'MercuryGhost', { ctermfg = 99 })")
-    assert colour(nvim, GHOST) == 99
 
 
 @pytest.mark.parametrize("background", ["dark", "light"])

@@ -80,34 +80,6 @@ def test_no_canvas_outlives_its_request(desk: Desk, end: dict[str, Any], left: s
     shows(nvim, left)
 
 
-def test_a_part_for_a_request_that_nobody_waits_for_is_dropped(desk: Desk) -> None:
-    nvim = denoising(desk, SECOND)
-    shows(nvim, "a + b░")
-    token = desk.asked()[-1]["params"]["partialResultToken"]
-    nvim.keys("<C-]>")
-    shows(nvim, "")
-    desk.say("$/progress", {"token": token, "value": FIRST})
-    nvim.read_all_replies()
-    assert nvim.ghost() == ""
-    assert nvim.lua("return vim.lsp.status()") == ""
-
-
-def test_progress_of_other_work_still_reaches_neovim(desk: Desk) -> None:
-    nvim = desk.start_attached()
-    desk.say("$/progress", {"token": "work", "value": {"kind": "begin", "title": "Loading"}})
-    until(lambda: "Loading" in nvim.lua("return vim.lsp.status()"))
-
-
-def test_cycling_goes_on_behind_what_was_shown_before_the_canvas(desk: Desk) -> None:
-    more = {"items": [{"insertText": "one"}, {"insertText": "two"}]}
-    desk.script([rule("x", "one", trigger=2), {"before": "x", "trigger": 1, "parts": [SECOND], "result": more}])
-    nvim = desk.start_attached(options="denoising = true")
-    nvim.keys("ix")
-    shows(nvim, "one")
-    nvim.keys("<M-]>")
-    shows(nvim, "two")
-
-
 def test_nothing_is_streamed_while_typing_or_with_the_option_off(desk: Desk) -> None:
     desk.script([rule("x", "one", trigger=2), rule("x", "two", trigger=1, parts=[SECOND])])
     nvim = desk.start_attached()
@@ -134,27 +106,6 @@ def test_the_unsure_end_of_a_suggestion_looks_different_and_shrinks_with_it(desk
     until(lambda: nvim.painted() == [("+ ", "MercuryGhost"), ("b", "MercuryUnsure"), ("  c", "MercuryUnsure")])
     nvim.keys("+ b")
     until(lambda: nvim.painted() == [("  c", "MercuryUnsure")])
-
-
-def test_the_unsure_end_looks_like_the_rest_with_the_option_off(desk: Desk) -> None:
-    desk.script([unsure("abc", 1)])
-    nvim = desk.start_attached(options="dim_unsure = false")
-    nvim.keys("ix")
-    until(lambda: nvim.painted() == [("abc", "MercuryGhost")])
-
-
-def test_the_unsure_end_is_told_apart_around_text_that_stays(desk: Desk) -> None:
-    desk.script(
-        [
-            {
-                "before": "f(",
-                "result": [{"insertText": "f(a, (b))", "range": span(0, 0, 3), "mercury": {"unsureFrom": 5}}],
-            }
-        ]
-    )
-    nvim = desk.start_attached(")\n")
-    nvim.keys("if(")
-    until(lambda: nvim.painted() == [("a, ", "MercuryGhost"), ("(b", "MercuryUnsure"), (")", "MercuryUnsure")])
 
 
 WATCHED = """

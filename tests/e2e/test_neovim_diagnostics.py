@@ -75,20 +75,6 @@ def test_errors_are_forwarded_without_messages_in_utf_16(desk: Desk) -> None:
     assert "hunter2" not in json.dumps(sent)
 
 
-def test_what_is_reported_of_a_text_that_changes_meanwhile_is_not_forwarded(desk: Desk) -> None:
-    nvim = checked(desk)
-    until(lambda: lines(nvim) == [[]])
-    nvim.lua(f"report({{ {{ lnum = 41, col = 0, message = '', severity = {ERROR} }} }}) vim.cmd.normal('Go')")
-    nvim.rest()
-    assert lines(nvim) == [[]]
-
-
-def test_what_was_reported_before_the_server_ran_is_forwarded_once_it_does(desk: Desk) -> None:
-    nvim = desk.start(BODY, cmd=COMMAND, before=HEARD)
-    report(nvim, at(41))
-    until(lambda: lines(nvim) == [[41]])
-
-
 def test_nothing_is_forwarded_while_next_edits_are_off(desk: Desk) -> None:
     nvim = checked(desk, options="next_edits = false")
     report(nvim, at(41))

@@ -98,34 +98,6 @@ def test_a_buffer_without_a_name_gets_suggestions_and_so_does_the_next_one(desk:
     assert desk.received("textDocument/didOpen")[-1]["params"]["textDocument"]["text"] == "a\n"
 
 
-def test_a_listing_of_a_folder_is_no_document(desk: Desk) -> None:
-    nvim = desk.start_attached()
-    nvim.keys(f":Explore {desk.folder}<CR>")
-    until(lambda: nvim.lua("return vim.bo.filetype") == "netrw")
-    nvim.keys(":edit b.py<CR>")
-    until(nvim.attached)
-    until(lambda: opened_and_closed(desk)[0][-1] == "b.py")
-    assert opened_and_closed(desk)[0] == ["a.py", "b.py"]
-
-
-def test_of_buffers_without_a_name_only_the_one_at_hand_is_opened_when_suggestions_are_switched_on(desk: Desk) -> None:
-    desk.script([rule("b", "second")])
-    nvim = desk.start_attached(options="filetypes = { lua = false }")
-    nvim.keys(":enew<CR>:setfiletype python<CR>")
-    until(nvim.attached)
-    nvim.keys("ia<Esc>:enew<CR>:setfiletype lua<CR>:Mercury enable buffer<CR>")
-    until(nvim.attached)
-    nvim.keys("ib")
-    shows(nvim, "second")
-    assert opened_and_closed(desk) == (["a.py", "", ""], [""])
-
-
-def test_a_buffer_without_name_and_filetype_says_what_it_needs(desk: Desk) -> None:
-    nvim = desk.start_attached()
-    nvim.keys(":enew<CR>ix<Esc>ay<Esc>")
-    until(lambda: nvim.lua(MESSAGES) == "mercury: suggestions need a filetype, as by :setfiletype python")
-
-
 def test_ghost_text_beside_a_matching_bracket_keeps_its_own_look(desk: Desk) -> None:
     desk.script([rule("f(", "xyz")])
     nvim = desk.start_attached()
@@ -143,13 +115,6 @@ def opened_and_closed(desk: Desk) -> tuple[list[str], list[str]]:
     methods = ("textDocument/didOpen", "textDocument/didClose")
     opened, closed = ([each["params"]["textDocument"]["uri"] for each in desk.received(each)] for each in methods)
     return [uri.rpartition("/")[2] for uri in opened], [uri.rpartition("/")[2] for uri in closed]
-
-
-def test_a_buffer_without_a_name_goes_on_when_it_is_written_to_a_file(desk: Desk) -> None:
-    nvim = in_a_buffer_without_a_name(desk)
-    nvim.keys(f"<Esc>:write {desk.folder / 'new.py'}<CR>Ab")
-    shows(nvim, "second")
-    assert opened_and_closed(desk) == (["a.py", "", "new.py"], [""])
 
 
 @pytest.mark.parametrize("rename", ["file", "saveas"])
@@ -170,14 +135,3 @@ def test_a_buffer_of_another_filetype_is_a_document_of_that_language(desk: Desk)
     opened = [each["params"]["textDocument"] for each in desk.received("textDocument/didOpen")]
     assert [each["languageId"] for each in opened] == ["text", "python"]
     assert opened_and_closed(desk) == (["a.txt", "a.txt"], ["a.txt"])
-
-
-def test_a_buffer_whose_new_filetype_is_switched_off_is_closed_until_it_has_another(desk: Desk) -> None:
-    desk.script([rule("a", "first")])
-    nvim = desk.start_attached(options="filetypes = { mail = false }")
-    nvim.keys(":set filetype=mail<CR>")
-    until(lambda: opened_and_closed(desk) == (["a.py"], ["a.py"]))
-    nvim.keys(":set filetype=python<CR>")
-    until(nvim.attached)
-    nvim.keys("ia")
-    shows(nvim, "first")

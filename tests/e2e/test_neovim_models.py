@@ -47,13 +47,6 @@ def test_the_model_that_is_chosen_is_used_and_the_server_reads_the_choice(desk: 
     until(lambda: len(desk.received("workspace/didChangeConfiguration")) == before + 1)
 
 
-def test_a_model_in_the_plugins_settings_goes_before_the_choice_and_that_is_said(desk: Desk) -> None:
-    nvim = start(desk, options="settings = { model = 'mine' }")
-    nvim.lua(PICK % 2)
-    [[text, _]] = said(nvim)
-    assert "your settings name another model, mine" in text
-
-
 def test_a_model_that_is_not_installed_is_added_in_a_terminal_which_can_ask(desk: Desk) -> None:
     nvim = start(desk)
     nvim.lua(PICK % 3)
@@ -67,10 +60,3 @@ def test_what_the_command_could_not_do_is_shown(desk: Desk, name: str) -> None:
     nvim.lua(PICK % 1)
     [[text, level]] = said(nvim)
     assert "broken is not installed" in text and level == nvim.lua("return vim.log.levels.ERROR")
-
-
-def test_a_command_that_lists_no_models_is_reported(desk: Desk) -> None:
-    nvim = start(desk, models="not a list")
-    nvim.lua(PICK % 1)
-    [[text, _]] = said(nvim)
-    assert "printed no list of models" in text

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from tests.support.editor import COMMAND, script
@@ -37,27 +35,6 @@ def test_a_bare_carriage_return_is_a_character_of_its_line(desk: Desk, fileforma
     shows(nvim, "suggested")
 
 
-WORDS = {
-    "a clause": ("日本語の文章。次の文", ["日本語", "の", "文章", "。"]),
-    "marks": ("größe→naïve…x", ["größe", "→", "naïve", "…", "x"]),
-    "blanks": (" 値 = 1", [" 値", " =", " 1"]),
-    "composed": ("cafe\u0301s + 1", ["cafe\u0301s", " +", " 1"]),
-}
-
-
-@pytest.mark.parametrize(("text", "words"), WORDS.values(), ids=WORDS)
-def test_a_word_ends_where_marks_or_other_letters_begin(desk: Desk, text: str, words: list[str]) -> None:
-    desk.script([rule("x:", text)])
-    nvim = desk.start_attached()
-    nvim.keys("ix:")
-    shows(nvim, text)
-    taken = "x:"
-    for word in words:
-        nvim.keys("<M-w>")
-        taken += word
-        until(lambda taken=taken: nvim.lines() == [taken])
-
-
 def test_with_paste_nothing_is_shown_because_no_key_takes_it(desk: Desk) -> None:
     desk.script([rule("x", "one")])
     nvim = desk.start_attached()
@@ -84,20 +61,6 @@ def test_while_a_macro_is_recorded_nothing_is_shown(desk: Desk) -> None:
     until(lambda: nvim.lines() == ["xx"])
     nvim.keys("ox")
     shows(nvim, "one")
-
-
-def test_while_a_macro_is_recorded_no_edit_is_drawn(desk: Desk) -> None:
-    nvim = desk.start_attached(script(confidence=0.1) + "def f(count):\n    x = count\n    return count\n", cmd=COMMAND)
-    nvim.lua("vim.api.nvim_win_set_cursor(0, { 2, 6 })")
-    nvim.keys("ciwtotal<Esc>")
-    until(lambda: "total" in nvim.ghost("mercury.next_edits"))
-    nvim.keys("qq")
-    until(lambda: nvim.ghost("mercury.next_edits") == "")
-    nvim.keys("jj")
-    nvim.rest()
-    assert nvim.ghost("mercury.next_edits") == ""
-    nvim.keys("q")
-    until(lambda: "total" in nvim.ghost("mercury.next_edits"))
 
 
 @pytest.mark.parametrize("key", ["I", "A", "c"])
@@ -140,14 +103,3 @@ def test_in_a_snippet_of_luasnip_tab_does_what_it_was_mapped_to(desk: Desk) -> N
     nvim.lua("_G.jumpable = false")
     nvim.keys("<Tab>")
     until(lambda: nvim.lines() == ["xone"])
-
-
-def test_in_a_snippet_another_key_takes_the_text(desk: Desk) -> None:
-    desk.script([rule("f(x", "one")])
-    nvim = desk.start_attached(options=f"keys = {{ accept = {json.dumps('<C-y>')} }}")
-    nvim.keys("i")
-    nvim.lua("vim.snippet.expand('f($1, $2)')")
-    nvim.keys("x")
-    shows(nvim, "one")
-    nvim.keys("<C-y>")
-    until(lambda: nvim.lines() == ["f(xone, )"])

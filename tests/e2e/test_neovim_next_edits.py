@@ -28,11 +28,6 @@ def test_who_renamed_a_name_goes_on_to_its_other_places_until_there_is_none(desk
     assert nvim.lines()[1:] == ["def f(total):", "    𝒳 = total", "    return total"]
 
 
-def test_without_a_server_there_is_nobody_to_ask(desk: Desk) -> None:
-    nvim = desk.start(TEXT, options="filetypes = { python = false }")
-    assert nvim.lua("return require('mercury').next_edit()") is False
-
-
 def drawn(nvim: Neovim) -> str:
     return nvim.ghost("mercury.next_edits")
 
@@ -115,33 +110,6 @@ def test_keys_pressed_faster_than_the_server_answers_type_nothing(desk: Desk) ->
     until(lambda: nvim.lines()[1:] == ["def f(total):", "    𝒳 = total", "    return total"])
 
 
-MEMBERS = """\
-class Box:
-    def __init__(self):
-        self.entries = []
-
-    def add(self, entry):
-        self.entries = self.entries + [entry]
-
-    def count(self):
-        return len(self.entries)
-"""
-
-
-def test_a_member_changed_in_two_places_is_drawn_on_the_line_of_the_second_and_walked_on(desk: Desk) -> None:
-    nvim = desk.start_attached(script(confidence=0.1) + MEMBERS, cmd=COMMAND)
-    for row, wait in ((4, "is asked"), (7, "is drawn")):
-        nvim.lua(f"vim.api.nvim_win_set_cursor(0, {{ {row}, 13 }})")
-        nvim.keys("ciwnumbers<Esc>")
-        until(lambda wait=wait: wait == "is asked" or "numbers" in drawn(nvim) or asked_again(nvim))
-    assert marks(nvim) == [[6, 28, 35]]
-    nvim.keys("<Tab>")
-    until(lambda: nvim.lines()[6] == "        self.numbers = self.numbers + [entry]")
-    until(lambda: marks(nvim) == [[9, 24, 31]])
-    nvim.keys("<Tab><Tab>")
-    until(lambda: "\n".join(nvim.lines()[1:]) + "\n" == MEMBERS.replace("entries", "numbers"))
-
-
 def undone(nvim: Neovim) -> list[list[str]]:
     """The lines after each `u`, until there is nothing left to undo."""
     nvim.keys("<Esc>")
@@ -166,16 +134,6 @@ def test_what_is_typed_after_going_there_while_inserting_can_be_undone(desk: Des
     assert undone(nvim) == [typed, untyped, begin]
 
 
-def test_what_is_typed_after_the_server_made_an_edit_stands_after_it_and_is_undone_alone(desk: Desk) -> None:
-    nvim = desk.start_attached(TEXT, cmd=COMMAND)
-    nvim.lua("vim.api.nvim_win_set_cursor(0, { 2, 6 })")
-    nvim.keys("ciwtotal<C-o>:Mercury next_edit<CR>")
-    until(lambda: nvim.lines()[2] == "    𝒳 = total" and cursor(nvim)[0] == 3)
-    nvim.keys("_count")
-    until(lambda: nvim.lines()[2] == "    𝒳 = total_count")
-    assert undone(nvim)[1][1] == "    𝒳 = total"
-
-
 def test_one_tab_goes_to_the_edit_and_makes_it_as_in_vs_code(desk: Desk) -> None:
     nvim = renamed(desk)
     nvim.keys("<Tab>")
@@ -192,27 +150,12 @@ def test_one_tab_goes_to_the_edit_and_makes_it_as_in_vs_code(desk: Desk) -> None
     until(lambda: nvim.lines()[3] == "    return total    ")
 
 
-def test_tab_indents_while_the_cursor_is_in_the_indentation(desk: Desk) -> None:
-    nvim = renamed(desk, TEXT + "\n    \n")
-    nvim.keys("GA")
-    until(lambda: "2 of 3 · <M-n>" in drawn(nvim))
-    nvim.keys("<Tab>")
-    until(lambda: nvim.lines()[-1] == " " * 8)
-    assert nvim.lines()[2] == "    𝒳 = count"
-
-
 def test_tab_inserts_ghost_text_before_it_goes_to_an_edit(desk: Desk) -> None:
     nvim = renamed(desk)
     nvim.lua("require('mercury.ghost').accept = function() vim.g.accepted = 1 return true end")
     nvim.keys("A<Tab>")
     until(lambda: nvim.lua("return vim.g.accepted") == 1)
     assert cursor(nvim)[0] == 2
-
-
-def test_tab_can_be_left_to_ghost_text_and_else_does_what_it_did(desk: Desk) -> None:
-    nvim = renamed(desk, options="keys = { next_edit_accept = false }")
-    assert "2 of 3 · <M-n>" in drawn(nvim)
-    assert nvim.lua("return vim.fn.maparg('<Tab>', 'n')") == ""
 
 
 def test_tab_with_a_count_goes_on_in_the_jump_list_where_no_edit_is_drawn(desk: Desk) -> None:
@@ -235,18 +178,6 @@ def test_a_dismissed_edit_stays_away(desk: Desk) -> None:
     assert nvim.lines()[2] == "    𝒳 = count"
 
 
-def test_it_stays_when_another_buffer_is_closed(desk: Desk) -> None:
-    (desk.folder / "b.py").write_text("other\n")
-    nvim = desk.start_attached(TEXT, cmd=COMMAND)
-    nvim.keys(f":edit {desk.folder / 'b.py'}<CR>")
-    until(nvim.attached)
-    nvim.keys(":buffer 1<CR>2Gfcciwtotal<Esc>")
-    until(lambda: "2 of 3" in drawn(nvim) or asked_again(nvim))
-    nvim.keys(":bdelete 2<CR>")
-    nvim.rest()
-    assert "2 of 3" in drawn(nvim)
-
-
 @pytest.mark.parametrize(("row", "old", "new"), [(2, "count", "c"), (5, "total", "t")])
 def test_a_name_is_finished_when_the_user_leaves_insert_mode(desk: Desk, row: int, old: str, new: str) -> None:
     nvim = desk.start_attached(TEXT + "total = 1\nprint(total)\n", cmd=COMMAND)
@@ -266,26 +197,6 @@ def test_out_of_sight_the_cursors_line_says_where_it_is(desk: Desk) -> None:
     far = TEXT.replace("    return count\n", "    pass\n" * 80).replace("𝒳 = count", "pass") + "    return count\n"
     nvim = renamed(desk, far)
     assert f"↓ line {len(far.splitlines())}" in drawn(nvim) and "rename count to total" in drawn(nvim)
-
-
-def test_in_a_closed_fold_it_is_out_of_sight_and_the_key_opens_the_fold(desk: Desk) -> None:
-    nvim = desk.start_attached(TEXT, cmd=COMMAND, before="vim.o.foldmethod = 'manual'")
-    nvim.keys(":3,4fold<CR>2Gfcciwtotal<Esc>")
-    until(lambda: "↓ line 3" in drawn(nvim) or asked_again(nvim))
-    nvim.keys("<Tab>")
-    until(lambda: cursor(nvim)[0] == 3)
-    assert nvim.lua("return vim.fn.foldclosed(3)") == -1
-    nvim.keys("zc<Tab>")
-    until(lambda: nvim.lua("return vim.fn.foldclosed(3)") == -1)
-    assert nvim.lines()[2] == "    𝒳 = count", "what the fold hides is shown before it is made"
-
-
-def test_no_edit_is_drawn_or_made_in_a_buffer_that_may_not_be_changed(desk: Desk) -> None:
-    nvim = renamed(desk)
-    nvim.keys(":setlocal nomodifiable<CR><Tab><Tab>")
-    until(lambda: nvim.lua("return vim.bo.modifiable") is False)
-    assert nvim.lines()[2] == "    𝒳 = count"
-    assert nvim.lua("return vim.fn.execute('messages')").strip() == ""
 
 
 def test_all_that_is_left_of_a_renaming_is_made_by_one_command_and_undone_at_once(desk: Desk) -> None:
@@ -412,12 +323,6 @@ def test_an_edit_in_another_document_is_announced_and_the_key_goes_there(desk: D
     until(lambda: nvim.lines()[2] == "k(z.loose)")
 
 
-def test_an_edit_in_another_document_is_made_by_the_command_too(desk: Desk) -> None:
-    nvim = project(desk)
-    nvim.keys(":Mercury next_edit<CR>")
-    until(lambda: name(nvim) == "user.py" and nvim.lines()[0] == "h(y.loose)")
-
-
 def test_escape_in_normal_mode_hides_the_edit_and_otherwise_does_what_it_did(desk: Desk) -> None:
     nvim = desk.start_attached(TEXT, cmd=COMMAND, before="vim.keymap.set('n', '<Esc>', '<Cmd>let g:escaped = 1<CR>')")
     nvim.lua("vim.api.nvim_win_set_cursor(0, { 2, 6 })")
@@ -428,19 +333,6 @@ def test_escape_in_normal_mode_hides_the_edit_and_otherwise_does_what_it_did(des
     assert nvim.lua("return vim.g.escaped") is None
     nvim.keys("<Esc>")
     until(lambda: nvim.lua("return vim.g.escaped") == 1)
-
-
-def test_every_key_of_next_edits_can_be_another(desk: Desk) -> None:
-    keys = "next_edit = '<F2>', next_edit_word = '<F3>', next_edit_all = '<F5>', "
-    switched_off = "next_edit_accept = false, next_edit_dismiss = false"
-    nvim = renamed(desk, options=f"keys = {{ {keys}{switched_off} }}")
-    assert "<F2>" in drawn(nvim)
-    assert nvim.lua("return vim.fn.maparg('<Esc>', 'n') .. vim.fn.maparg('<M-n>', 'n')") == ""
-    nvim.keys("<F2><F3>")
-    until(lambda: nvim.lines()[2] == "    𝒳 = total")
-    until(lambda: "total" in drawn(nvim))
-    nvim.keys("<F5>")
-    until(lambda: nvim.lines()[3] == "    return total")
 
 
 def test_an_insertion_at_the_cursor_is_ghost_text_and_not_drawn_as_an_edit(desk: Desk) -> None:

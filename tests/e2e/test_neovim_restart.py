@@ -57,17 +57,6 @@ def test_a_server_killed_while_the_user_inserts_suggests_again_without_a_key_but
     assert nvim.lines() == ["xy"] and nvim.lua("return vim.fn.mode()") == "i"
 
 
-def test_every_document_comes_back(desk: Desk) -> None:
-    nvim = desk.start_attached()
-    nvim.open(desk.folder / "b.py", "b = 1\n")
-    until(nvim.attached)
-    old = nvim.lua(CLIENT)
-    kill_server(nvim)
-    successor(nvim, old)
-    count = "return vim.tbl_count(require('mercury.client').get().attached_buffers)"
-    until(lambda: nvim.lua(count) == 2)
-
-
 def test_a_server_that_ends_at_once_is_tried_ever_more_rarely_and_reported_once(desk: Desk) -> None:
     starts = desk.folder / "starts"
     nvim = desk.start(cmd=["sh", "-c", f"echo >> {starts}; exit 3"])
@@ -90,18 +79,6 @@ def test_restart_starts_a_new_server_at_once(desk: Desk) -> None:
     assert "server" not in nvim.lua(MESSAGES)
 
 
-def test_restart_leaves_a_server_that_hangs(desk: Desk) -> None:
-    desk.script([rule("", "text")])
-    nvim = desk.start_attached()
-    old = nvim.lua(CLIENT)
-    kill_server(nvim, 19)
-    nvim.keys(":Mercury restart<CR>")
-    successor(nvim, old)
-    nvim.keys("ix")
-    shows(nvim, "text")
-    kill_server(nvim, 18)
-
-
 def test_a_server_that_the_user_stopped_stays_away_until_restarted(desk: Desk) -> None:
     nvim = desk.start_attached()
     nvim.lua("require('mercury.client').get():stop()")
@@ -122,13 +99,3 @@ def test_a_server_that_could_not_be_found_is_started_once_it_is_there(desk: Desk
     Path(script).chmod(0o755)
     nvim.keys(":Mercury restart<CR>")
     until(nvim.attached)
-
-
-def test_a_server_that_ended_stays_away_once_neovim_may_not_start_it(desk: Desk) -> None:
-    starts = desk.folder / "starts"
-    nvim = desk.start(cmd=["sh", "-c", f"echo >> {starts}; exit 3"])
-    until(lambda: nvim.lua(LINE) == "mercury error")
-    nvim.lua("vim.lsp.enable('mercury', false)")
-    before = len(starts.read_text().splitlines())
-    nvim.lua("vim.wait(2500)")
-    assert len(starts.read_text().splitlines()) == before

@@ -36,13 +36,6 @@ def test_loading_is_said_in_a_corner_and_then_that_the_model_is_ready(desk: Desk
     until(lambda: signs(nvim) == [])
 
 
-def test_a_neovim_that_makes_buffers_unmodifiable_shows_the_sign(desk: Desk) -> None:
-    nvim = desk.start_attached()
-    nvim.lua("vim.go.modifiable = false")
-    status(desk, "loading the model")
-    until(lambda: signs(nvim) == ["mercury: loading the model"])
-
-
 def test_the_sign_goes_along_to_another_tab_page_and_the_first_one_can_be_closed(desk: Desk) -> None:
     nvim = desk.start_attached()
     status(desk, "loading the model")
@@ -53,22 +46,6 @@ def test_the_sign_goes_along_to_another_tab_page_and_the_first_one_can_be_closed
     nvim.keys(":bwipe!<CR>")
     until(lambda: nvim.lua("return #vim.api.nvim_list_tabpages()") == 1)
     assert signs(nvim) == ["mercury: loading the model"]
-
-
-def test_a_download_goes_on_in_the_corner(desk: Desk) -> None:
-    nvim = desk.start_attached()
-    status(desk, "downloading Large: 1 %")
-    until(lambda: signs(nvim) == ["mercury: downloading Large: 1 %"])
-    status(desk, "downloading Large: 2 %")
-    until(lambda: signs(nvim) == ["mercury: downloading Large: 2 %"])
-
-
-def test_without_the_option_there_is_no_sign(desk: Desk) -> None:
-    nvim = desk.start_attached(options="sign = false")
-    status(desk, "loading the model")
-    until(lambda: "loading" in nvim.lua("return require('mercury').statusline()"))
-    nvim.lua("vim.wait(2 * 300)")  # twice as long as the plugin waits
-    assert signs(nvim) == []
 
 
 @pytest.mark.parametrize(
@@ -88,19 +65,3 @@ def test_the_question_takes_no_key_and_is_answered_by_a_command(desk: Desk, type
     [command] = until(lambda: desk.received("workspace/executeCommand"))
     assert command["params"] == {"command": "mercury.answerOffer", "arguments": [answer]}
     assert signs(nvim) == []
-
-
-def test_the_question_stays_while_the_server_is_busy_with_suggestions(desk: Desk) -> None:
-    nvim = desk.start_attached()
-    desk.say("mercury/offerModel", OFFER)
-    until(lambda: signs(nvim))
-    for busy in (True, False):
-        desk.say("didChangeStatus", {"kind": "Normal", "busy": busy, "message": ""})
-    nvim.read_all_replies()
-    assert len(signs(nvim)) == 1 and signs(nvim)[0].startswith(QUESTION)
-
-
-def test_the_plugin_declares_that_it_can_ask(desk: Desk) -> None:
-    desk.start_attached()
-    [sent] = desk.received("initialize")
-    assert sent["params"]["capabilities"]["experimental"]["mercury"]["offers"] is True

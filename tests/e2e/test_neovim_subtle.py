@@ -43,15 +43,6 @@ def test_the_mark_stays_while_the_text_is_typed_and_goes_with_anything_else(desk
     shows(nvim, "")
 
 
-def test_dismissing_takes_the_mark_away(desk: Desk) -> None:
-    desk.script([rule("x = ", "value")])
-    nvim = desk.start_attached(options=SUBTLE)
-    nvim.keys("ix = ")
-    shows(nvim, MARK)
-    nvim.keys("<C-]>")
-    shows(nvim, "")
-
-
 def test_the_key_asks_where_nothing_is_marked_and_shows_the_answer(desk: Desk) -> None:
     desk.script([{"before": "x = ", "trigger": 2, "result": {"items": []}}, rule("x = ", "value")])
     nvim = desk.start_attached(options=SUBTLE)
@@ -61,13 +52,3 @@ def test_the_key_asks_where_nothing_is_marked_and_shows_the_answer(desk: Desk) -
     nvim.keys("<M-s>")
     shows(nvim, "value")
     assert desk.asked()[-1]["params"]["context"] == {"triggerKind": 1}
-
-
-def test_the_next_text_after_a_marked_one_is_the_first(desk: Desk) -> None:
-    items = [{"insertText": "one"}, {"insertText": "two"}]
-    desk.script([{"before": "x = ", "result": {"items": items}}])
-    nvim = desk.start_attached(options=SUBTLE)
-    nvim.keys("ix = ")
-    shows(nvim, MARK)
-    nvim.keys("<M-]>")
-    shows(nvim, "one")

@@ -12,22 +12,13 @@ import pytest
 
 from tests.support.browser import CTRL
 from tests.support.model_list import asked, command
-from tests.support.vscode import FAKE_SERVER, STATUS, Open, Window, Workbench, head
+from tests.support.vscode import FAKE_SERVER, STATUS, Open, Window, head
 
 SUM = {"text": "1 + 2"}
 
 CANCEL = "$/cancelRequest"
 
 PANEL = ".panel .view-lines"
-
-REPORTS = """
-import sys, time
-for _ in range({"stats": 10, "doctor": 36_000}.get(sys.argv[-1], 0)):
-    print(sys.argv[-1], flush=True)
-    time.sleep(0.1)
-print("end")
-"""
-"""A program whose doctor takes an hour, and its statistics a second."""
 
 
 def suggests(vscode: Window) -> None:
@@ -81,16 +72,6 @@ def test_typing_through_the_ghost_text_keeps_its_rest(window: Open) -> None:
     vscode.shows(" 2")
 
 
-def test_what_the_model_is_not_sure_of_is_shown_when_asked_for(window: Open) -> None:
-    unsure = SUM | {"confidence": 0.1}
-    vscode = window(unsure).is_ready()
-    vscode.page.type("x = ")
-    vscode.settles()
-    assert vscode.ghost() == ""
-    vscode.run("Trigger Inline Suggestion")
-    vscode.shows("1 + 2")
-
-
 def test_a_subtle_text_comes_with_the_key_and_stays_while_it_is_typed(window: Open) -> None:
     vscode = window(SUM, settings={"mercury.display": "subtle"}).is_ready()
     vscode.page.type("x = ")
@@ -138,15 +119,6 @@ def test_fill_here_says_plainly_that_it_does_not_work_in_a_panel(window: Open) -
     vscode.run("Mercury: Fill Here")
     vscode.waits(lambda: vscode.messages())
     assert vscode.messages() == ["Mercury works in files, new files and cells of notebooks only."]
-
-
-def test_the_palette_has_no_fill_here_for_a_document_that_is_not_served(window: Open) -> None:
-    vscode = window(SUM).is_ready()
-    vscode.run("Preferences: Open Default Settings (JSON)")
-    vscode.waits(lambda: any("defaultSettings" in text for text in vscode.page.texts(".tab.active")))
-    vscode.search("Mercury: ")
-    vscode.waits(lambda: "Mercury: Restart Server" in vscode.rows())
-    assert not {"Mercury: Fill Here", "Mercury: Apply Next Edit"} & set(vscode.rows())
 
 
 def test_the_menu_of_code_actions_has_both(window: Open) -> None:
@@ -209,12 +181,6 @@ def test_settings_reach_the_server_as_they_change(window: Open) -> None:
     vscode.waits(lambda: any("mercury.effort is 'most'" in message for message in vscode.messages()))
 
 
-def test_a_key_that_is_not_ours_does_not_keep_settings_from_the_server(window: Open) -> None:
-    vscode = window(SUM, settings={"mercury.ofAnotherExtension": True, "mercury.enabled": False})
-    vscode.waits(lambda: vscode.status() == "Mercury off: switched off by mercury.enabled")
-    assert vscode.messages() == []
-
-
 def test_a_command_that_is_not_there_is_told_once_with_its_mend(window: Open) -> None:
     gone = {"mercury.command": ["no-such-mercury"]}
     vscode = window(SUM, settings=gone)
@@ -227,14 +193,6 @@ def test_a_command_that_is_not_there_is_told_once_with_its_mend(window: Open) ->
     again.run("Mercury: Fill Here")
     again.waits(lambda: any("Mercury error: no-such-mercury" in message for message in again.messages()))
     assert not any("Mercury: no-such-mercury" in message for message in again.messages())
-
-
-def test_another_command_is_started_as_soon_as_it_is_set(window: Open, workbench: Workbench) -> None:
-    vscode = window(SUM, settings={"mercury.command": ["no-such-mercury-either"]})
-    vscode.waits(lambda: vscode.status().startswith("Mercury error"))
-    workbench.configure({"mercury.command": FAKE_SERVER})
-    vscode.is_ready()
-    suggests(vscode)
 
 
 def test_a_workspace_names_no_program(window: Open, tmp_path: Path) -> None:
@@ -263,25 +221,6 @@ def test_a_server_that_always_ends_is_given_up_with_buttons_that_help(window: Op
     vscode.waits(lambda: any("ends whenever it is started" in message for message in vscode.messages()))
     vscode.waits(lambda: "ends whenever it is started" in vscode.status())
     assert vscode.page.texts(".notifications-toasts .monaco-button") == ["Run Doctor", "Show Log", "Try Again"]
-
-
-def test_a_report_ends_and_takes_the_place_of_the_one_before(window: Open, tmp_path: Path) -> None:
-    mark = f"--of={tmp_path}"
-    vscode = window(SUM, settings={"mercury.command": [sys.executable, "-c", REPORTS, mark]})
-    vscode.run("Mercury: Run Doctor")
-    vscode.waits(lambda: "doctor" in "".join(vscode.page.texts(PANEL)))
-    vscode.run("Mercury: Show Statistics")
-    vscode.waits(lambda: "end" in "".join(vscode.page.texts(PANEL)))
-    assert "doctor" not in "".join(vscode.page.texts(PANEL))
-    vscode.waits(lambda: not processes(mark))
-
-
-def test_a_restart_leaves_one_server(window: Open, tmp_path: Path) -> None:
-    mark = f"--of={tmp_path}"
-    vscode = window(SUM, settings={"mercury.command": [*FAKE_SERVER, mark]}).is_ready()
-    vscode.run("Mercury: Restart Server")
-    vscode.is_ready()
-    vscode.waits(lambda: len(processes(mark)) == 1)
 
 
 def test_a_workspace_that_is_not_trusted_names_no_program(window: Open, tmp_path: Path) -> None:

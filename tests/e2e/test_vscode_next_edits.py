@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.browser import ALT, CTRL
-from tests.support.vscode import EDITOR, FAKE_SERVER, Open, Window, head
+from tests.support.vscode import EDITOR, Open, Window, head
 
 SILENT = {"confidence": 0.1}
 """No ghost text is worth showing."""
@@ -39,10 +39,6 @@ def test_what_goes_is_struck_through_and_what_comes_stands_behind_it(window: Ope
     drawn = vscode.draws("total", "2 of 4 · Tab to jump")
     assert (drawn.removed, drawn.arrows) == ("count", 1)
     vscode.reads(head(SILENT) + BODY.replace("count", "total", 1))
-
-
-def test_the_hint_names_the_key_of_the_settings(window: Open) -> None:
-    renamed(window, settings=NO_LIST | {"mercury.nextEditKey": "Alt+J"}).draws("total", "2 of 4 · Alt+J to jump")
 
 
 def test_tab_jumps_and_applies_until_the_renaming_is_finished_and_then_indents(window: Open) -> None:
@@ -98,15 +94,6 @@ def test_all_places_are_renamed_by_one_key_and_taken_back_by_one(window: Open) -
     vscode.waits(lambda: set(before) <= set(vscode.page.texts(f"{EDITOR} .view-line")))
 
 
-def test_an_edit_is_dropped_as_soon_as_the_text_changes(window: Open) -> None:
-    vscode = renamed(window)
-    vscode.draws("total", "2 of 4 · Tab to jump")
-    vscode.page.type("s")
-    vscode.draws("totals", "2 of 4 · Tab to jump")
-    asked = vscode.calls("textDocument/copilotInlineEdit")
-    assert [each["mercury"] for each in asked] == [{"fills": False}] * len(asked)
-
-
 def test_the_next_key_cancels_the_request_for_an_edit(window: Open) -> None:
     vscode = renamed(window)
     method = "textDocument/copilotInlineEdit"
@@ -125,15 +112,6 @@ def test_tab_takes_ghost_text_first(window: Open) -> None:
     vscode.draws("total", "2 of 4 · Tab to jump")
     vscode.page.press("Tab")
     vscode.reads(head(loud) + BODY.replace("count", "total, other", 1))
-
-
-def test_tab_takes_the_selected_entry_of_a_list_first(window: Open) -> None:
-    vscode = renamed(window, BODY + "totalled = 1\n", settings={"editor.quickSuggestionsDelay": 3_600_000})
-    vscode.draws("total", "2 of 4 · Tab to jump")
-    vscode.run("Trigger Suggest")
-    vscode.waits(lambda: "totalled" in vscode.page.texts(".suggest-widget .monaco-list-row .label-name"))
-    vscode.page.press("Tab")
-    vscode.reads(head(SILENT) + (BODY + "totalled = 1\n").replace("count", "totalled", 1))
 
 
 def test_tab_indents_at_the_start_of_a_line_although_an_edit_is_drawn(window: Open) -> None:
@@ -174,32 +152,6 @@ def test_the_menu_goes_to_the_edit_and_switches_next_edits_off_and_on(window: Op
     vscode.draws_nothing()
     vscode.run("Mercury: Switch Next Edits On or Off")
     vscode.draws("total", "2 of 4 · Tab to apply")
-
-
-def test_the_preview_compares_the_file_with_what_it_would_be(window: Open) -> None:
-    vscode = renamed(window)
-    vscode.draws("total", "2 of 4 · Tab to jump")
-    vscode.run("Mercury: Preview Next Edit")
-    vscode.waits(lambda: any("next edit" in text for text in vscode.page.texts(".tab.active")))
-    vscode.waits(lambda: "    x = total" in vscode.page.texts(".editor.modified .view-line"))
-    assert "    x = count" in vscode.page.texts(".editor.original .view-line")
-
-
-def test_new_lines_stand_beside_the_line_that_they_replace(window: Open) -> None:
-    old, new = "    return dial(host)\n", "    line = dial(host)\n    line.wait(seconds)\n    return line\n"
-    rewriting = {"mercury.command": [*FAKE_SERVER, "--rewrites"]}
-    fill = SILENT | {"rewrites": [[old, new]]}
-    vscode = window(fill, f"def call(host):\n{old}", NO_LIST | rewriting).is_ready()
-    for key, modifiers in (("Home", CTRL), ("ArrowDown", 0), ("End", 0), ("ArrowLeft", 0), ("ArrowLeft", 0)):
-        vscode.page.press(key, modifiers)
-    vscode.page.type(", seconds")
-    drawn = vscode.draws("line = dial(host)\nline.wait(seconds)\nreturn line", "Tab to jump")
-    assert drawn.removed.replace("\xa0", " ") == "return dial(host)"
-    vscode.page.press("Tab")
-    vscode.waits(lambda: vscode.drawn().hints == ["Tab to apply"])
-    vscode.page.press("Tab")
-    vscode.reads(head(fill) + f"def call(host, seconds):\n{new}")
-    vscode.draws_nothing()
 
 
 USER = "h(y.area)\n\nk(z.area)\n"

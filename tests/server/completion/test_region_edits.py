@@ -1,28 +1,25 @@
 """Which rewritten lines are offered: the cursor's region first, by key new errors, and never against the user."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
-from difflib import SequenceMatcher
+from collections.abc import Coroutine
 from threading import Event
 from typing import Any
-from unittest.mock import patch
 
 import pytest
-from mercury_engine.api import REGION_LINES_ABOVE, REGION_LINES_BELOW
+from mercury_engine.api import REGION_LINES_BELOW
 from mercury_engine.errors import Cancelled
 
 from mercury_lsp.completion.coalescing import Coalescer, Feature
 from mercury_lsp.completion.completer import Completer
-from mercury_lsp.completion.next_edits import filters
 from mercury_lsp.completion.next_edits.diagnostics import Evidence
-from mercury_lsp.completion.next_edits.filters import MAX_EDIT_CHARS, followed, objection, strays
+from mercury_lsp.completion.next_edits.filters import MAX_EDIT_CHARS, objection, strays
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.next_edits import NextEdits
-from mercury_lsp.completion.next_edits.places import MAX_OCCURRENCES, Place, named_place
+from mercury_lsp.completion.next_edits.places import Place, named_place
 from mercury_lsp.completion.next_edits.region_edits import MIN_PROBABILITY, MIN_RELATED_PROBABILITY, Surroundings
 from mercury_lsp.completion.next_edits.rewriting import RewrittenLines
 from mercury_lsp.completion.suggestions import Suggestion
-from mercury_lsp.documents.document import Edit, Snapshot
+from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.settings import Settings
 from tests.server.completion.test_history import A, B, HistoryDesk
@@ -105,27 +102,6 @@ def test_lines_are_rewritten_for_ghost_text_only_if_the_user_pauses():
     assert [each.text for each in desk.inserted(cursor, pauses=True)] == [", count"]
 
 
-def test_the_last_changes_region_is_rewritten_too_if_the_cursor_has_left_it():
-    desk = RewriteDesk(text=FAR)
-    desk.found(cursor=len(desk.text()))
-    last = desk.text().count("\n")
-    regions = [(last - REGION_LINES_ABOVE, last + 1), (0, REGION_LINES_BELOW + 1)]
-    assert [(each.start_line, each.end_line) for each in desk.asked] == regions
-
-
-def test_without_a_history_nothing_is_rewritten():
-    desk = RewriteDesk()
-    desk.history = HistoryDesk(a=CODE).history
-    assert desk.found() == [] and desk.asked == []
-
-
-def test_without_a_model_that_rewrites_nothing_is_asked():
-    desk = RewriteDesk()
-    desk.next_edits.regions.rewrite = None
-    assert desk.found() == [] and desk.asked == []
-    assert "the model in use rewrites no regions" in desk.silence
-
-
 def test_the_first_lines_that_are_likely_enough_are_offered():
     desk = RewriteDesk(
         ("def show(name)", "def show(key)", MIN_PROBABILITY / 2), ("load(name)", "load(name, count)", 0.7)
@@ -191,29 +167,11 @@ def test_what_is_found_by_key_is_not_shown_unasked_at_the_start_of_the_document(
     assert [each.text for each in by_key] == ["print(fetch(1, count))"] and unasked == []
 
 
-def test_a_line_in_the_region_is_not_rewritten_again():
-    desk = RewriteDesk(("nowhere", "", 0.9))
-    desk.errors = frozenset({5})
-    assert desk.found(invoked=True) == [] and len(desk.asked) == 1
-
-
-def test_lines_with_errors_are_rewritten_only_if_the_region_stays():
-    desk = RewriteDesk(text=FAR)
-    desk.errors = frozenset({37})
-    assert desk.found(invoked=True) and len(desk.asked) == 1
-
-
 # Related regions
 
 
 CALL = FAR.replace("fetch", "load")
 """The last line calls the function that got an argument."""
-
-
-def test_where_a_function_is_called_whose_header_changed_is_rewritten_unasked():
-    desk = RewriteDesk(("nowhere", "", 0.9), ("load(1)", "load(1, count)", 0.9), text=CALL)
-    [offer] = desk.found()
-    assert (offer.text, [each.line for each in desk.asked]) == ("load(1, count)", [0, 37])
 
 
 @pytest.mark.parametrize(
@@ -244,12 +202,6 @@ def test_a_name_that_the_change_took_away_is_looked_for_first_in_its_document_th
     assert named_place(documents[:1], [], []) is None
 
 
-def test_a_name_that_is_everywhere_says_nothing():
-    desk = HistoryDesk(a="old_name = 1\n" + "f(old_name)\n" * (MAX_OCCURRENCES + 1))
-    desk.replace("old_name = 1", "new_name = 1")
-    assert named_place([(desk.documents.parsed(A), A)], desk.history.hunks(), []) is None
-
-
 # Offers
 
 
@@ -262,33 +214,7 @@ def test_a_dismissed_edit_is_not_offered_again():
     assert desk.found() == [] and "it was offered before" in desk.silence
 
 
-def test_an_edit_that_was_taken_and_undone_is_not_offered_again():
-    desk = RewriteDesk()
-    [_] = desk.found()
-    at = desk.text().index("load(name)")
-    for old, new in (("load(name)", "load(name, count)"), ("load(name, count)", "load(name)")):
-        desk.put((at, old, new))
-        desk.next_edits.edited(A, [Edit(at, old, new)])
-    assert desk.found() == []
-
-
-def test_typing_on_above_an_offer_does_not_decline_it():
-    desk = RewriteDesk()
-    assert desk.found()
-    at = desk.text().index("    text = load(name)") - 1
-    for offset in range(len("load(name)") + 20):
-        desk.next_edits.edited(A, [Edit(at - 1 + offset, "", "x")])
-    assert desk.found()
-
-
 # Never
-
-
-def test_nothing_and_white_space_alone_are_not_wanted():
-    desk = HistoryDesk(a=CODE).replace("load(path)", "load(path, count)")
-    assert not wanted(desk, "load(name)", "load(name)")
-    assert not wanted(desk, "text = load(name)", "text  =  load( name )")
-    assert not wanted(desk, "    text", "        text")
 
 
 def test_what_reverts_the_user_is_not_wanted():
@@ -297,24 +223,6 @@ def test_what_reverts_the_user_is_not_wanted():
     desk = HistoryDesk(a=CODE).replace("text = load(name)", "shown = load(name)")
     assert wanted(desk, "return text", "return shown")
     assert not wanted(desk, "shown = load", "text = load")
-
-
-def test_the_users_words_taken_back_elsewhere_are_not_wanted():
-    desk = HistoryDesk(a=CODE + "\nx = total\n").replace("load(name)", "total(name)")
-    assert not wanted(desk, "x = total", "x = load")
-
-
-def test_what_was_removed_is_not_put_back():
-    desk = HistoryDesk(a=CODE).replace("    text = load(name)\n", "")
-    at = desk.text().index("    return text")
-    snapshot, hunks = desk.documents.parsed(A), desk.history.hunks()
-    assert objection(snapshot, at, at, "    text = load(name)\n", hunks) == "it undoes a change of yours"
-    at = desk.text().index("def show")
-    assert objection(snapshot, at, at, "    text = load(name)\n", hunks) == "it brings back lines that you removed"
-
-
-def test_what_breaks_the_parse_is_not_wanted():
-    assert not wanted(HistoryDesk(a=CODE), "load(name)", "load(name")
 
 
 def test_lines_that_look_like_secrets_are_not_touched():
@@ -385,13 +293,6 @@ def test_a_line_becomes_what_one_like_it_became_with_its_own_words(change, old, 
     assert reason is None if why is None else why in (reason or "")
 
 
-def test_words_that_the_user_brought_are_inserted_in_another_way_if_the_model_is_sure():
-    made = HistoryDesk(a=CODE).replace("load(path)", "load(path, count)").history.hunks()
-    assert strays("", "count = count\n", made, 0.9) is None
-    assert strays("", "count = count\n", made, 0.5) is not None
-    assert strays("", "self.count = count\n", made, 0.9) is not None
-
-
 TYPED = "    log(reponse)\n"
 
 
@@ -411,60 +312,10 @@ def test_a_word_mistyped_by_the_user_is_corrected_to_one_that_stands_in_the_docu
     assert (strays(TYPED, new, made, probability, rest + TYPED) is None) is is_shown
 
 
-ROWS = "".join(f"    ({number}, {number * 2}, {number * 3}),\n" for number in range(80))
-
-
-BRACKETS = ROWS.replace("(", "[").replace(")", "]")
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "do_follow"),
-    [
-        (ROWS, BRACKETS, True),
-        (ROWS, f"{BRACKETS}    [0, 0, 0],\n", False),
-        (ROWS.replace("\n", ""), BRACKETS.replace("\n", ""), False),
-    ],
-    ids=["as many lines", "another line", "one line"],
-)
-def test_the_tokens_of_a_long_change_are_not_all_compared_with_each_other(before: str, after: str, do_follow: bool):
-    compared = []
-
-    def matcher(junk: None, old: Sequence[str], new: Sequence[str], autojunk: bool) -> SequenceMatcher[str]:
-        compared.append(len(old) * len(new))
-        return SequenceMatcher(junk, old, new, autojunk)
-
-    own = Hunk(A, "a.py", "python", 0, before, after)
-    with patch.object(filters, "SequenceMatcher", matcher):
-        assert (strays("    (7, 8, 9),\n", "    [7, 8, 9],\n", [own]) is None) is do_follow
-        assert max(compared) <= filters.MAX_TOKEN_PAIRS
-        compared.clear()
-        assert strays("run(1)\n", "run(2)\n", [own]) is not None
-        assert sum(compared) < 100, "the change was compared before"
-
-
-def test_of_lines_replaced_one_by_one_the_first_that_follow_are_shown():
-    made = [Hunk(A, "a.js", "javascript", 0, "var a = 1\n", "const a = 1\n")]
-    old, new = "var b = 2\nvar c = 3\nreturn a + b\n", "const b = 2\nconst c = 3\nreturn b\n"
-    assert followed(old, new, made, 0.5, "") == ("var b = 2\nvar c = 3\n", "const b = 2\nconst c = 3\n", None)
-    assert followed(old, "return b\n" + new, made, 0.5, "")[2] == "it does something else than your changes"
-    assert followed("var b\nx", "let b\n", made, 0.5, "")[2] is not None
-
-
-def test_lines_may_go_where_the_user_removed_the_same():
-    hunks = HistoryDesk(a=CODE).replace("    return read(path)\n", "").history.hunks()
-    assert strays("        return read(path)\n", "", hunks) is None
-    assert strays("    x = 1\n    return read(path)\n", "", hunks) is not None
-
-
 def test_what_an_example_added_is_not_written_twice():
     desk = HistoryDesk(a=CODE).replace("return read(path)", "return await read(path)")
     assert wanted(desk, "load(name)", "await load(name)")
     assert why_not(desk, "await read", "await await read") == "it doubles what is there"
-
-
-def test_a_line_is_not_inserted_beside_the_same_line():
-    desk = HistoryDesk(a=CODE).replace("load(path)", "load(path, count)")
-    assert why_not(desk, "", "def load(path, count):\n") == "it doubles what is there"
 
 
 async def test_a_next_edit_under_way_is_not_shown_when_next_edits_are_switched_off():

@@ -72,15 +72,6 @@ def test_a_block_cursor_counts_as_a_cursor_and_a_selection_does_not(editor: Edit
     assert actions(editor, uri, span((0, 9), (1, 0))) == []
 
 
-@pytest.mark.parametrize(
-    ("only", "count"),
-    [(["refactor"], 1), (["refactor.rewrite"], 1), ([""], 1), (["quickfix"], 0), (["ref"], 0), ([], 0)],
-)
-def test_only_requested_kinds_are_listed(editor: Editor, only: list[str], count: int):
-    uri = editor.opened("x = ")
-    assert len(actions(editor, uri, span((0, 4), (0, 4)), only=only)) == count
-
-
 def test_a_client_without_action_literals_gets_the_command_itself():
     with Editor() as editor:
         editor.initialize({"textDocument": {"codeAction": {}}, "workspace": {"applyEdit": True}})
@@ -101,13 +92,6 @@ def test_the_action_inserts_the_fill_into_the_version_it_was_listed_for(editor: 
             "edits": [{"range": span((2, 4), (2, 4)), "newText": "x = 1\n    y = 2"}],
         }
     ]
-
-
-def test_chosen_twice_the_fill_is_inserted_once(editor: Editor):
-    uri = editor.opened(script(ms=300) + "x = ")
-    both = [fill(editor, uri, 1, 4), fill(editor, uri, 1, 4)]
-    assert [editor.result(each)["applied"] for each in both] == [True, False]
-    assert len(editor.received("workspace/applyEdit")) == 1 and editor.received("window/showMessage") == []
 
 
 def test_the_cursor_goes_behind_the_fill(editor: Editor):
@@ -136,11 +120,6 @@ def test_plugins_made_for_copilots_server_are_shown_no_document_because_one_open
         assert editor.received("window/showDocument") == []
 
 
-def test_an_unsure_fill_is_inserted_too_because_the_user_asked(editor: Editor):
-    uri = editor.opened(script(confidence=0.2) + "x = ")
-    assert editor.result(fill(editor, uri, 1, 4)) == {"applied": True}
-
-
 def test_the_user_is_told_when_there_is_nothing_to_fill_in(editor: Editor):
     uri = editor.opened(script(text="") + "x = ")
     assert editor.result(fill(editor, uri, 1, 4)) == {"applied": False}
@@ -153,14 +132,6 @@ def test_a_document_that_changed_since_is_left_alone(editor: Editor):
     editor.change(uri, 2, {"range": span((0, 0), (0, 0)), "text": "y"})
     assert editor.result(fill(editor, uri, 0, 4)) == {"applied": False}
     assert "changed" in editor.received("window/showMessage")[0]["message"]
-
-
-def test_a_document_that_changes_while_the_model_works_is_left_alone(editor: Editor):
-    uri = editor.opened(script(ms=500) + "x = ")
-    asked = fill(editor, uri, 1, 4)
-    editor.change(uri, 2, {"range": span((1, 4), (1, 4)), "text": "y"})
-    assert editor.result(asked) == {"applied": False}
-    assert editor.received("workspace/applyEdit") == []
 
 
 def test_automatic_requests_do_not_stop_the_action(editor: Editor):

@@ -59,14 +59,6 @@ def test_json_stays_json_with_whatever_is_suggested(editor: Editor, marked: str)
         json.loads(before + text + after)
 
 
-def test_a_dictionary_gets_no_key_twice(editor: Editor):
-    marked = 'COLOURS = {\n    "red": "#f00",\n    "green": "#0f0",\n    |\n    "blue": "#00f",\n}\n'
-    _, found, _ = texts(editor, marked, "python")
-    assert found
-    for text in found:
-        assert not any(f'"{name}":' in text for name in ("red", "green", "blue"))
-
-
 def test_a_list_does_not_grow_by_the_same_member_at_each_acceptance(editor: Editor):
     before = '__all__ = [\n    "Circle",\n    "Square",\n'
     for _ in range(5):
@@ -76,14 +68,6 @@ def test_a_list_does_not_grow_by_the_same_member_at_each_acceptance(editor: Edit
         before += "    " + found[0].rstrip(",") + ",\n"
     members = [line.strip() for line in before.splitlines()[1:]]
     assert len(members) > 2 and len({*members}) == len(members)
-
-
-def test_an_import_that_stands_already_is_not_suggested(editor: Editor):
-    for marked in ("import os\nimport sys\nimport |\n\nprint(os.name)\n", "import os\nimport sys\n|\n\nos.exit()\n"):
-        before, found, _ = texts(editor, marked, "python")
-        for text in found:
-            lines = [line for line in (before + text).splitlines() if line]
-            assert len({*lines}) == len(lines)
 
 
 @pytest.mark.parametrize(

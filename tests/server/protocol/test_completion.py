@@ -5,10 +5,6 @@ from typing import Any
 
 import pytest
 
-from mercury_lsp.completion.suggestions import Suggestion
-from mercury_lsp.documents.document import Document
-from mercury_lsp.server.capabilities import EditorCapabilities
-from mercury_lsp.server.requests import completion
 from tests.support.editor import Editor, Refused, place, script, span
 
 HELIX = {
@@ -53,11 +49,6 @@ def test_completion_is_offered_to_clients_without_inline_completion(capabilities
             assert refused.value.code == -32601
 
 
-def test_the_list_is_never_complete(editor: Editor):
-    assert complete(editor, "x = ", 4)["isIncomplete"] is True
-    assert complete(editor, script(text="") + "x = ", 4) == {"isIncomplete": True, "items": []}
-
-
 def test_the_item_names_its_source_and_comes_first(editor: Editor):
     [item] = complete(editor, "x = ", 4)["items"]
     assert item["detail"] == "Mercury"
@@ -70,11 +61,6 @@ def test_the_item_replaces_and_extends_the_word_before_the_cursor(editor: Editor
     assert item["insertText"] == item["filterText"] == item["label"] == "print(x)"
 
 
-def test_astral_letters_of_the_word_count_as_two(editor: Editor):
-    [item] = complete(editor, script(text="zzz") + "x = 𝒳𝒴", 8)["items"]
-    assert item["textEdit"]["range"] == span((1, 4), (1, 8))
-
-
 def test_a_fill_of_several_lines_shows_its_first_one_and_previews_all(editor: Editor):
     fill = "f(a)\n    return b"
     [item] = complete(editor, script(text=fill) + "def g(b):\n    ", 4)["items"]
@@ -83,38 +69,12 @@ def test_a_fill_of_several_lines_shows_its_first_one_and_previews_all(editor: Ed
     assert item["documentation"] == {"kind": "markdown", "value": f"```python\n{fill}\n```"}
 
 
-def test_a_next_line_is_named_by_itself_and_found_by_the_word_before_it():
-    snapshot = Document("file:///a.py", "python", 0, "x = height").snapshot()
-    shown = Suggestion("1", "\ny = depth", (0, 10), (0, 10), 0.9, steps=1, elapsed_ms=0.0)
-    item = completion._item(shown, snapshot, EditorCapabilities())
-    assert (item["label"], item["filterText"], item["insertText"]) == ("y = depth", "height", "height\ny = depth")
-
-
-def test_lines_are_inserted_as_they_are(editor: Editor):
-    [item] = complete(editor, "x = ", 4)["items"]
-    assert (item["insertTextMode"], item["insertTextFormat"]) == (1, 1)
-
-
 def test_a_client_that_does_not_declare_them_gets_no_markdown_and_no_insertion_mode():
     with Editor() as editor:
         editor.initialize({"textDocument": {"completion": {}}})
         [item] = complete(editor, "x = ", 4)["items"]
         assert item["documentation"] == {"kind": "plaintext", "value": "suggested"}
         assert "insertTextMode" not in item
-
-
-def test_unsure_fills_are_not_shown_because_clients_do_not_say_who_asked(editor: Editor):
-    text = script(confidence=0.2) + "x = "
-    assert complete(editor, text, 4, context={"triggerKind": 1})["items"] == []
-
-
-def test_acceptance_can_be_reported(editor: Editor):
-    [item] = complete(editor, "x = ", 4)["items"]
-    assert item["command"]["command"] in editor.capabilities["executeCommandProvider"]["commands"]
-
-
-def test_a_space_and_a_dot_ask_for_it(editor: Editor):
-    assert {" ", ".", "("} <= set(editor.capabilities["completionProvider"]["triggerCharacters"])
 
 
 def test_a_popup_request_leaves_the_ghost_text_of_another_plugin_alone(editor: Editor):

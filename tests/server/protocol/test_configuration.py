@@ -47,27 +47,6 @@ def let_go() -> Iterator[Event]:
     made.set()
 
 
-@pytest.mark.parametrize("fails", [True, False], ids=["fails", "succeeds"])
-async def test_a_load_that_ends_after_the_settings_have_changed_says_nothing(let_go: Event, fails: bool):
-    def load(settings: Settings) -> FakeEngine:
-        if settings.model == "older":
-            assert let_go.wait(60)
-            if fails:
-                raise ModelNotFound("no model called older")
-        return FakeEngine()
-
-    editor, board, session = Editor(), StatusBoard(lambda _: None), Session(Engines(load))
-    configuration = Configuration(session, editor, board)
-    older = asyncio.ensure_future(configuration.update({"mercury": {"model": "older"}}))
-    while session.settings.model != "older":
-        await asyncio.sleep(0.001)
-    await configuration.update({"mercury": {"model": "newer"}})
-    let_go.set()
-    await older
-    assert board.current == Status() and editor.messages == ["loaded fake on cpu"]
-    session.close()
-
-
 @pytest.mark.parametrize("is_wrong", [False, True], ids=["right", "wrong"])
 async def test_settings_that_were_asked_for_earlier_and_come_later_give_way_to_right_ones(is_wrong: bool):
     editor, session = Editor(), Session(Engines(lambda _: FakeEngine()))

@@ -50,12 +50,6 @@ def test_options_that_are_not_ours_are_left_alone(options: dict[str, Any]):
         assert editor.received("window/showMessage") == []
 
 
-def test_ours_are_found_beside_theirs():
-    with Editor() as editor:
-        editor.initialize(options=INFO | {"mercury": {"disabledLanguages": ["python"]}})
-        assert editor.items(editor.opened("x = "), 0, 4) == []
-
-
 @pytest.mark.parametrize("params", [{}, None, {"_": True}, {"options": {"localChecksOnly": True}, "_": True}], ids=repr)
 @pytest.mark.parametrize(
     ("method", "expected"),
@@ -76,13 +70,6 @@ def test_the_version_and_the_model_are_reported(editor: Editor):
     assert editor.request("getVersion", {})["version"]
     [model] = editor.request("copilot/models", {"_": True})
     assert (model["id"], model["scopes"]) == ("fake", ["completion"])
-
-
-def test_without_a_model_there_are_no_models():
-    with Editor() as editor:
-        editor.initialize(options=INFO | {"mercury": {"model": "missing"}})
-        editor.wait_for("window/showMessage")
-        assert editor.request("copilot/models", {}) == []
 
 
 def test_the_status_is_sent_in_both_forms():
@@ -111,19 +98,6 @@ def test_a_request_for_ghost_text_may_name_a_version_of_any_kind(editor: Editor,
     """LSP has no version there; Copilot's server accepts one."""
     uri = editor.opened("x = ")
     assert len(editor.items(uri, 0, 4, textDocument={"uri": uri, "version": version})) == 1
-
-
-def test_a_very_long_line_is_not_repeated(editor: Editor):
-    uri = editor.opened("x" * 5000 + " = ")
-    [item] = editor.items(uri, 0, 5003)
-    assert (item["insertText"], item["range"]) == ("suggested", span((0, 5003), (0, 5003)))
-
-
-def test_with_a_selected_popup_item_its_range_is_kept(editor: Editor):
-    uri = editor.opened(script(text="nt(x)") + "  pri")
-    selected = {"range": span((1, 2), (1, 5)), "text": "print"}
-    [item] = editor.items(uri, 1, 5, context={"triggerKind": 2, "selectedCompletionInfo": selected})
-    assert (item["insertText"], item["range"]) == ("print(x)", span((1, 2), (1, 5)))
 
 
 def test_shown_and_partly_accepted_items_may_be_reported_by_their_command_alone(editor: Editor):
@@ -185,12 +159,6 @@ def test_uris_come_back_byte_for_byte(editor: Editor):
     assert edit["textDocument"]["uri"] == uri
 
 
-def test_a_version_may_be_missing(editor: Editor):
-    uri = editor.opened("x = ")
-    [edit] = editor.request(EDIT, place(uri, 0, 4))["edits"]
-    assert edit["textDocument"] == {"uri": uri}
-
-
 def test_with_nothing_to_offer_the_list_is_empty_and_not_null(editor: Editor):
     assert edits(editor, editor.opened(script(text="") + "x = "), 1, 4) == []
     assert edits(editor, editor.opened(script(confidence=0.2) + "x = "), 1, 4) == []
@@ -218,15 +186,6 @@ def test_ghost_text_and_a_next_edit_asked_at_one_cursor_are_both_answered(editor
     [found], [item] = editor.result(edit)["edits"], editor.result(ghost)["items"]
     assert (found["text"], item["insertText"]) == ("value", "x = value")
     assert found["command"] == item["command"]
-
-
-def test_a_cancelled_edit_request_is_answered_as_cancelled(editor: Editor):
-    uri = editor.opened(script(ms=60_000) + "x = ")
-    asked = editor.ask(EDIT, place(uri, 1, 4))
-    editor.notify("$/cancelRequest", {"id": asked})
-    with pytest.raises(Refused) as refused:
-        editor.result(asked)
-    assert refused.value.code == -32800
 
 
 def test_a_shown_and_accepted_edit_may_be_reported_by_a_notification(editor: Editor):

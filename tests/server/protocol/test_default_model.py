@@ -66,11 +66,3 @@ def test_a_new_choice_takes_effect_when_the_editor_sends_its_settings_again(tmp_
         choose(tmp_path, "chosen")
         editor.notify("workspace/didChangeConfiguration", {"settings": {"mercury": {}}})
         assert loaded(editor, 2) == ["Loading the bundled model", "Loading chosen"]
-
-
-def test_a_choice_that_cannot_be_read_is_reported_and_the_bundled_model_loaded(tmp_path: Path):
-    (tmp_path / "mercury-lsp" / "default-model").mkdir(parents=True)
-    with editor_of(tmp_path, {}) as editor:
-        assert loaded(editor) == ["Loading the bundled model"]
-        [message] = [params["message"] for method, params in editor.notices if method == "window/showMessage"]
-        assert "cannot be read" in message and "mercury-lsp models use" in message

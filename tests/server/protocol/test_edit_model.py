@@ -74,11 +74,6 @@ def test_a_fill_model_and_an_edit_model_serve_together(models: Path):
         assert any(line.startswith("next edits by editor on cpu") for line in logged(editor))
 
 
-def test_without_an_edit_model_the_status_names_none(models: Path):
-    with opened(models) as editor:
-        assert "editModel" not in status(loaded(editor))
-
-
 def test_an_edit_model_is_not_taken_from_the_opened_repository(models: Path):
     folder = {"uri": models.as_uri(), "name": "models"}
     with Editor(None, SERVER, env=os.environ | {"OMP_NUM_THREADS": "1"}) as editor:

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from mercury_lsp.completion.silence import MAX_REASONS
-from tests.support.editor import COMMAND, Editor, place, script, span
+from tests.support.editor import COMMAND, Editor, script, span
 
 NOTHING = "Mercury: nothing was requested here, or nothing spoke against showing it"
 
@@ -91,17 +90,6 @@ def test_nothing_is_shown_unasked_in_comments_and_strings_that_are_switched_off(
         assert editor.items(uri, 1, len(line), kind=1)
 
 
-def test_an_editor_that_marks_nothing_shows_a_subtle_text_by_key_only():
-    with Editor() as editor:
-        editor.initialize(options={"display": "subtle"})
-        uri = editor.opened(script(text="value(1)") + "x = ")
-        assert editor.items(uri, 1, 4, kind=2) == []
-        assert explained(editor, uri) == [
-            "text at the cursor: mercury.display is subtle, and this editor shows text by key only"
-        ]
-        assert editor.items(uri, 1, 4, kind=1)
-
-
 @pytest.mark.parametrize(
     ("text", "at", "kind", "why"),
     [
@@ -120,15 +108,6 @@ def test_an_empty_answer_says_why(editor: Editor, text: str, at: int, kind: int,
     assert status(editor, uri)["suggests"] is True
 
 
-def test_an_entry_of_the_list_that_the_text_does_not_go_on_with_is_named(editor: Editor):
-    uri = editor.opened(script(text="suggested") + "x = ")
-    selected = {"range": span((1, 4), (1, 4)), "text": "other"}
-    context = {"triggerKind": 2, "selectedCompletionInfo": selected}
-    found = editor.request("textDocument/inlineCompletion", place(uri, 1, 4) | {"context": context})
-    assert found["items"] == []
-    assert explained(editor) == ["text at the cursor: it does not begin like the entry selected in the list"]
-
-
 def test_a_shown_text_takes_the_reason_back_and_documents_have_their_own(editor: Editor):
     quiet = editor.opened(script(**SILENT) + "x = ")
     assert editor.items(quiet, 1, 4) == []
@@ -138,35 +117,6 @@ def test_a_shown_text_takes_the_reason_back_and_documents_have_their_own(editor:
     editor.notify("textDocument/didClose", {"textDocument": {"uri": shown}})
     editor.notify("textDocument/didClose", {"textDocument": {"uri": quiet}})
     assert explained(editor) == [NOTHING.removeprefix("Mercury: ")]
-
-
-def test_the_list_is_short_and_about_this_document_only_where_no_next_edit_is_ever_asked_for(editor: Editor):
-    text = script(**SILENT, chance=0.2, rewrites=[("a", "b")]) + "x = a\nf(a)\ng(a)\n"
-    other, uri = editor.opened(text), editor.opened(text)
-    for each in (other, uri):
-        for version in range(2, 14):
-            editor.change(each, version, {"range": span((1, 4), (1, 5)), "text": "ab"[version % 2]})
-            editor.items(each, 1, 5)
-    found = explained(editor)
-    assert 1 < len(found) <= MAX_REASONS + 1 and len(found) == len({*found})
-    assert found == explained(editor)
-    editor.notify("textDocument/didClose", {"textDocument": {"uri": other}})
-    assert explained(editor, uri) == found
-
-
-def test_lines_of_other_documents_are_not_named(editor: Editor):
-    body = "f(x.strict)\ng(x.strict)\nh(x.strict)\n"
-    uri = editor.opened(script(**SILENT) + body)
-    other = editor.opened(script(**SILENT) + "\n" * 20 + body)
-    for version, line in enumerate((1, 2), 2):
-        editor.change(uri, version, {"range": span((line, 4), (line, 10)), "text": "loose"})
-    for _ in range(2):
-        found = place(uri, 2, 9) | {"textDocument": {"uri": uri, "version": 3}, "context": {"triggerKind": 2}}
-        for edit in editor.request("textDocument/copilotInlineEdit", found)["edits"]:
-            editor.request("notifyRejected", {"uuids": edit["command"]["arguments"]})
-    assert any("line 4: " in reason for reason in explained(editor, uri))
-    assert not any("line 22: " in reason or "line 24: " in reason for reason in explained(editor, uri))
-    editor.notify("textDocument/didClose", {"textDocument": {"uri": other}})
 
 
 def test_what_is_begun_again_cancels_the_fill_before():

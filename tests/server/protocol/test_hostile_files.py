@@ -128,11 +128,3 @@ def test_a_name_that_no_file_can_have_leaves_no_traceback(tmp_path: Path, name: 
         assert answers(editor, root / "main.py")
         editor.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
         assert warnings(editor) == []
-
-
-def test_suggestions_come_where_the_workspace_is_the_whole_disk(tmp_path: Path):
-    with Editor() as editor:
-        editor.initialize(None, {}, workspaceFolders=[{"uri": Path(tmp_path.anchor).as_uri(), "name": "disk"}])
-        edited(editor, tmp_path / "notes.py")
-        assert answers(editor, tmp_path / "main.py")
-        assert warnings(editor) == []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mercury_lsp.server.larger_model import AGAIN_SECONDS
-from tests.support.editor import COMMAND, Editor, Refused
+from tests.support.editor import COMMAND, Editor
 from tests.support.neovim import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems keep user data elsewhere")
@@ -96,11 +96,6 @@ def test_who_has_chosen_a_model_is_not_asked(user: User, choice: str):
         assert not is_asked(editor)
 
 
-def test_whose_settings_name_a_model_is_not_asked(user: User):
-    with user.editor(options={"model": "mine"}) as editor:
-        assert not is_asked(editor)
-
-
 def test_where_there_is_nothing_to_offer_nobody_is_asked_and_nothing_is_kept(user: User):
     user.script(offer="")
     with user.editor() as editor:
@@ -132,27 +127,3 @@ def test_after_yes_the_download_is_in_the_status_and_the_model_is_changed_withou
         said = [each["message"] for each in editor.received("didChangeStatus")]
     whole = ["downloading large: 10 %", "downloading large: 90 %", "", "loading the model", ""]
     assert said[-5:] == whole
-
-
-def test_a_download_that_fails_is_a_warning_and_the_model_stays(user: User):
-    user.script(fails=True)
-    with user.editor() as editor:
-        editor.wait_for("mercury/offerModel")
-        answer(editor, "yes")
-        assert editor.wait_for("window/showMessage")["message"] == "Mercury: the disk is full; free some space"
-        status = editor.request("mercury/status", {})
-    assert (status["model"], status["busy"], status["message"]) == (None, False, "")
-
-
-def test_whoever_tries_again_is_told_again_also_beside_a_model_that_was_chosen(user: User):
-    user.script(fails=True)
-    (user.folder / "default-model").write_text("bundled\n")
-    with user.editor() as editor:
-        for count in (1, 2):
-            answer(editor, "yes")
-            editor.until(lambda count=count: len(editor.received("window/showMessage")) == count)
-
-
-def test_an_answer_that_is_none_is_an_error(user: User):
-    with user.editor() as editor, pytest.raises(Refused, match="takes"):
-        answer(editor, "perhaps")

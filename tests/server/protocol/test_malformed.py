@@ -73,18 +73,6 @@ def test_a_message_that_is_not_an_object_is_an_invalid_request(editor: Editor, m
     assert refusal(editor) == INVALID_REQUEST
 
 
-@pytest.mark.parametrize("jsonrpc", [{}, {"jsonrpc": "1.0"}, {"jsonrpc": 2.0}, {"jsonrpc": None}], ids=repr)
-def test_another_version_of_json_rpc_is_refused(editor: Editor, jsonrpc: dict[str, Any]):
-    editor.send({"id": "v", "method": "mercury/status"} | jsonrpc)
-    assert refusal(editor, "v") == INVALID_REQUEST
-
-
-@pytest.mark.parametrize("method", [3, None, [], {}, True])
-def test_a_method_that_is_not_a_string_is_refused(editor: Editor, method: Any):
-    editor.send({"jsonrpc": "2.0", "id": "m", "method": method})
-    assert refusal(editor, "m") == INVALID_REQUEST
-
-
 @pytest.mark.parametrize("msg_id", [None, 1.5, True, [], {"a": 1}], ids=repr)
 def test_an_invalid_id_is_refused_with_a_null_id(editor: Editor, msg_id: Any):
     editor.send({"jsonrpc": "2.0", "id": msg_id, "method": "mercury/status"})
@@ -99,12 +87,6 @@ def test_any_integer_or_string_is_an_id_and_comes_back_as_it_was(editor: Editor,
     assert editor.result(msg_id)["kind"] == "Normal"
 
 
-def test_a_number_too_long_to_be_read_is_a_parse_error(editor: Editor):
-    body = b'{"jsonrpc":"2.0","method":"mercury/status","id":' + b"9" * 5000 + b"}"
-    editor.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
-    assert refusal(editor) == PARSE_ERROR
-
-
 @pytest.mark.parametrize("levels", [200, 600, *range(965, 1000, 5), 100_000])
 def test_a_message_nested_too_deep_is_refused(editor: Editor, levels: int):
     nested = b"[" * levels + b"]" * levels
@@ -114,18 +96,6 @@ def test_a_message_nested_too_deep_is_refused(editor: Editor, levels: int):
     ):
         editor.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
         assert refusal(editor) == PARSE_ERROR
-
-
-def test_a_configuration_nested_too_deep_is_an_answer_all_the_same():
-    with Editor({"workspace/configuration": lambda _: NotImplemented}) as editor:
-        editor.initialize({"workspace": {"configuration": True}})
-        editor.until(lambda: editor.received("workspace/configuration"))
-        [(_, asked)] = editor.questions
-        nested = b"[" * 900 + b"]" * 900
-        body = b'{"jsonrpc":"2.0","id":"%b","result":%b}' % (asked.encode(), nested)
-        editor.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
-        editor.until(lambda: any("levels" in told["message"] for told in editor.received("window/logMessage")))
-        assert len(editor.items(editor.opened("x = "), 0, 4)) == 1
 
 
 def test_an_id_in_use_is_refused_and_the_first_request_is_answered(editor: Editor):
@@ -155,13 +125,6 @@ def test_an_id_in_use_is_refused_and_the_first_request_is_answered(editor: Edito
 def test_answers_that_nobody_waits_for_are_ignored(editor: Editor, answer: dict[str, Any]):
     editor.send({"jsonrpc": "2.0"} | answer)
     editor.receive_all()
-
-
-def test_an_answer_with_the_id_of_a_client_request_does_not_answer_it(editor: Editor):
-    uri = editor.opened('# [[{"ms": 300}]]\nx = ')
-    asked = editor.inline(uri, 1, 4)
-    editor.send({"jsonrpc": "2.0", "id": asked, "result": {"items": "forged"}})
-    assert len(editor.result(asked)["items"]) == 1
 
 
 @pytest.mark.parametrize(
@@ -231,11 +194,6 @@ def test_parameters_of_the_wrong_shape_are_refused(editor: Editor, params: Any):
 def test_the_refusal_names_what_is_wrong(editor: Editor):
     with pytest.raises(Refused, match="position"):
         editor.request(INLINE, {"textDocument": {"uri": "u"}, "context": {"triggerKind": 2}})
-
-
-def test_an_unknown_kind_of_trigger_counts_as_typing(editor: Editor):
-    uri = editor.opened('# [[{"confidence": 0.2}]]\nx = ')
-    assert editor.items(uri, 1, 4, kind=7) == []
 
 
 @pytest.mark.parametrize("method", ["textDocument/didOpen", "textDocument/didChange", "textDocument/didClose"])
@@ -310,14 +268,6 @@ def test_edits_that_reach_beyond_are_clamped(editor: Editor, where: dict[str, An
     assert editor.text(uri) == expected
 
 
-@pytest.mark.parametrize("versions", [(5, 3, 4), (1, 1, 1), (-1, -7, 0)])
-def test_edits_are_applied_in_the_order_they_come_in_whatever_their_version(editor: Editor, versions: tuple[int, ...]):
-    uri = editor.opened(TEXT)
-    for number, version in enumerate(versions):
-        editor.change(uri, version, {"range": span((0, 0), (0, 0)), "text": str(number)})
-    assert editor.text(uri) == "210" + TEXT
-
-
 def test_a_document_may_be_opened_again_and_closed_twice(editor: Editor):
     uri = editor.opened(TEXT)
     editor.open(uri, "new", version=1)
@@ -326,14 +276,6 @@ def test_a_document_may_be_opened_again_and_closed_twice(editor: Editor):
         editor.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
     editor.change(uri, 2, {"text": "x"})
     assert editor.text(uri) is None
-
-
-@pytest.mark.parametrize("half", ["\ud83d", "\ude00", "a\ud800b\udfff"], ids=ascii)
-def test_halves_of_a_surrogate_pair_are_kept(editor: Editor, half: str):
-    uri = editor.opened(TEXT)
-    editor.change(uri, 2, {"range": span((0, 0), (0, 1)), "text": half})
-    assert editor.text(uri) == half + TEXT[1:]
-    assert len(editor.items(uri, 2, 4)) == 1
 
 
 def test_bytes_that_are_no_utf_8_are_kept_and_count_as_a_unit_each(editor: Editor):
@@ -346,39 +288,6 @@ def test_bytes_that_are_no_utf_8_are_kept_and_count_as_a_unit_each(editor: Edito
     editor.change(uri, 3, {"range": span((0, 2), (0, 3)), "text": "!"})
     assert editor.text(uri) == "\udcff\udce9!" + TEXT[1:]
     assert len(editor.items(uri, 2, 4)) == 1
-
-
-def test_a_pair_may_be_typed_half_by_half(editor: Editor):
-    uri = editor.opened(TEXT)
-    editor.change(uri, 2, {"range": span((0, 0), (0, 0)), "text": "\ud83d"})
-    editor.change(uri, 3, {"range": span((0, 1), (0, 1)), "text": "\ude00"})
-    editor.change(uri, 4, {"range": span((0, 2), (0, 2)), "text": "!"})
-    assert editor.text(uri).encode("utf-16-le", "surrogatepass").decode("utf-16-le") == "😀!" + TEXT
-
-
-@pytest.mark.parametrize(
-    "uri",
-    ["", "x", "file:", "untitled:1", "file:///%zz", "file:///\ud800", "file:///a\0b", "C:\\x"],
-    ids=ascii,
-)
-def test_any_string_is_a_uri(editor: Editor, uri: str):
-    editor.open(uri, TEXT)
-    assert editor.text(uri) == TEXT
-    assert len(editor.items(uri, 2, 4)) == 1
-
-
-@pytest.mark.parametrize("msg_id", [None, 1.5, [], "unknown", 10**300], ids=repr)
-def test_cancelling_an_unknown_request_is_ignored(editor: Editor, msg_id: Any):
-    editor.notify("$/cancelRequest", {"id": msg_id})
-    editor.notify("$/cancelRequest", None)
-    editor.notify("window/workDoneProgress/cancel", {"token": msg_id})
-
-
-def test_a_notification_sent_as_a_request_is_answered(editor: Editor):
-    uri = f"file:///{uuid4().hex}.py"
-    document = {"uri": uri, "languageId": "python", "version": 1, "text": "x"}
-    assert editor.request("textDocument/didOpen", {"textDocument": document}) is None
-    assert editor.text(uri) == "x"
 
 
 def test_many_messages_in_one_piece_are_all_read(editor: Editor):
@@ -398,15 +307,6 @@ def test_many_messages_in_one_piece_are_all_read(editor: Editor):
 
 
 # Initialize
-
-
-@pytest.mark.parametrize("params", [None, [], {}, {"capabilities": 3}, {"capabilities": {"window": 3}}], ids=repr)
-def test_after_a_malformed_initialize_a_good_one_is_accepted(params: Any):
-    with Editor() as editor:
-        with pytest.raises(Refused) as refused:
-            editor.request("initialize", params)
-        assert refused.value.code == INVALID_PARAMS
-        assert len(editor.items(editor.initialize().opened(TEXT), 2, 4)) == 1
 
 
 @pytest.mark.parametrize(

@@ -74,23 +74,6 @@ def test_an_installed_models_name_never_means_the_repositorys_folder_of_that_nam
         assert name(editor) == "the user's"
 
 
-def test_the_users_choice_never_means_the_repositorys_folder_of_that_name(user: Path):
-    choice = user / "data" / "mercury-lsp" / "default-model"
-    choice.write_text("mine\n")
-    with opened(user, {}) as editor:
-        assert name(editor) == "the user's"
-    choice.unlink()
-
-
-def test_a_path_is_no_users_choice(user: Path):
-    choice = user / "data" / "mercury-lsp" / "default-model"
-    choice.write_text("./mine\n")
-    with opened(user, {}) as editor:
-        assert "holds no model's name" in refused(editor, 1)
-        assert name(editor) == "Mercury 135M"
-    choice.unlink()
-
-
 @pytest.mark.parametrize("how", ["options", "configuration"])
 def test_a_repositorys_folder_is_refused_from_the_first_settings_on(user: Path, how: str):
     setting = {"model": "./theirs"}
@@ -130,17 +113,6 @@ def test_a_folder_outside_of_the_workspace_is_the_users_own(user: Path):
     own = model(user / "own", "the user's own")
     with opened(user, {"model": str(own)}) as editor:
         assert name(editor) == "the user's own"
-
-
-@pytest.mark.parametrize("name", ["theirs", "..", "~"])
-@pytest.mark.parametrize("command", ["complete", "watch", "doctor", "try"])
-def test_a_commands_model_without_a_separator_is_a_name(user: Path, command: str, name: str, monkeypatch, capfd):
-    monkeypatch.setenv("XDG_DATA_HOME", str(user / "data"))
-    monkeypatch.chdir(user / "repository")
-    place = {"complete": ["file.py:1:1"], "watch": ["file.py:1:1"]}.get(command, [])
-    assert main([command, "--model", name, *place]) != 0
-    output = "".join(capfd.readouterr()).replace("\n", " ")
-    assert f"no model '{name}' is installed" in output
 
 
 def test_adding_a_name_never_adds_the_repositorys_folder_of_that_name(user: Path, monkeypatch, capfd):

@@ -138,17 +138,6 @@ def test_accepting_leads_from_place_to_place_until_none_is_left(editor: Editor):
     assert editor.text(uri).endswith(BODY.replace("count", "total").replace("obj.total", "obj.count"))
 
 
-def test_a_renaming_under_way_is_walked_to_the_end_whatever_the_model_thinks_of_a_place(editor: Editor):
-    body = "def f(count):\n    a = count\n    b = count\n    c = count\n    return count\n"
-    uri, version, taken = renamed(editor, body, against=" = "), 2, []
-    while found := edits(editor, uri, version):
-        [edit], version = found, version + 1
-        taken.append(edit["range"]["start"]["line"])
-        editor.change(uri, version, {"range": edit["range"], "text": edit["text"]})
-    assert taken == [2, 3, 4, 5]
-    assert editor.text(uri).endswith(body.replace("count", "total"))
-
-
 def test_a_renaming_begun_at_a_use_goes_on_unasked_after_the_second_place(editor: Editor):
     uri = editor.opened(script(**SILENT) + "def f(count):\n    a = count\n    b = count\n    return count\n")
     editor.change(uri, 2, {"range": span((2, 8), (2, 13)), "text": "total"})
@@ -252,16 +241,6 @@ def test_a_member_typed_key_by_key_is_walked_to_the_end_after_a_typo_taken_back(
     assert editor.text(uri).endswith(COUNTER.replace("entries", "counts"))
 
 
-def test_a_line_inserted_in_two_functions_is_offered_in_the_last_one_of_the_file(editor: Editor):
-    functions = "\n\n".join(f"def {name}(value):\n    result = value\n    return result\n" for name in "abc")
-    uri = editor.opened(script(**SILENT) + functions)
-    editor.change(uri, 2, {"range": span((3, 0), (3, 0)), "text": "    log(result)\n"})
-    editor.change(uri, 3, {"range": span((9, 0), (9, 0)), "text": "    log(result)\n"})
-    [edit] = edits(editor, uri, 3, 9, 15)
-    editor.change(uri, 4, {"range": edit["range"], "text": edit["text"]})
-    assert editor.text(uri).endswith(functions.replace("return", "log(result)\n    return"))
-
-
 def test_a_dismissed_place_is_not_offered_again_for_this_change(editor: Editor):
     uri = renamed(editor)
     [edit] = edits(editor, uri)
@@ -280,24 +259,7 @@ def test_an_edit_that_was_accepted_and_undone_is_not_offered_again(editor: Edito
     assert edits(editor, uri, 4) == []
 
 
-def test_a_document_sent_whole_has_its_last_change_too(editor: Editor):
-    uri = editor.opened(script(**SILENT) + BODY)
-    editor.change(uri, 2, {"text": script(**SILENT) + BODY.replace("f(count)", "f(total)")})
-    editor.change(uri, 3, {"text": script(**SILENT) + BODY.replace("f(count)", "f(total)")})
-    [edit] = edits(editor, uri, 3)
-    assert edit["range"] == span((2, 8), (2, 13))
-
-
 # A renaming as a whole
-
-
-def test_a_renaming_of_neighbouring_lines_says_at_its_last_place_how_far_it_is(editor: Editor):
-    body = "def f(count, size):\n    sub = count * size\n    if count > 10:\n        return sub\n"
-    uri = editor.opened(script(**SILENT) + body)
-    editor.change(uri, 2, {"range": span((1, 6), (1, 11)), "text": "amount"})
-    editor.change(uri, 3, {"range": span((2, 10), (2, 15)), "text": "amount"})
-    [edit] = edits(editor, uri, 3, 2, 16)
-    assert (edit["range"]["start"]["line"], edit["mercury"]["label"]) == (3, "rename count to amount (3 of 3)")
 
 
 def test_an_offer_says_how_far_its_renaming_is_and_how_to_finish_it(editor: Editor):
@@ -310,18 +272,6 @@ def test_an_offer_says_how_far_its_renaming_is_and_how_to_finish_it(editor: Edit
     [changed] = applied["edit"]["documentChanges"]
     assert changed["textDocument"] == {"uri": uri, "version": 2}
     assert [each["range"] for each in changed["edits"]] == [span((2, 8), (2, 13)), span((4, 11), (4, 16))]
-
-
-def test_an_offer_of_two_places_in_one_line_counts_both(editor: Editor):
-    text = script(**SILENT) + "def f(count):\n    x = count + count\n    return count\n"
-    uri = editor.opened(text)
-    editor.change(uri, 2, {"range": span((1, 6), (1, 11)), "text": "total"})
-    [edit] = edits(editor, uri)
-    assert edit["mercury"]["label"] == "rename count to total (2–3 of 4)"
-    editor.change(uri, 3, {"range": span((2, 16), (2, 21)), "text": "total"})
-    editor.change(uri, 4, {"range": span((2, 8), (2, 13)), "text": "total"})
-    [edit] = edits(editor, uri, 4)
-    assert edit["mercury"]["label"] == "rename count to total (4 of 4)"
 
 
 def test_all_remaining_places_are_renamed_at_once(editor: Editor):
@@ -378,14 +328,6 @@ def test_editors_that_show_no_other_document_get_its_edit_by_key_only(tmp_path: 
         assert changed["textDocument"] == {"uri": user, "version": 1}
 
 
-def test_a_place_in_another_document_is_not_offered_again_once_dismissed(tmp_path: Path):
-    with project(tmp_path, {"editsElsewhere": True}) as (editor, tools, _):
-        [edit] = edits(editor, tools, 3, 2, 9)
-        editor.request("notifyRejected", {"uuids": edit["command"]["arguments"]})
-        [other] = edits(editor, tools, 3, 2, 9)
-        assert (edit["range"], other["range"]) == (span((1, 4), (1, 10)), span((3, 4), (3, 10)))
-
-
 def test_a_place_that_looks_like_a_secret_stays_and_the_user_is_told(editor: Editor):
     secret = '    password = "hunter2-Zq8!kPx" + count\n'
     uri = renamed(editor, "def f(count):\n" + secret + "    x = count\n    return count\n")
@@ -402,25 +344,6 @@ def test_without_a_renaming_or_for_an_older_version_nothing_is_renamed(editor: E
 
 
 # Silence
-
-
-def test_after_a_change_of_a_use_other_places_are_offered_only_on_request(editor: Editor):
-    uri = editor.opened(script(**SILENT) + BODY)
-    editor.change(uri, 2, {"range": span((2, 8), (2, 13)), "text": "total"})
-    assert edits(editor, uri, 2, 2, 13) == []
-    assert titles(editor, uri) == [TITLE, "Rename all 2 remaining count to total", "Mercury: fill here"]
-    assert editor.result(run(editor, uri, 2)) == {"applied": True}
-
-
-def test_without_a_change_nothing_is_offered(editor: Editor):
-    assert edits(editor, editor.opened(script(**SILENT) + BODY), 1) == []
-
-
-def test_in_a_language_that_is_switched_off_nothing_is_offered():
-    with Editor(ANSWERS) as editor:
-        editor.initialize(ACTIONS, {"disabledLanguages": ["python"]})
-        uri = renamed(editor)
-        assert edits(editor, uri) == [] and titles(editor, uri) == []
 
 
 def test_next_edits_can_be_switched_off():
@@ -444,24 +367,6 @@ def test_nothing_is_offered_automatically_while_a_name_is_erased_or_retyped(edit
     assert edit["text"] == "total"
 
 
-@pytest.mark.parametrize("line", ["f(a,b)", "x = a+b"])
-def test_an_edit_that_only_moves_white_space_is_not_offered(editor: Editor, line: str):
-    uri = editor.opened(script(**SILENT) + f"{line}\ng(1)\n{line}\n")
-    wider = line.replace(",", ", ").replace("+", " + ")
-    editor.change(uri, 2, {"range": span((1, 0), (1, len(line))), "text": wider})
-    assert edits(editor, uri, 2, 1, len(wider)) == [] and editor.result(run(editor, uri, 2)) == {"applied": False}
-
-
-def test_a_change_that_the_user_took_back_is_not_offered_there(editor: Editor):
-    uri = editor.opened(script(**SILENT) + "f(x.strict)\ng(x.strict)\n\nh(x.strict)\n")
-    for version, (line, end, text) in enumerate([(1, 10, "loose"), (2, 10, "loose")], 2):
-        editor.change(uri, version, {"range": span((line, 4), (line, end)), "text": text})
-    assert [each["text"] for each in edits(editor, uri, 3, 2, 9)] == ["loose"]
-    for version, (end, text) in enumerate([(10, "loose"), (9, "strict")], 4):
-        editor.change(uri, version, {"range": span((4, 4), (4, end)), "text": text})
-    assert edits(editor, uri, 5, 4, 10) == [] and editor.result(run(editor, uri, 5)) == {"applied": False}
-
-
 def explained(editor: Editor) -> str:
     asked = {"command": "mercury.explain", "arguments": []}
     return "; ".join(editor.request("workspace/executeCommand", asked))
@@ -475,12 +380,6 @@ def test_silence_is_explained_by_a_command(editor: Editor):
     assert "no regions" in editor.received("window/showMessage")[0]["message"]
 
 
-def test_why_no_text_is_shown_at_the_cursor_is_explained_too(editor: Editor):
-    uri = editor.opened(script(confidence=0.1) + "x = 1\n")
-    assert editor.items(uri, 1, 5) == []
-    assert "text at the cursor: the model is only 10% sure" in explained(editor)
-
-
 def test_lines_inserted_twice_and_begun_again_are_finished_by_ghost_text(editor: Editor):
     uri = editor.opened(script(**SILENT) + "start()\n\nstop()\n\nend()\n")
     for version, (line, text) in enumerate([(2, "log.info('done')\n"), (5, "log.info('done')\n"), (8, "log.i\n")], 2):
@@ -490,16 +389,6 @@ def test_lines_inserted_twice_and_begun_again_are_finished_by_ghost_text(editor:
     editor.change(uri, 5, {"range": span((8, 5), (8, 5)), "text": item["insertText"]})
     editor.change(uri, 6, {"range": span((8, 5), (8, 16)), "text": ""})
     assert editor.items(uri, 8, 5) == [], "the user has taken it back"
-
-
-def test_a_change_made_twice_that_was_dismissed_is_not_offered_and_says_so(editor: Editor):
-    uri = editor.opened(script(**SILENT) + "f(x.strict)\ng(x.strict)\nh(x.strict)\n")
-    for version, line in enumerate((1, 2), 2):
-        editor.change(uri, version, {"range": span((line, 4), (line, 10)), "text": "loose"})
-    [edit] = edits(editor, uri, 3, 2, 9)
-    editor.request("notifyRejected", {"uuids": edit["command"]["arguments"]})
-    assert edits(editor, uri, 3, 2, 9) == []
-    assert "line 4: what you did twice is not done there, it was offered before" in explained(editor)
 
 
 # The model's rewrite of the region at hand
@@ -537,14 +426,6 @@ def test_what_two_lines_got_the_third_gets_from_rule_or_region(rewriting: Editor
     assert lines[2].replace(old, new) in (shown, applied[:start] + shown + applied[end:])
 
 
-def test_a_region_that_the_model_is_not_sure_of_stays(rewriting: Editor):
-    rewriting.quiet()
-    uri = rewriting.opened(script(**SILENT, rewrites=[("a", "b")], chance=0.2) + "x = a\nf(a)\n")
-    rewriting.change(uri, 2, {"range": span((1, 4), (1, 5)), "text": "b"})
-    assert edits(rewriting, uri, 2, 1, 5) == []
-    assert "its probability is 0.20" in explained(rewriting)
-
-
 def test_an_edit_under_way_is_not_made_again_when_the_client_answers_about_the_one_before():
     with Editor(ANSWERS | {"workspace/applyEdit": lambda _: NotImplemented}) as editor:
         uri = renamed(editor.initialize(ACTIONS), BODY + "    return count\n")
@@ -561,13 +442,6 @@ def test_an_edit_under_way_is_not_made_again_when_the_client_answers_about_the_o
         assert len(editor.received("workspace/applyEdit")) == 2 and editor.result(third) == {"applied": False}
         editor.send({"jsonrpc": "2.0", "id": asked[1], "result": {"applied": True}})
         assert editor.result(second) == {"applied": True}
-
-
-def test_a_long_document_that_is_closed_while_it_is_parsed_has_no_edit(editor: Editor):
-    uri = editor.opened("x = [1, 2]\n" * 60_000)
-    asked = ask(editor, uri, 1)
-    editor.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
-    assert editor.result(asked) == {"edits": []}
 
 
 # An edit that only inserts at the cursor
@@ -600,65 +474,12 @@ def test_ghost_text_and_edit_asked_together_show_an_insertion_once(rewriting: Ed
     assert rewriting.result(edit)["edits"] == []
 
 
-def test_an_insertion_that_is_shown_as_an_edit_is_not_shown_as_ghost_text_again(rewriting: Editor):
-    uri = begun_in_one_line(rewriting)
-    [edit] = asked_alone(rewriting, uri, 2, 2, 5)
-    assert edit["text"].strip() == "y = a + 1" and rewriting.items(uri, 2, 5) == []
-
-
-def test_an_insertion_that_ghost_text_does_not_come_to_show_is_an_edit(rewriting: Editor):
-    for fill, is_cancelled in (({"ms": 3_600_000}, True), ({"error": "no memory left"}, False)):
-        uri = begun_in_one_line(rewriting, **fill)
-        ghost = rewriting.inline(uri, 2, 5)
-        if is_cancelled:
-            rewriting.notify("$/cancelRequest", {"id": ghost})
-        rewriting.reply(ghost)
-        [edit] = asked_alone(rewriting, uri, 2, 2, 5)
-        assert edit["text"].strip() == "y = a + 1"
-
-
-def test_an_insertion_is_shown_once_when_ghost_text_is_cancelled_and_asked_for_again(rewriting: Editor):
-    uri = begun_in_one_line(rewriting, ms=50)
-    first, second = rewriting.inline(uri, 2, 5), rewriting.inline(uri, 2, 5)
-    rewriting.notify("$/cancelRequest", {"id": first})
-    assert [each["insertText"] for each in rewriting.result(second)["items"]] == [" + 1"]
-    assert asked_alone(rewriting, uri, 2, 2, 5) == []
-
-
-def test_lines_inserted_below_the_line_at_whose_end_the_cursor_is_are_ghost_text(rewriting: Editor):
-    rewrites = [("y = a", "y = a\nlog(1)")]
-    uri = rewriting.quiet().opened(script(**SILENT, rewrites=rewrites) + "x = a\ny = a\n\nz = 1\n")
-    rewriting.change(uri, 2, {"range": span((2, 0), (2, 0)), "text": "log(1)\n"})
-    [item] = rewriting.items(uri, 3, 5)
-    assert (item["insertText"], item["range"]) == ("\nlog(1)", span((3, 5), (3, 5)))
-    assert rewriting.items(uri, 3, 4) == []
-
-
 @pytest.mark.parametrize("column", [0, 3])
 def test_an_insertion_elsewhere_stays_an_edit(rewriting: Editor, column: int):
     uri = begun_in_one_line(rewriting)
     assert rewriting.items(uri, 2, column) == []
     [edit] = asked_alone(rewriting, uri, 2, 2, column)
     assert edit["text"].strip() == "y = a + 1"
-
-
-def test_what_replaces_text_at_the_cursor_stays_an_edit(rewriting: Editor):
-    uri = rewriting.quiet().opened(script(**SILENT, rewrites=[("y = a", "y = b")]) + "x = a\ny = a\n\nz = 1\n")
-    rewriting.change(uri, 2, {"range": span((1, 4), (1, 5)), "text": "b"})
-    assert rewriting.items(uri, 2, 5) == []
-    [edit] = asked_alone(rewriting, uri, 2, 2, 5)
-    assert edit["text"].strip() == "y = b"
-
-
-def test_what_a_rule_inserts_at_the_cursor_is_ghost_text_in_the_dialect_too(editor: Editor):
-    uri = editor.opened(script(**SILENT) + "a = call(value)\nb = call(value)\nc = call(value)\n")
-    for version, line in enumerate((1, 2), 2):
-        editor.change(uri, version, {"range": span((line, 14), (line, 14)), "text": ", timeout"})
-    [item] = editor.items(uri, 3, 14)
-    assert item["insertText"] == ", timeout" and asked_alone(editor, uri, 3, 3, 14) == []
-    asked = {"doc": {"uri": uri, "position": {"line": 3, "character": 14}, "version": 3}}
-    [older] = editor.request("getCompletions", asked)["completions"]
-    assert (older["displayText"], older["text"]) == (", timeout", "c = call(value, timeout")
 
 
 # As an action
@@ -696,12 +517,6 @@ def test_an_edit_of_the_models_is_listed_when_the_user_asks_for_the_list(rewriti
     assert rewriting.result(run(rewriting, uri)) == {"applied": True}
 
 
-def test_no_edit_is_listed_where_the_model_has_none(rewriting: Editor):
-    uri = rewriting.quiet().opened(script(**SILENT) + 'x = "one"\nf("one")\n')
-    rewriting.change(uri, 2, {"range": span((1, 5), (1, 8)), "text": "two"})
-    assert titles(rewriting, uri, triggerKind=1) == ["Mercury: fill here"]
-
-
 def test_the_action_is_listed_for_a_range_too_as_eglot_asks_for_the_expression_at_point(editor: Editor):
     uri = renamed(editor)
     assert titles(editor, uri, span((1, 0), (2, 17))) == [TITLE, "Rename all 2 remaining count to total"]
@@ -716,16 +531,6 @@ def test_the_action_applies_the_edit_and_the_cursor_goes_behind_it(editor: Edito
     assert changed["edits"] == [{"range": span((2, 8), (2, 13)), "newText": "total"}]
     [shown] = editor.received("window/showDocument")
     assert shown["selection"] == span((2, 13), (2, 13))
-
-
-def test_the_command_needs_no_version(editor: Editor):
-    assert editor.result(run(editor, renamed(editor))) == {"applied": True}
-
-
-def test_with_nothing_to_do_the_command_says_so(editor: Editor):
-    assert editor.result(run(editor, editor.opened("x = 1\n"))) == {"applied": False}
-    [message] = editor.received("window/showMessage")
-    assert "no next edit" in message["message"] and editor.received("workspace/applyEdit") == []
 
 
 def test_the_command_says_so_when_the_document_has_changed_meanwhile(editor: Editor):
@@ -743,21 +548,6 @@ def test_a_file_that_is_still_being_parsed_is_distinguished_from_one_without_a_n
         assert edits(editor, uri) == [] and titles(editor, uri) == ["Mercury: fill here"]
         assert editor.result(run(editor, uri, 2)) == {"applied": False}
         assert "still being read" in editor.received("window/showMessage")[0]["message"]
-
-
-def test_for_an_older_version_the_command_does_nothing(editor: Editor):
-    assert editor.result(run(editor, renamed(editor), 1)) == {"applied": False}
-    assert "changed" in editor.received("window/showMessage")[0]["message"]
-
-
-def test_what_the_editor_asks_by_itself_does_not_stop_the_command(editor: Editor):
-    uri = renamed(editor)
-    chosen = run(editor, uri)
-    asked = ask(editor, uri)
-    ghost = editor.inline(uri, 1, 11)
-    assert editor.result(chosen) == {"applied": True}
-    editor.result(asked)
-    editor.result(ghost)
 
 
 @pytest.mark.parametrize("arguments", [None, [], [3], [{}], [1, 2]], ids=repr)
@@ -792,33 +582,9 @@ def test_by_key_the_user_is_taken_to_a_likely_place_if_no_edit_is_known(placing:
     assert "one is likely here" in placing.received("window/showMessage")[0]["message"]
 
 
-def test_by_key_a_place_may_be_near_and_the_change_incomplete(placing: Editor):
-    uri = placing.quiet().opened(script(**SILENT) + BODY + FAR)
-    placing.change(uri, 2, {"range": span((28, 10), (28, 12)), "text": "g("})
-    assert placing.result(run(placing, uri, 2)) == {"applied": False}
-    [shown] = placing.received("window/showDocument")
-    assert shown["selection"]["start"]["line"] == 30
-
-
 def test_a_client_that_shows_no_documents_is_told_the_line_of_the_likely_place():
     with Editor(ANSWERS, [*SERVER, "--place", "30"]) as made:
         made.initialize({**ACTIONS, "window": {"workDoneProgress": True}})
         uri = renamed_function(made, UNUSED + f"def g():\n{FAR}\n")
         assert made.result(run(made, uri, 2)) == {"applied": False}
         assert "one is likely at line 31" in made.received("window/showMessage")[0]["message"]
-
-
-def test_a_renaming_goes_on_wherever_an_edit_is_unlikely(placing: Editor):
-    uri = renamed(placing.quiet())
-    [edit] = edits(placing, uri)
-    assert edit["text"] == "total"
-
-
-def test_there_is_no_next_place_where_next_edits_are_switched_off(placing: Editor):
-    uri = renamed_function(placing.quiet(), UNUSED + f"def g():\n{FAR}\n")
-    placing.notify("workspace/didChangeConfiguration", {"settings": {"mercury": {"nextEdits": False}}})
-    placing.result(run(placing, uri, 2))
-    assert placing.received("window/showDocument") == []
-    placing.notify("workspace/didChangeConfiguration", {"settings": {"mercury": {}}})
-    placing.result(run(placing, uri, 2))
-    assert len(placing.received("window/showDocument")) == 1

@@ -105,15 +105,6 @@ def test_secrets_of_other_cells_are_left_out():
         assert above.startswith("a = 1\n") and "wJalr" not in above + below
 
 
-def test_cells_of_other_notebooks_and_closed_ones_are_not_read():
-    with Editor() as editor:
-        editor.initialize()
-        open_cells(editor, [("python", "a"), ("python", "b")])
-        editor.open("vscode-notebook-cell:/work/other.ipynb#W0sZmlsZQ==", "other", "python")
-        editor.notify("textDocument/didClose", {"textDocument": {"uri": cell_uri(0)}})
-        assert given(editor, 1, 0, 1) == ("b", "")
-
-
 @opening
 def test_what_was_done_twice_in_a_cell_is_offered_in_another(opened: Any):
     texts = [script(confidence=0.1) + text for text in ("f(x.strict)\ng(x.strict)\n", "h(y.strict)\n\nk(z.strict)\n")]

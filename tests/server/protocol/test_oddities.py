@@ -7,7 +7,6 @@ from lsprotocol import types
 
 from mercury_lsp.documents.chunked_text import MAX_DOCUMENT_CHARS
 from mercury_lsp.engine_host.engines import Engines
-from mercury_lsp.relay.mirror import Mirror
 from mercury_lsp.server.routes import create_server
 from tests.support.editor import Editor, script, span
 from tests.support.fake_engine import FakeEngine
@@ -49,26 +48,6 @@ def test_a_document_that_is_usual_again_is_served_again(text: str):
         editor.change(URI, 3, {"text": script() + "x = "}, {"range": span((1, 4), (1, 4)), "text": "y"})
         assert editor.text(URI) == script() + "x = y"
         assert len(editor.items(URI, 1, 5)) == 1
-
-
-def test_a_document_that_grows_beyond_the_limit_is_left_alone():
-    with Editor() as editor:
-        editor.initialize()
-        editor.open(URI, script() + "x = ")
-        assert len(editor.items(URI, 1, 4)) == 1
-        editor.change(URI, 2, {"text": LINES})
-        assert editor.items(URI, 1, 4) == [] and editor.text(URI) == ""
-        editor.change(URI, 3, {"text": script() + "x = "})
-        assert len(editor.items(URI, 1, 4)) == 1
-
-
-def test_another_daemon_leaves_it_alone_as_the_first_did():
-    copy = Mirror({"uri": URI, "languageId": "json", "version": 1, "text": LINES})
-    copy.change(2, [{"range": span((0, 0), (0, 0)), "text": "typed"}])
-    assert copy.item()["text"] == LINES
-    copy.change(3, [{"range": span((0, 0), (0, 0)), "text": "lost"}, {"text": "whole"}])
-    copy.change(4, [{"range": span((0, 0), (0, 0)), "text": "a "}])
-    assert copy.item() == {"uri": URI, "languageId": "json", "version": 4, "text": "a whole"}
 
 
 # Slices

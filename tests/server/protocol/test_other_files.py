@@ -140,15 +140,6 @@ def test_a_folder_opened_by_its_link_and_a_document_by_its_real_path_share_conte
         assert "# path: main.py\n" in given(editor, real / "main.py")
 
 
-def test_a_folder_opened_by_its_real_path_and_a_document_by_a_link_share_context(tmp_path: Path):
-    real = written(tmp_path / "real", main=MAIN, shop__stock=STOCK)
-    (tmp_path / "link").symlink_to(real)
-    with serving(real) as editor:
-        editor.open((tmp_path / "link" / "main.py").as_uri(), MAIN)
-        signature = "# path: shop/stock.py\ndef reserve_items(basket, warehouse_name):\n"
-        assert comes(editor, tmp_path / "link" / "main.py", lambda text: signature in text)
-
-
 def test_in_a_file_of_secrets_nothing_is_suggested_and_none_of_it_is_shown_elsewhere(tmp_path: Path):
     written(tmp_path, main=MAIN)
     environment = tmp_path / ".env"
@@ -288,25 +279,3 @@ def test_spots_edited_last_in_other_documents_are_shown(tmp_path: Path):
         editor.change(uri, 2, {"range": span((390, 0), (390, 0)), "text": "basket_reserve = checkout\n"})
         editor.open((tmp_path / "main.py").as_uri(), MAIN)
         assert comes(editor, tmp_path / "main.py", lambda text: "basket_reserve = checkout\n" in text)
-
-
-def test_snippets_stay_while_a_line_is_typed(tmp_path: Path):
-    names = [f"part{number}_of_basket" for number in range(12)]
-    files = {f"shop__{name}": f"def {name}(warehouse_{name}):\n    return {name!r}\n" * 6 for name in names}
-    main = "".join(f"from shop.{name} import {name}\n" for name in names) + "\n\n\n"
-    written(tmp_path, main=main, **files)
-    path = tmp_path / "main.py"
-    with serving(tmp_path) as editor:
-        editor.open(path.as_uri(), main)
-        assert comes(editor, path, lambda text: "def part" in text)
-        line, shown = len(names) + 1, set()
-        typed = "value = part7_of_basket(part9_of_basket(part3_of_basket"
-        for column, character in enumerate(typed):
-            change = {"range": span((line, column), (line, column)), "text": character}
-            editor.change(path.as_uri(), column + 2, change)
-            given(editor, path, line, column + 1)
-            far = editor.request("test/given", {})["far"]
-            shown.add(tuple(block for block in far if "# path: shop" in block))
-            if column == len(typed) // 2:
-                time.sleep(0.8)  # a pause, in which all is prepared anew
-        assert len(shown) == 1 and shown != {()}

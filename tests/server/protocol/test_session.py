@@ -166,16 +166,6 @@ async def test_when_the_user_asks_there_are_several_items_to_cycle_through(clien
     assert len({item.command.arguments[0] for item in invoked.items}) == 2
 
 
-async def test_after_the_first_line_was_chosen_the_others_are_offered(client: LanguageClient):
-    open_document(client, script(text="a = 1\n    b = 2") + "def f():\n    ")
-    chosen = (await ask(client, 2, 4, automatic=False)).items[1]
-    change(client, 2, (2, 4), (2, 4), chosen.insert_text)
-    await client.workspace_execute_command_async(
-        types.ExecuteCommandParams(chosen.command.command, arguments=chosen.command.arguments)
-    )
-    assert texts(await ask(client, 2, 9)) == ["\n    b = 2"]
-
-
 async def test_nothing_to_show_is_an_empty_list_and_not_null(client: LanguageClient):
     open_document(client, script(text="") + "x = ")
     result = await ask(client, 1, 4)
@@ -194,11 +184,6 @@ async def test_an_accepted_suggestion_is_noted(client: LanguageClient):
     for arguments in (command.arguments, [*command.arguments, 3]):
         params = types.ExecuteCommandParams(command.command, arguments)
         assert await client.workspace_execute_command_async(params) is None
-
-
-async def test_a_command_with_wrong_arguments_is_refused(client: LanguageClient):
-    params = types.ExecuteCommandParams("mercury.accepted", [{"id": 1}])
-    assert await code_of(client.workspace_execute_command_async(params)) == INVALID_PARAMS
 
 
 async def test_with_a_selected_popup_item_the_suggestion_extends_it_or_is_left_out(client: LanguageClient):
@@ -237,29 +222,9 @@ async def test_astral_characters_count_as_two(client: LanguageClient):
     assert result.items[0].range.start == types.Position(0, 16)
 
 
-async def test_a_position_past_the_end_is_clamped(client: LanguageClient):
-    open_document(client, "x = ")
-    assert (await ask(client, 99, 99)).items[0].range.start == types.Position(0, 4)
-
-
 async def test_crlf_lines_end_before_their_terminator(client: LanguageClient):
     open_document(client, "a = 1\r\nb = \r\nc = 3\r\n")
     assert (await ask(client, 1, 99)).items[0].range.start == types.Position(1, 4)
-
-
-async def test_an_empty_document_can_be_completed(client: LanguageClient):
-    open_document(client, "")
-    assert texts(await ask(client, 0, 0)) == ["suggested"]
-
-
-async def test_an_unknown_language_can_be_completed(client: LanguageClient):
-    open_document(client, "x = ", language="klingon")
-    assert texts(await ask(client, 0, 4)) == ["suggested"]
-
-
-async def test_a_document_without_a_file_can_be_completed(client: LanguageClient):
-    open_document(client, "x = ", uri="untitled:Untitled-1")
-    assert texts(await ask(client, 0, 4, uri="untitled:Untitled-1")) == ["suggested"]
 
 
 async def test_an_unopened_document_is_an_error_that_says_so(client: LanguageClient):
@@ -272,12 +237,6 @@ async def test_a_closed_document_is_not_open(client: LanguageClient):
     open_document(client, "x = ")
     client.text_document_did_close(types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(URI)))
     assert await code_of(ask(client, 0, 4)) == INVALID_PARAMS
-
-
-async def test_a_change_of_an_unopened_document_does_no_harm(client: LanguageClient):
-    change(client, 2, (0, 0), (0, 0), "x")
-    open_document(client, "x = ")
-    assert texts(await ask(client, 0, 4)) == ["suggested"]
 
 
 # Newest wins
@@ -298,13 +257,6 @@ async def test_an_automatic_request_does_not_cancel_an_invoked_one(client: Langu
     by_key, by_itself = ask(client, 2, 4, automatic=False), ask(client, 2, 4)
     assert texts(await by_key) == ["a = 1\n    b = 2", "a = 1"]
     assert texts(await by_itself) == ["a = 1\n    b = 2"]
-
-
-async def test_a_request_for_another_document_cancels_nothing(client: LanguageClient):
-    open_document(client, script(ms=200, text="first") + "x = ")
-    open_document(client, script(text="second") + "x = ", uri="file:///other.py")
-    first, second = await asyncio.gather(ask(client, 1, 4), ask(client, 1, 4, uri="file:///other.py"))
-    assert (texts(first), texts(second)) == (["first"], ["second"])
 
 
 async def test_the_client_can_cancel(client: LanguageClient):
@@ -380,28 +332,12 @@ def test_messages_sent_before_the_pipe_is_closed_are_handled():
     assert editor.process.wait(PATIENCE) == 0
 
 
-def test_the_server_ends_when_the_pipe_is_closed():
-    editor = Editor().initialize(options={"model": "stuck"})
-    editor.process.stdin.close()
-    assert editor.process.wait(PATIENCE) == 1
-
-
 async def test_after_shutdown_requests_are_refused_and_exit_is_clean(bare: LanguageClient):
     await bare.initialize_session(initialize_params())
     await bare.shutdown_async(None)
     assert await code_of(ask(bare, 0, 0)) == -32600
     bare.exit(None)
     assert await bare._server.wait() == 0
-
-
-async def test_exit_without_shutdown_is_a_failure(bare: LanguageClient):
-    await bare.initialize_session(initialize_params())
-    bare.exit(None)
-    assert await bare._server.wait() == 1
-
-
-async def test_initialize_twice_is_refused(client: LanguageClient):
-    assert await code_of(client.initialize_async(initialize_params())) == -32600
 
 
 async def test_a_failing_fill_is_reported_once_and_answered_empty(client: LanguageClient):

@@ -67,12 +67,6 @@ def test_any_answer_about_settings_leaves_the_server_working(answer: Any):
             assert editor.received("window/showMessage") == []
 
 
-def test_a_client_that_does_not_answer_does_not_hold_up_the_model():
-    with Editor({"workspace/configuration": lambda _: NotImplemented}) as editor:
-        editor.initialize({"workspace": {"configuration": True}})
-        assert len(editor.items(editor.opened("x = "), 0, 4)) == 1
-
-
 @pytest.mark.parametrize("options", [[], None, {}, {"mercury": []}, {"mercury": None}], ids=repr)
 def test_empty_options_of_any_shape_mean_defaults(options: Any):
     with Editor() as editor:
@@ -112,11 +106,6 @@ def test_the_status_names_model_version_and_document(editor: Editor):
     assert (status["kind"], status["busy"], status["message"]) == ("Normal", False, "")
     assert status["engine"] == {"name": "fake", "device": "cpu", "backend": "torch"}
     assert status["suggests"] is True and status["languageId"] == "python" and status["version"]
-
-
-@pytest.mark.parametrize("params", [None, {}])
-def test_the_status_needs_no_document(editor: Editor, params: Any):
-    assert editor.request("mercury/status", params)["kind"] == "Normal"
 
 
 def test_the_status_is_also_a_command(editor: Editor):
@@ -162,19 +151,6 @@ def test_neovim_and_clients_that_declare_it_are_sent_status_changes(capabilities
             ("Inactive", False),
         ]
         assert all(isinstance(each["message"], str) for each in statuses)
-
-
-def test_a_slow_fill_makes_the_status_busy():
-    with Editor() as editor:
-        editor.initialize(clientInfo={"name": "Neovim"})
-        editor.until(lambda: loaded(editor))
-        editor.items(editor.opened(script(ms=600) + "x = "), 1, 4)
-        editor.receive_all()
-        assert [each["busy"] for each in editor.received("didChangeStatus")] == [True, False, True, False]
-
-
-def test_other_clients_are_sent_no_status(editor: Editor):
-    assert editor.received("didChangeStatus") == []
 
 
 # Log
