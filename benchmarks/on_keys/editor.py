@@ -117,23 +117,6 @@ class Typist:
         items = self.ask(uri, place)
         return KeyTimes(key.kind, sent, time.monotonic(), bool(items), items[0]["insertText"] if items else "")
 
-    def changed(self, uri: str) -> None:
-        """Notify the server of a changed file."""
-        self._client.notify("workspace/didChangeWatchedFiles", {"changes": [{"uri": uri, "type": 2}]})
-
-    def retype(self, uri: str, text: str, typed: str) -> list[float]:
-        """Type at the end of the first line of four blanks, then delete it: milliseconds of every typed key."""
-        start = text.index("    \n") + 4
-        steps = [Key("type", start + at, start + at, each, 0.0) for at, each in enumerate(typed)]
-        row: list[float] = []
-        for key in steps:
-            after = key.applied(text)
-            pressed = self._press(uri, key, text, after, 0.0)
-            row += [pressed.milliseconds] if pressed else []
-            text = after
-        self._press(uri, Key("delete", start, start + len(typed), "", 0.0), text, text, 0.0)
-        return row
-
     def fills(self) -> list[dict[str, Any]]:
         """All records of the stopwatch so far."""
         return [json.loads(line) for line in self._record.read_text().splitlines()]
