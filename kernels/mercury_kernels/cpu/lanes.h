@@ -12,6 +12,9 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 #elif defined(__ARM_FEATURE_DOTPROD)
+#ifndef __clang__ /* GCC 12 has the intrinsics from Armv8.2 on only, whatever `-mcpu` adds */
+#pragma GCC target("arch=armv8.2-a+dotprod")
+#endif
 #include <arm_neon.h>
 #endif
 
