@@ -41,11 +41,11 @@ def breaks(snapshot: Snapshot, start: int, end: int, text: str) -> bool:
     return is_wrong_now and _first_within(snapshot.tree, first - 1, old_last + 1) is None
 
 
-def breaks_document(snapshot: Snapshot, start: int, end: int, text: str) -> bool:
+def breaks_document(snapshot: Snapshot, start: int, end: int, text: str, seconds: float = CHECK_SECONDS) -> bool:
     """Whether a text in place of [start, end) causes an error anywhere in a document that has none, or as `breaks`."""
     if snapshot.tree is None or snapshot.tree.root_node.has_error:
         return breaks(snapshot, start, end, text)
-    parsed = _parsed(snapshot, snapshot.tree, start, end, text)
+    parsed = _parsed(snapshot, snapshot.tree, start, end, text, seconds=seconds)
     return parsed is not None and parsed.root_node.has_error
 
 
@@ -68,7 +68,15 @@ def mends(snapshot: Snapshot, start: int, end: int, text: str) -> bool:
     return parsed is not None and not parsed.root_node.has_error
 
 
-def _parsed(snapshot: Snapshot, tree: Tree, start: int, end: int, text: str, reach: int | None = None) -> Tree | None:
+def _parsed(
+    snapshot: Snapshot,
+    tree: Tree,
+    start: int,
+    end: int,
+    text: str,
+    reach: int | None = None,
+    seconds: float = CHECK_SECONDS,
+) -> Tree | None:
     """The tree with a text in place of [start, end); None when parsing takes too long.
 
     `reach`: bytes after the text that are enough; None for all.
@@ -76,7 +84,7 @@ def _parsed(snapshot: Snapshot, tree: Tree, start: int, end: int, text: str, rea
     old = snapshot.source
     tree, new = edited_tree(tree, old, start, end, text), old.replace(start, end, text)
     last = None if reach is None else new.byte_of(start + len(text)) + reach
-    return parse(parser(snapshot.language_id), new, tree, CHECK_SECONDS, last)
+    return parse(parser(snapshot.language_id), new, tree, seconds, last)
 
 
 def _first_within(tree: Tree, start: int, end: int) -> int | None:

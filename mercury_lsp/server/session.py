@@ -75,7 +75,7 @@ class Session:
         as_one = [edit_between(before, self.documents.snapshot(uri))] if edits is None else edits
         self.completer.edited(uri, as_one)
         self.history.record(uri, as_one)
-        self.diagnostics.edited(before, as_one)
+        self.diagnostics.edited()
         if self.statistics.observer.watches(uri):
             self.statistics.observer.edited(uri, as_one)
         self.other_files.edited(uri, edits)
@@ -133,7 +133,7 @@ class Session:
             return not is_secret_document(other) and (other == uri or self.may_use(uri, other))
 
         hunks, changes = self.history.hunks(may_use), self.history.changes(uri)
-        return Surroundings(hunks, self.diagnostics.evidence, self.history.taken_back, changes)
+        return Surroundings(hunks, self.diagnostics.errors, self.history.taken_back, changes)
 
     def why_left_alone(self, uri: str) -> str | None:
         """Why nothing is suggested in a document, for people to read. Raises UnknownDocument."""

@@ -14,7 +14,7 @@ from mercury_engine.api import OnStep
 from mercury_engine.errors import Cancelled, MercuryError
 
 from mercury_lsp.completion.coalescing import Feature, SuggestionRequest
-from mercury_lsp.completion.next_edits import Diagnostic, RenamedDocument, Renaming
+from mercury_lsp.completion.next_edits import RenamedDocument, Renaming
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.postprocessing import without_last_comma
 from mercury_lsp.completion.suggestions import Suggestion
@@ -119,8 +119,8 @@ class Suggester:
         line, start = snapshot.line_at(cursor)
         if line[cursor - start :].strip() or not line.strip() or not self._allows_next_edits(snapshot):
             return None
-        surroundings = self._session.surroundings(snapshot.uri)
-        return self._session.completer.next_edits.at_cursor(snapshot, cursor, surroundings)
+        around, path = self._session.surroundings(snapshot.uri), self._session.documents.path(snapshot.uri)
+        return self._session.completer.next_edits.at_cursor(snapshot, path, cursor, around)
 
     def _prepare(self, snapshot: Snapshot) -> None:
         """While the engine works, parse the document and diff its history, in case a next edit follows the fill."""
@@ -215,7 +215,7 @@ class Suggester:
     def diagnostics_changed(self, uri: str, version: int, errors: Sequence[types.Range]) -> None:
         """Take the ranges of a document's errors, unless they belong to an older version."""
         if (snapshot := self._reported(uri, version)) is not None:
-            self._session.diagnostics.report(snapshot, (Diagnostic(*_offsets(snapshot, each)) for each in errors))
+            self._session.diagnostics.report(snapshot, (_offsets(snapshot, each)[0] for each in errors))
 
     def name_highlighted(self, uri: str, version: int, found: Sequence[tuple[types.Range, bool]]) -> None:
         """Take the uses of the name at the cursor, True for writes, unless they belong to an older version."""

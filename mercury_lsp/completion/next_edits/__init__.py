@@ -8,7 +8,7 @@ the region around the cursor, that of a line with a name of the last change, and
 in ledger.py.
 """
 
-from mercury_lsp.completion.next_edits.diagnostics import Diagnostic, Diagnostics
+from mercury_lsp.completion.next_edits.diagnostics import Diagnostics
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.history import History
 from mercury_lsp.completion.next_edits.next_edits import NextEdits
@@ -16,7 +16,6 @@ from mercury_lsp.completion.next_edits.region_edits import Surroundings
 from mercury_lsp.completion.next_edits.renaming import RenamedDocument, Renaming
 
 __all__ = [
-    "Diagnostic",
     "Diagnostics",
     "EditSite",
     "History",

@@ -50,50 +50,39 @@ Exchange = tuple[tuple[str, ...], tuple[str, ...]]
 _WORD = re.compile(r"\w+")
 
 
-def objection(snapshot: Snapshot, start: int, end: int, new: str, hunks: Sequence[Hunk]) -> str | None:
-    """Why an edit of [start, end) in this version is not shown, given what the user did; None if it may be."""
+def objection(
+    snapshot: Snapshot, start: int, end: int, new: str, hunks: Sequence[Hunk], at_risk: int | None = None
+) -> str | None:
+    """Why an edit of [start, end) in this version is not shown, given what the user did; None if it may be.
+
+    A model that was trained on edits, and rewrote `at_risk` lines, need not follow the user's changes. It may undo one
+    that broke the syntax, as a slip of the fingers does.
+    """
     if not 0 <= start <= end <= snapshot.length or end - start + len(new) > MAX_EDIT_CHARS:
         return "it is too long"
-    old = snapshot.slice(start, end)
-    if only_moves_white_space(old, new):
-        return "it only moves blanks"
-    lines = _whole_lines(snapshot, start, end, new)
-    if any(_reverts(snapshot, *lines, hunk) for hunk in hunks):
-        return "it undoes a change of yours"
-    if _brings_back(old, new, hunks):
-        return "it brings back lines that you removed"
-    if _doubles(snapshot, start, end, old, new, hunks):
-        return "it doubles what is there"
-    if edit_shows_secret(snapshot, start, end, new):
-        return "its lines look like secrets"
-    return BREAKS if breaks_document(snapshot, start, end, new) else None
-
-
-def objection_to_writer(
-    snapshot: Snapshot, start: int, end: int, new: str, hunks: Sequence[Hunk], at_risk: int
-) -> str | None:
-    """As `objection`, to an edit of a model that was trained on edits and rewrote `at_risk` lines.
-
-    It need not follow the user's changes. It may undo one that broke the syntax, as a slip of the fingers does.
-    """
-    if end - start + len(new) > MAX_EDIT_CHARS:
-        return "it is too long"
-    old = snapshot.slice(start, end)
+    old, is_writers = snapshot.slice(start, end), at_risk is not None
     if only_moves_white_space(old, new):
         return "it only moves blanks"
     removed = old.count("\n") - new.count("\n")
-    if removed > max(MIN_REMOVED_LINES, at_risk // 2):
+    if at_risk is not None and removed > max(MIN_REMOVED_LINES, at_risk // 2):
         return f"it removes {removed} of {at_risk} lines"
-    lines = _whole_lines(snapshot, start, end, new)
-    undoes = any(_reverts(snapshot, *lines, hunk) for hunk in hunks) or _brings_back(old, new, hunks)
-    if undoes and not mends(snapshot, start, end, new):
-        return "it undoes a change of yours"
-    if _stands_beside(snapshot, start, end, old, new):
-        return "it repeats what stands beside it"
+    undoes = _undoes(snapshot, start, end, old, new, hunks)
+    if undoes is not None and not (is_writers and mends(snapshot, start, end, new)):
+        return undoes
+    if _stands_beside(snapshot, start, end, old, new) or (not is_writers and _doubles(old, new, hunks)):
+        return "it doubles what is there"
     if edit_shows_secret(snapshot, start, end, new):
         return "its lines look like secrets"
-    is_broken = is_within_error(snapshot, start, end)
+    is_broken = is_writers and is_within_error(snapshot, start, end)
     return BREAKS if not is_broken and breaks_document(snapshot, start, end, new) else None
+
+
+def _undoes(snapshot: Snapshot, start: int, end: int, old: str, new: str, hunks: Sequence[Hunk]) -> str | None:
+    """Which of the user's changes an edit takes back."""
+    lines = _whole_lines(snapshot, start, end, new)
+    if any(_reverts(snapshot, *lines, hunk) for hunk in hunks):
+        return "it undoes a change of yours"
+    return "it brings back lines that you removed" if _brings_back(old, new, hunks) else None
 
 
 def _whole_lines(snapshot: Snapshot, start: int, end: int, new: str) -> tuple[int, str, str]:
@@ -250,14 +239,14 @@ def _brings_back(old: str, new: str, hunks: Sequence[Hunk]) -> bool:
     return any(len(line) >= MIN_BROUGHT_BACK_CHARS for line in added & removed)
 
 
-def _doubles(snapshot: Snapshot, start: int, end: int, old: str, new: str, hunks: Sequence[Hunk]) -> bool:
-    """Whether it writes twice what an example wrote once, or inserts lines that stand beside it already."""
+def _doubles(old: str, new: str, hunks: Sequence[Hunk]) -> bool:
+    """Whether it writes twice what an example wrote once."""
     for hunk in hunks:
         added = _inserted(hunk.before, hunk.after)
         twice = "".join((added + added).split())
         if _WORD.search(added) and twice in "".join(new.split()) and twice not in "".join(old.split()):
             return True
-    return _stands_beside(snapshot, start, end, old, new)
+    return False
 
 
 def _stands_beside(snapshot: Snapshot, start: int, end: int, old: str, new: str) -> bool:

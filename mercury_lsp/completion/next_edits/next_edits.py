@@ -99,17 +99,13 @@ class NextEdits:
         asked = _Question(snapshot, path, cursor, others, around, Silence(snapshot.uri))
         return next(self._paired(asked), None) is not None
 
-    def at_cursor(self, snapshot: Snapshot, cursor: int, around: Surroundings) -> Suggestion | None:
+    def at_cursor(self, snapshot: Snapshot, path: str, cursor: int, around: Surroundings) -> Suggestion | None:
         """What the user has inserted twice and now begins again, from the cursor on; asks no model."""
         site = rest_of_lines(around.hunks, snapshot)
-        if site is None or site.start != cursor or not shown(around.hunks[-1:], snapshot.uri):
+        if site is None or site.start != cursor:
             return None
-        is_refused = objection(snapshot, cursor, cursor, site.new, around.hunks) is not None
-        if is_refused or self._ledger.is_declined(snapshot.uri, site):
-            return None
-        found = Suggestion.replacing(snapshot, cursor, cursor, site.new, 1.0, 0.0)
-        self._ledger.offer(found.id, snapshot.uri, [site])
-        return found
+        found = self._by_rules(_Question(snapshot, path, cursor, (), around, Silence(snapshot.uri)))
+        return found[0].as_ghost_text(snapshot, cursor) if found else None
 
     async def insertion(
         self, snapshot: Snapshot, path: str, cursor: int, around: Surroundings, others: Others, pauses: Pauses
@@ -124,13 +120,9 @@ class NextEdits:
         if (rest := self.regions.rest(snapshot, cursor, around)) is not None:
             ghost = rest.as_ghost_text(snapshot, cursor)
             return [] if ghost is None else [ghost]
-        if (found := first_shown(self._proposals(asked), asked.silence)) is not None:
-            proposal, suggestion = found
-            ghost = _in_document(suggestion, proposal.snapshot, asked).as_ghost_text(snapshot, cursor)
-            if ghost is None:
-                return []
-            self._ledger.offer(ghost.id, snapshot.uri, proposal.sites)
-            return [ghost]
+        if found := self._by_rules(asked):
+            ghost = found[0].as_ghost_text(snapshot, cursor)
+            return [] if ghost is None else [ghost]
         if self.regions.rewrite is None or not await pauses():
             return []
         at_hand = await self._at_hand(asked, self._regions(asked))
@@ -139,7 +131,7 @@ class NextEdits:
     def place(self, snapshot: Snapshot, path: str, others: Others, around: Surroundings) -> Place | None:
         """Where the user probably edits next: a line in which an error appeared, or else another use of a name."""
         documents = [(snapshot, path), *others]
-        broken = broken_places(documents, around.hunks, around.evidence)
+        broken = broken_places(documents, around.hunks, around.errors)
         return next(broken, None) or named_place(documents, around.hunks)
 
     def renaming(self, snapshot: Snapshot, around: Surroundings) -> Renaming | None:
@@ -253,7 +245,7 @@ class NextEdits:
     def _broken(self, asked: _Question, at_hand: Sequence[Place]) -> list[Place]:
         """The first lines in which an error appeared and that were not rewritten at hand."""
         found: list[Place] = []
-        for each in broken_places(asked.documents, asked.around.hunks, asked.around.evidence):
+        for each in broken_places(asked.documents, asked.around.hunks, asked.around.errors):
             near = [other for other in (*at_hand, *found) if other.snapshot.uri == each.snapshot.uri]
             if not any(other.covers(each.line) for other in near):
                 found.append(each)

@@ -8,7 +8,7 @@ around the next place, too, as far as the text itself is too short to be looked 
 """
 
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from textwrap import indent
 
@@ -88,8 +88,7 @@ def _found(
         if last.column is None:
             yield twin, last, _left(same_lines(twin, last, snapshot), own, snapshot)
         elif _kind(last, origin) != "string" or not language(origin.language_id).definitions:
-            begun = _begun(twin, last, snapshot, invoked)
-            yield twin, last, _left(_like_in_place(twin, last, snapshot, invoked), own, snapshot, begun)
+            yield twin, last, _left(_like_in_place(twin, last, snapshot, invoked), own, snapshot)
     lines = {(each.hunk, each.line, each.column is None): each for each in latest}
     latest = [*lines.values()][-TEMPLATE_LINES:]
     for number, last in reversed([*enumerate(latest)]):
@@ -194,27 +193,9 @@ def _is_member(example: Example) -> bool:
     return _NAME.fullmatch(example.old) is not None and _MEMBER.search("".join(example.before)) is not None
 
 
-def _begun(first: Example, second: Example, snapshot: Snapshot, invoked: bool) -> Container[int]:
-    """The lines of examples in which a name is left that was not there before as the new one.
-
-    If it is left in the lines of both the user meant only one place of each, unless they ask.
-    """
-    names = second.old, second.new
-    if second.hunk.uri != snapshot.uri or not all(map(_NAME.fullmatch, names)):
-        return ()
-    old, new = (re.compile(rf"\b{name}\b") for name in names)
-    both = {(each.hunk, each.line): each for each in (first, second)}.values()
-    left = [each for each in both if old.search(each.lines[1]) and not new.search(each.lines[0])]
-    if not invoked:
-        left = [each for each in left if each.hunk == second.hunk] if len(both) == 1 or len(left) < len(both) else []
-    return {each.line for each in left if each.hunk.uri == snapshot.uri}
-
-
-def _left(
-    sites: Iterator[EditSite], own: Sequence[Hunk], snapshot: Snapshot, begun: Container[int] = ()
-) -> list[EditSite]:
-    """The sites at which the change isn't made yet; in lines where it is `begun`, all of them."""
-    return [each for each in sites if snapshot.source.line_of(each.start) in begun or not _is_made(each, own, snapshot)]
+def _left(sites: Iterator[EditSite], own: Sequence[Hunk], snapshot: Snapshot) -> list[EditSite]:
+    """The sites at which the change isn't made yet."""
+    return [each for each in sites if not _is_made(each, own, snapshot)]
 
 
 def _is_made(site: EditSite, own: Sequence[Hunk], snapshot: Snapshot) -> bool:

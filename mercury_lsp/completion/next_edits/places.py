@@ -1,14 +1,13 @@
 """Where else the next edit may be: lines in which an error appeared, and the nearest other use of a changed name."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from mercury_engine.api import REGION_LINES_ABOVE, REGION_LINES_BELOW
 
 from mercury_lsp.completion.next_edits.checks import parses
-from mercury_lsp.completion.next_edits.diagnostics import Evidence
 from mercury_lsp.completion.next_edits.edit_sites import text_around
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.suggestions import Position
@@ -56,12 +55,12 @@ class Place:
 
 
 def broken_places(
-    documents: Sequence[tuple[Snapshot, str]], hunks: Sequence[Hunk], evidence: Callable[[Snapshot], Evidence]
+    documents: Sequence[tuple[Snapshot, str]], hunks: Sequence[Hunk], errors_of: Callable[[Snapshot], Collection[int]]
 ) -> Iterator[Place]:
     """The lines of documents, with their paths, in which an error appeared after the user's change.
 
     The latest hunk's document comes first, its lines below the hunk before those above. Lines that the user changed or
-    that don't parse are left out: an error in them is that of an unfinished change. So are errors of older texts.
+    that don't parse are left out: an error in them is that of an unfinished change.
     """
     if not hunks:
         return
@@ -69,8 +68,7 @@ def broken_places(
     for snapshot, path in sorted(documents, key=lambda each: each[0].uri != last.uri):
         own = [each for each in hunks if each.uri == snapshot.uri]
         at = last.line if snapshot.uri == last.uri else 0
-        found = evidence(snapshot)
-        errors = sorted(found.errors) if found.is_current else []
+        errors = sorted(errors_of(snapshot))
         for line in (*(each for each in errors if each >= at), *(each for each in reversed(errors) if each < at)):
             if not any(each.covers(line) for each in own) and parses(snapshot, line, line + 1):
                 yield Place.around(snapshot, path, line)

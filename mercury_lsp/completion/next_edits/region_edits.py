@@ -1,7 +1,7 @@
 """Has regions rewritten, those around the cursor and the last change first, and picks the first hunk to show."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from threading import Event
 from time import perf_counter
@@ -11,7 +11,6 @@ from mercury_engine.utility import Utility
 
 from mercury_lsp.completion.next_edits.ahead import Ahead
 from mercury_lsp.completion.next_edits.change import Change
-from mercury_lsp.completion.next_edits.diagnostics import Evidence
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.filters import followed, objection
 from mercury_lsp.completion.next_edits.history import Hunk, shown
@@ -44,8 +43,8 @@ class Surroundings:
     """What the next edit is found by."""
 
     hunks: Sequence[Hunk]
-    evidence: Callable[[Snapshot], Evidence] = lambda snapshot: Evidence()
-    """Where other servers found something wrong since the user's change."""
+    errors: Callable[[Snapshot], Collection[int]] = lambda snapshot: ()
+    """The lines of a document in which other servers found an error since the user's change."""
     taken_back: tuple[str, int, int] | None = None
     """Uri, start and end of the text in which the user has just taken a change back."""
     changes: Sequence[Change] = ()

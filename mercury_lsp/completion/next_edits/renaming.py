@@ -7,15 +7,14 @@ from functools import partial
 from typing import NamedTuple
 
 from mercury_lsp.completion.next_edits.change import Change, differing
-from mercury_lsp.completion.next_edits.edit_sites import EditSite, below_first
+from mercury_lsp.completion.next_edits.edit_sites import EditSite, below_first, joined
 from mercury_lsp.completion.next_edits.name_places import NamePlaces, places_of, stands_at, was_there, with_shorthands
 from mercury_lsp.completion.next_edits.proposals import Proposal, by_line
 from mercury_lsp.completion.next_edits.replacement import Replacement, replacement_of
 from mercury_lsp.completion.suggestions import RenamingProgress
 from mercury_lsp.documents.document import Edit, Snapshot
-from mercury_lsp.documents.languages import parser
-from mercury_lsp.documents.parsing import parse
 from mercury_lsp.documents.redaction import edit_shows_secret
+from mercury_lsp.documents.syntax import breaks_document
 
 MAX_OFFERED_SITES = 8
 """Sites offered for one change before the user accepts the next one."""
@@ -74,19 +73,11 @@ def renamed(snapshot: Snapshot, sites: Sequence[EditSite]) -> RenamedDocument | 
     """The document with all places renamed, without those in secret lines; None if that would break its syntax."""
     ordered = sorted(sites, key=lambda site: site.start)
     open_to_all = [each for each in ordered if not edit_shows_secret(snapshot, each.start, each.end, each.new)]
-    found = RenamedDocument(snapshot, tuple(open_to_all), len(ordered) - len(open_to_all))
-    return None if _breaks(found) else found
-
-
-def _breaks(found: RenamedDocument) -> bool:
-    """Whether a document that parses would not do so any more."""
-    snapshot, source = found.snapshot, found.snapshot.source
-    if snapshot.tree is None or snapshot.tree.root_node.has_error:
-        return False
-    for site in reversed(found.sites):
-        source = source.replace(site.start, site.end, site.new)
-    tree = parse(parser(snapshot.language_id), source, None, PARSE_SECONDS)
-    return tree is not None and tree.root_node.has_error
+    if open_to_all:
+        whole = joined(open_to_all, snapshot)
+        if breaks_document(snapshot, whole.start, whole.end, whole.new, PARSE_SECONDS):
+            return None
+    return RenamedDocument(snapshot, tuple(open_to_all), len(ordered) - len(open_to_all))
 
 
 @dataclass(slots=True)
@@ -113,19 +104,16 @@ class _Begun:
         """What is made and left of it in a version; places below the last one come first."""
         places, old, new = self.places, self.places.name, self.new
         kept = f"{old}: {new}"  # a key and its value, for `{old}`
-        made = [at for at in places.starts if stands_at(new, at, snapshot) or stands_at(kept, at, snapshot)]
+        made = {at for at in places.starts if stands_at(new, at, snapshot) or stands_at(kept, at, snapshot)}
         left = [
             EditSite(at, old, kept if index in places.shorthands else new)
             for index, at in enumerate(places.starts)
             if at not in made and stands_at(old, at, snapshot)
         ]
-        open_ones = [each for each in left if not is_declined(snapshot.uri, each)]
+        left = [each for each in below_first(left, places.starts[self.last]) if not is_declined(snapshot.uri, each)]
         is_bound_here = places.binding is not None and places.starts[places.binding] in made
-        is_begun = len(made) > 1 and (places.binding is not None or places.is_told)
-        ordered = tuple(below_first(open_ones, places.starts[self.last]))
-        return Renaming(
-            old, new, len(made), ordered, (is_bound_here or is_begun) and not self.is_switch, places.is_told
-        )
+        must_go_on = is_bound_here or (len(made) > 1 and (places.binding is not None or places.is_told))
+        return Renaming(old, new, len(made), tuple(left), must_go_on, places.is_told)
 
 
 class Renamings:
@@ -174,48 +162,37 @@ class Renamings:
         self._begun = [each for each in self._begun if each.is_within(spans)]
         for replacement in made:
             self._begin(replacement, made, snapshot)
-        return self._found(snapshot, [] if taken_back is None else [taken_back], made)
-
-    def _found(
-        self, snapshot: Snapshot, taken_back: Sequence[tuple[int, int]], made: Sequence[Replacement]
-    ) -> Renaming | None:
-        last = None
+        finished = None
         for begun in reversed(self._begun):
-            if begun.is_switch or begun.is_within(taken_back) or any(map(begun.is_reverted_by, made)):
+            is_back = taken_back is not None and begun.is_within([taken_back])
+            if begun.is_switch or is_back or any(map(begun.is_reverted_by, made)):
                 continue
             renaming = begun.seen(snapshot, self._is_declined)
             if renaming.left and renaming.must_go_on:
                 return renaming
-            is_last = self._last is not None and begun.new == self._last.new and begun.places.know(self._last)
-            last = renaming if is_last else last
-        return last
+            if self._last is not None and begun.new == self._last.new and begun.places.know(self._last):
+                finished = renaming
+        return finished
 
     def _begin(self, found: Replacement, made: Sequence[Replacement], snapshot: Snapshot) -> None:
         """Begin a renaming with a replacement, or go on with one; what it means is settled then."""
-        known = [each for each in self._begun if each.places.know(found)]
         if any(each.is_reverted_by(found) for each in self._begun):
             return
+        known = [each for each in self._begun if each.places.know(found)]
         begun = next((each for each in known if each.new == found.new), None)
-        if begun is None and known and not known[-1].seen(snapshot, self._is_declined).made:  # it is typed on
-            begun = known[-1]
-            begun.new, begun.is_switch = found.new, _is_switch(found, begun.places, snapshot)
-        if begun is None and (places := self._places(found, made, snapshot, known)) is not None:
-            begun = _Begun(found.new, places, 0, _is_switch(found, places, snapshot))
-        if begun is not None:
-            begun.last = begun.places.starts.index(found.start)
-            self._begun = [*(each for each in self._begun if each is not begun), begun]
-
-    def _places(
-        self, found: Replacement, made: Sequence[Replacement], snapshot: Snapshot, known: Sequence[_Begun]
-    ) -> NamePlaces | None:
-        """The places of a name, one of which was replaced; None if none are known, or it looks like a secret."""
-        if known:
-            return known[-1].places
-        same = (each.start for each in made if each.is_same(found))
-        places = self._told if self._told.know(found) else places_of(found, same, snapshot)
-        if places is None or edit_shows_secret(snapshot, found.start, found.end, found.old):
-            return None
-        return with_shorthands(places, snapshot)
+        if begun is None:
+            same = (each.start for each in made if each.is_same(found))
+            told = self._told if self._told.know(found) else None
+            places = known[-1].places if known else told or places_of(found, same, snapshot)
+            if places is None or edit_shows_secret(snapshot, found.start, found.end, found.old):
+                return
+            if not known:
+                places = with_shorthands(places, snapshot)
+            elif not known[-1].seen(snapshot, self._is_declined).made:  # the new name is typed on
+                self._begun.remove(known[-1])
+            begun = _Begun(found.new, places, 0, not places.is_told and was_there(found, places, snapshot))
+        begun.last = begun.places.starts.index(found.start)
+        self._begun = [*(each for each in self._begun if each is not begun), begun]
 
     def is_unfinished(self, cursor: int) -> bool:
         """Whether the cursor is in the new text of the last change and the user seems to type or erase it still."""
@@ -224,10 +201,6 @@ class Renamings:
             return False
         is_erasing = self._erased_at is not None and last.start <= self._erased_at <= last.end
         return is_erasing or len(last.new) < MIN_FINISHED_NAME_CHARS or last.old.startswith(last.new)
-
-
-def _is_switch(found: Replacement, places: NamePlaces, snapshot: Snapshot) -> bool:
-    return not places.is_told and was_there(found, places, snapshot)
 
 
 def proposals(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from mercury_engine.utility import Utility
 
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
-from mercury_lsp.completion.next_edits.filters import BREAKS, objection_to_writer
+from mercury_lsp.completion.next_edits.filters import BREAKS, objection
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.ledger import Ledger
 from mercury_lsp.completion.next_edits.rewriting import RewrittenLines
@@ -83,7 +83,7 @@ class WrittenEdits:
             return f"its probability is {edit.probability:.2f}, and it would be worth showing from {least:.2f} on"
         if self._ledger.is_declined(snapshot.uri, _site(snapshot, edit)):
             return "it was offered before"
-        return objection_to_writer(snapshot, edit.start, edit.end, edit.text, hunks, edit.at_risk)
+        return objection(snapshot, edit.start, edit.end, edit.text, hunks, edit.at_risk)
 
     def _offered(
         self, snapshot: Snapshot, edit: RewrittenLines, others: Sequence[RewrittenLines], seconds: float

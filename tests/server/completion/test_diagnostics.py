@@ -1,16 +1,11 @@
-"""Errors that say where the next edit is: those that appeared after a change, until the user leaves them alone."""
+"""Errors that say where the next edit is: those that appeared after a change."""
 
 import pytest
 
-from mercury_lsp.completion.next_edits.diagnostics import (
-    MAX_CHANGES_SINCE,
-    Diagnostic,
-    Diagnostics,
-    Evidence,
-)
+from mercury_lsp.completion.next_edits.diagnostics import Diagnostics
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.places import broken_places
-from mercury_lsp.documents.document import Document, Edit, Snapshot
+from mercury_lsp.documents.document import Document, Snapshot
 from tests.support.document_edits import put
 
 A, B = "file:///a.py", "file:///b.py"
@@ -31,24 +26,18 @@ class Desk:
     def reports(self, *lines: int, uri: str = A) -> "Desk":
         """The server reports errors at the starts of lines."""
         now = self.now(uri)
-        starts = (now.offset_at(line, 0) for line in lines)
-        self.diagnostics.report(now, [Diagnostic(start, start + 2) for start in starts])
+        self.diagnostics.report(now, (now.offset_at(line, 0) for line in lines))
         return self
 
-    def edits(self, line: int, text: str = "x", uri: str = A, removed: int = 0) -> "Desk":
-        """The user types at the start of a line, or instead of characters there."""
-        before = self.now(uri)
-        start = before.offset_at(line, 0)
-        old = before.slice(start, start + removed)
-        put(self.documents[uri], start, start + removed, text)
-        self.diagnostics.edited(before, [Edit(start, old, text)])
+    def edits(self, line: int, text: str = "x", uri: str = A) -> "Desk":
+        """The user types at the start of a line."""
+        start = self.now(uri).offset_at(line, 0)
+        put(self.documents[uri], start, start, text)
+        self.diagnostics.edited()
         return self
-
-    def sees(self, uri: str = A) -> Evidence:
-        return self.diagnostics.evidence(self.now(uri))
 
     def errors(self, uri: str = A) -> set[int]:
-        return {*self.sees(uri).errors}
+        return {*self.diagnostics.errors(self.now(uri))}
 
 
 def test_an_error_that_appears_after_a_change_is_evidence():
@@ -60,20 +49,15 @@ def test_what_was_there_before_the_change_is_none_although_its_line_moves():
     assert desk.errors() == {50}
 
 
-def test_evidence_moves_with_the_text_and_is_current_only_once_it_is_reported_again():
+def test_an_error_of_an_older_text_is_none_until_it_is_reported_again():
     desk = Desk().reports().edits(3).reports(40)
-    assert desk.sees().is_current
-    desk.edits(4, "b = 1\n")
-    assert (desk.errors(), desk.sees().is_current) == ({41}, False)
-    desk.reports(41)
-    assert (desk.errors(), desk.sees().is_current) == ({41}, True)
+    assert desk.edits(4, "b = 1\n").errors() == set()
+    assert desk.reports(41).errors() == {41}
 
 
-def test_an_error_that_went_is_no_evidence_and_is_new_if_it_comes_back():
+def test_an_error_that_went_is_none_and_one_again_if_it_comes_back():
     desk = Desk().reports().edits(3).reports(40).reports()
     assert desk.errors() == set()
-    for line in range(10, 10 + 4 * MAX_CHANGES_SINCE, 4):
-        desk.edits(line).reports()
     assert desk.reports(40).errors() == {40}
 
 
@@ -91,7 +75,7 @@ CHANGED = Hunk(A, "a.py", "python", 20, "x = 1\n", "x = 2\n")
 
 def lines(desk: Desk, *hunks: Hunk) -> list[tuple[str, int]]:
     documents = [(desk.now(B), "b.py"), (desk.now(A), "a.py")]
-    found = broken_places(documents, hunks, desk.diagnostics.evidence)
+    found = broken_places(documents, hunks, desk.diagnostics.errors)
     return [(each.path, each.line) for each in found]
 
 

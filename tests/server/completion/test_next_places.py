@@ -1,7 +1,6 @@
 """Where a user who asks by key is taken: to a new error, else to another use of a changed name, else nowhere."""
 
 from mercury_lsp.completion.coalescing import Coalescer
-from mercury_lsp.completion.next_edits.diagnostics import Evidence
 from mercury_lsp.completion.next_edits.next_edits import NextEdits
 from mercury_lsp.completion.next_edits.region_edits import Surroundings
 from tests.server.completion.test_history import A, B, HistoryDesk
@@ -28,7 +27,7 @@ CALL = 12
 
 def found(desk: HistoryDesk, *errors: int, uris: tuple[str, ...] = (A,)) -> tuple[str, int] | None:
     first, *others = [(desk.documents.parsed(uri), desk.documents.path(uri)) for uri in uris]
-    around = Surroundings(desk.history.hunks(), lambda _: Evidence(frozenset(errors), is_current=True))
+    around = Surroundings(desk.history.hunks(), lambda _: errors)
     place = NextEdits(Coalescer()).place(*first, others, around)
     return None if place is None else (place.path, place.line)
 

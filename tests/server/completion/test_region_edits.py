@@ -11,7 +11,6 @@ from mercury_engine.errors import Cancelled
 
 from mercury_lsp.completion.coalescing import Coalescer, Feature
 from mercury_lsp.completion.completer import Completer
-from mercury_lsp.completion.next_edits.diagnostics import Evidence
 from mercury_lsp.completion.next_edits.filters import MAX_EDIT_CHARS, objection, strays
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.next_edits import NextEdits
@@ -56,7 +55,7 @@ class RewriteDesk(HistoryDesk):
         return found
 
     def found(self, invoked: bool = False, cursor: int = 0) -> list[Suggestion]:
-        around = Surroundings(self.history.hunks(), lambda _: Evidence(self.errors, is_current=True))
+        around = Surroundings(self.history.hunks(), lambda _: self.errors)
         at = None if invoked else cursor
         return asyncio.run(self.next_edits.find(self.documents.parsed(A), "a.py", "edit", at, around))
 
@@ -153,8 +152,7 @@ def test_by_key_a_line_in_which_an_error_appeared_is_rewritten():
 
 def test_what_is_found_by_key_is_not_shown_unasked_at_the_start_of_the_document():
     desk = RewriteDesk(("print(fetch(1))", "print(fetch(1, count))", 0.9), text=FAR)
-    evidence = Evidence(frozenset({37}), is_current=True)
-    around = Surroundings(desk.history.hunks(), lambda _: evidence)
+    around = Surroundings(desk.history.hunks(), lambda _: {37})
 
     def find(cursor: int | None) -> Coroutine[Any, Any, list[Suggestion]]:
         feature: Feature = "action" if cursor is None else "edit"

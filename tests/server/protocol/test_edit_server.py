@@ -131,7 +131,7 @@ def test_a_family_that_chats_is_asked_by_chat_and_one_whose_name_tells_nothing_b
         (TYPED.replace("    return side * side\n", "    <filename>\n"), "the model changes nothing"),
         (
             TYPED.replace("print(volume(2))\n", "print(volume(2))\nprint(volume(2))\n"),
-            "it repeats what stands beside it",
+            "it doubles what is there",
         ),
         (TYPED.replace("print(volume(2))", f'API_KEY = "{SECRET}"'), "its lines look like secrets"),
         ("def area(width, height):\n    return 1\nprint(volume(2))\n", "it removes 6 of 9 lines"),
