@@ -16,13 +16,13 @@ from itertools import accumulate
 
 import numpy as np
 
+from mercury_engine.kv_cache.read_ahead import ReadAhead, TokenIds
 from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.gpu import free_bytes
 from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, Network, Packing, join
 from mercury_engine.text.common_prefix import common_prefix
 
-TokenIds = tuple[int, ...]
 SegmentKey = tuple[bool, tuple[TokenIds, ...]]
 """Identifies a side: whether it leads to the gap, and its blocks."""
 
@@ -42,10 +42,13 @@ PACKED_TOKENS = 512
 """Tokens of blocks that a GPU reads in one pass, side by side; a CPU gains nothing and reads each block alone."""
 
 LEFT_TOKENS = 8
-"""Tokens at the end of a near prefix that a GPU may leave to the pass after it, which takes as long without them."""
+"""Tokens at the end of a near prefix that may be left to the pass after it, which takes hardly longer with them."""
 
 KEPT_SEGMENTS = 4
 """Number of assembled sides that are kept: both sides of two gaps."""
+
+KEPT_AHEAD = 4
+"""Places whose latest passes are kept."""
 
 KEPT_BRANCHES = 2
 """Number of stacks after the same blocks that are kept where they part: the latest edit and what was there before."""
@@ -83,6 +86,10 @@ class CachedContext:
     """Tokens of far blocks that the request left out."""
     left: int = 0
     """Tokens at the end of the near prefix that the next pass has to read; they count as read."""
+    near: TokenIds = ()
+    """The tokens of the last near stack, without those that are left."""
+    ahead: ReadAhead | None = None
+    """What was read behind it; None on a GPU, where a pass costs less than looking."""
 
 
 class BlockCache:
@@ -104,6 +111,7 @@ class BlockCache:
         self._blocks = LeastRecentlyUsed[TokenIds, KeyValueBlock](budget, _bytes)
         self._sides = LeastRecentlyUsed[SegmentKey, KeyValueSegment](KEPT_SEGMENTS)
         self._stacks = LeastRecentlyUsed[StackKey, tuple[NearStack, ...]](stacks * (2 if network.adapters else 1))
+        self._ahead = LeastRecentlyUsed[StackKey, ReadAhead](KEPT_AHEAD) if on_cpu else None
 
     def context(
         self,
@@ -116,9 +124,9 @@ class BlockCache:
         """The sides for these blocks; reads only tokens that were never read in their place before.
 
         With `adapted`, more tokens follow the near prefix, read with an adapter. What has been read is kept even if the
-        caller stops before the rest is read. `leaves`: on a GPU, a few tokens at the end may be left to the caller.
+        caller stops before the rest is read. `leaves`: a few tokens at the end may be left to the caller.
         """
-        most_left = LEFT_TOKENS if leaves and self._tokens_per_pass else 0
+        most_left = LEFT_TOKENS if leaves else 0
         is_adapted, left = adapted is not None and len(adapted.ids) > 0, 0
         ahead, following = (True, tuple(b for b in far if b)), (False, tuple(b for b in suffix if b))
         # held from here on: other requests may read in the meantime
@@ -127,16 +135,18 @@ class BlockCache:
         missing = [key for side, keys in nearest_first if sides[side] is None for key in keys]
         blocks, read = yield from self.read(missing)  # in one go: a block may be part of both sides
         before = [sides[ahead] or self._assembled(ahead, blocks)]
+        place: StackKey = (ahead[1], (), "")
+        last = near
         if near:
-            pushed, left = yield from self._near((ahead[1], (), ""), near, before, 0, 0 if is_adapted else most_left)
+            pushed, left = yield from self._near(place, near, before, 0, 0 if is_adapted else most_left)
             read += pushed
+        if adapted is not None:
+            place, last = (ahead[1], near, adapted.adapter), adapted.ids
         if adapted is not None and is_adapted:
-            pushed, left = yield from self._near(
-                (ahead[1], near, adapted.adapter), adapted.ids, before, adapted.kept, most_left
-            )
+            pushed, left = yield from self._near(place, last, before, adapted.kept, most_left)
             read += pushed
         after = [sides[following] or self._assembled(following, blocks)] if following[1] else []
-        return CachedContext(before, after, read, left=left)
+        return CachedContext(before, after, read, left=left, near=last[: len(last) - left], ahead=self._ahead_of(place))
 
     def affordable(self, far: list[TokenIds], near: TokenIds, limit: int) -> list[TokenIds]:
         """The far blocks to see if at most `limit` tokens may be read: as many as possible.
@@ -168,6 +178,11 @@ class BlockCache:
         self._blocks.clear()
         self._sides.clear()
         self._stacks.clear()
+        if self._ahead is not None:
+            self._ahead.clear()
+
+    def _ahead_of(self, place: StackKey) -> ReadAhead | None:
+        return None if self._ahead is None else self._ahead.get_or_make(place, ReadAhead)
 
     def _assembled(self, which: SegmentKey, read: dict[TokenIds, KeyValueBlock]) -> KeyValueSegment:
         """Adjacent blocks, ending at position -1 (leading) or starting at 0."""
@@ -228,19 +243,26 @@ class BlockCache:
         self, place: StackKey, near: TokenIds, before: list[KeyValueSegment], kept_tokens: int, most_left: int
     ) -> ForwardSteps[tuple[int, int]]:
         """Add a stack of these tokens at the place to the sides; how many of them are new, and left to be read."""
-        stacks = self._stacks.get(place) or ()
+        stacks, ahead = self._stacks.get(place) or (), self._ahead_of(place)
         stack = max(stacks, key=lambda each: common_prefix(each.ids, near), default=None)
-        kept = common_prefix(stack.ids, near) if stack else 0
+        stacked = kept = common_prefix(stack.ids, near) if stack else 0
         side = first_tokens(stack.side, kept) if stack else None
-        left = len(near) - kept if len(near) - kept <= most_left else 0
-        if kept < len(near) - left:
+        if ahead is not None and (known := ahead.find(near, kept)):
+            side = known.side if side is None else join([side, known.side])
+            kept = len(known.ids)
+        new = len(near) - kept
+        left = new if new <= most_left else 0
+        if new > left:
             side = yield from self._push(side, near[kept:], place, kept, before)
-            others = self._stacks.get(place) or ()  # some may have been read in the meantime
-            latest = [NearStack(near, side), *(each for each in others if each.ids != near[: len(each.ids)])]
+            kept = len(near)
+        self.tokens_read += left
+        if side is not None and kept > stacked:
+            ids, others = near[:kept], self._stacks.get(place) or ()  # some may have been read in the meantime
+            latest = [NearStack(ids, side), *(each for each in others if each.ids != ids[: len(each.ids)])]
             fitting = bisect_right([*accumulate(len(each.ids) for each in latest)], kept_tokens)
             self._stacks.put(place, tuple(latest[: max(KEPT_BRANCHES, fitting)]))
         before += [] if side is None else [side]
-        return len(near) - kept, left
+        return new, left
 
     def _push(
         self, side: KeyValueSegment | None, ids: TokenIds, place: StackKey, kept: int, before: list[KeyValueSegment]

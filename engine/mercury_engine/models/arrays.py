@@ -106,6 +106,11 @@ def rows_at(array: Array, numbers: Sequence[int]) -> Array:
     return array[beside([*numbers], array)]
 
 
+def joined(parts: Sequence[Array]) -> Array:
+    """The arrays one after another along their first dimension."""
+    return parts[0] if len(parts) == 1 else namespace(parts[0]).concatenate(parts)
+
+
 def parted(array: Array, lengths_of: Sequence[Sized]) -> list[Array]:
     """The array in consecutive parts along its first dimension, as long as the given objects."""
     ends = [*accumulate(map(len, lengths_of), initial=0)]

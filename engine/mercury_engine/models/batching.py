@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from mercury_engine.models.arrays import Array, namespace, parted, rows_at
+from mercury_engine.models.arrays import Array, joined, parted, rows_at
 from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, Network
 from mercury_engine.models.row_answers import NOTHING, RowAnswers
 
@@ -50,6 +50,8 @@ class ForwardResult(NamedTuple):
     """Its tokens' keys and values; none where the question has a `reveal`."""
     told: RowAnswers
     """The answers to its question."""
+    hidden_TC: Array
+    """Hidden states of the tokens that it read; none where the question has a `reveal`."""
 
 
 def run(network: Network, forwards: Sequence[Forward]) -> list[Any]:
@@ -70,6 +72,7 @@ def run_in_parts(network: Network, forward: Forward) -> Generator[None, None, An
         return found
     if (
         isinstance(forward, ForwardRequest)
+        and forward.rows
         and network.config.layers_at_once(forward.rows) < network.config.num_hidden_layers
     ):
         hidden_TC, block = yield from network.read_in_parts(forward)
@@ -82,31 +85,40 @@ def _ahead(network: Network, forward: Forward) -> Any:
         return None
     if (told := network.told_ahead(forward)) is None:
         return None
-    return told if isinstance(forward, CanvasForward) else ForwardResult(told.logit_W, _NO_BLOCK, told)
+    return told if isinstance(forward, CanvasForward) else ForwardResult(told.logit_W, _NO_BLOCK, told, told.logit_W)
 
 
 def _read(network: Network, forwards: Sequence[ForwardRequest]) -> list[ForwardResult]:
-    return _results(network, forwards, network.read_together(forwards))
+    unread = [forward for forward in forwards if forward.rows]
+    read = iter(network.read_together(unread) if unread else ())
+    return _results(network, forwards, [next(read) if each.rows else _nothing(each) for each in forwards])
+
+
+def _nothing(forward: ForwardRequest) -> tuple[Array, KeyValueBlock]:
+    """What a forward without tokens reads."""
+    assert forward.known_WC is not None
+    return forward.known_WC[:0], _NO_BLOCK
 
 
 def _results(
     network: Network, forwards: Sequence[ForwardRequest], read: Sequence[tuple[Array, KeyValueBlock]]
 ) -> list[ForwardResult]:
     """What is wanted of hidden states [T,C], those of all forwards through the head at once."""
-    hidden = [rows_at(part, forward.wanted) for (part, _), forward in zip(read, forwards, strict=True)]
+    hidden = [_wanted(part, forward) for (part, _), forward in zip(read, forwards, strict=True)]
     questions = [forward.question for forward in forwards]
     asked = [part for part, question in zip(hidden, questions, strict=True) if question is not None and len(part)]
     plain = [part for part, question in zip(hidden, questions, strict=True) if question is None and len(part)]
     asking = [question for question in questions if question is not None and question.rows]
-    told = iter(network.answers(_joined(asked), asking) if asked else ())
-    logp = iter(parted(network.log_probabilities(_joined(plain)), plain) if plain else ())
+    told = iter(network.answers(joined(asked), asking) if asked else ())
+    logp = iter(parted(network.log_probabilities(joined(plain)), plain) if plain else ())
     return [
         ForwardResult(
             next(logp) if len(part) and question is None else part,
             block,
             next(told) if len(part) and question is not None else NOTHING,
+            states,
         )
-        for part, question, (_, block) in zip(hidden, questions, read, strict=True)
+        for part, question, (states, block) in zip(hidden, questions, read, strict=True)
     ]
 
 
@@ -116,16 +128,17 @@ def _read_each(network: Network, groups: Sequence[Together]) -> list[list[Forwar
     return [[next(results) for _ in group.forwards] for group in groups]
 
 
+def _wanted(hidden_TC: Array, forward: ForwardRequest) -> Array:
+    part = rows_at(hidden_TC, forward.wanted)
+    return part if forward.known_WC is None else joined([forward.known_WC, part])
+
+
 def _denoise(_: Network, forwards: Sequence[CanvasForward]) -> list[RowAnswers]:
     """What is asked of the wanted rows; their vocabulary ends with mask and end."""
     denoiser = forwards[0].denoiser
     states = denoiser.denoise_together(forwards)
     hidden = [rows_at(part, forward.wanted) for part, forward in zip(states, forwards, strict=True)]
-    return denoiser.slot_answers(_joined(hidden), [forward.question for forward in forwards])
-
-
-def _joined(parts: Sequence[Array]) -> Array:
-    return parts[0] if len(parts) == 1 else namespace(parts[0]).concatenate(parts)
+    return denoiser.slot_answers(joined(hidden), [forward.question for forward in forwards])
 
 
 _RUNS: dict[type, Callable[[Network, Any], list[Any]]] = {

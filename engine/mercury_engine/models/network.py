@@ -168,6 +168,8 @@ class ForwardRequest:
 
     Blocks count from position 0, and `start` is the first of one. With None `past` may hold what stands after the rows.
     """
+    known_WC: Array | None = None
+    """Hidden states of wanted rows before these, from an earlier pass. With them there may be no tokens to read."""
 
     @property
     def rows(self) -> int:

@@ -48,7 +48,8 @@ class Speculation:
         """
         context: GapContext | None = None
         with suppress(DeadlineReached):
-            leaves = len(hypotheses) == 1 and not hypotheses[0].writes_on  # else several passes would read them again
+            # several passes would read them again, and a request that fills nothing has none that reads them
+            leaves = len(hypotheses) == 1 and not hypotheses[0].writes_on and request.max_steps != 0
             context = yield from self._contexts.read(request, near, leaves)
             yield from self.write_after(request, control, hypotheses, context)
         return context
