@@ -8,7 +8,7 @@ from pathlib import Path
 from lsprotocol import types
 
 from mercury_lsp.completion.completer import Completer
-from mercury_lsp.completion.next_edits import Diagnostics, History, Surroundings
+from mercury_lsp.completion.next_edits import Diagnostics, History, Question
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.context.lookup_text import LookupText
 from mercury_lsp.context.open_documents import OpenDocuments
@@ -126,14 +126,21 @@ class Session:
         self.documents.roots = Roots(self.folders.values())
         self.other_files.change(self.documents.roots)
 
-    def surroundings(self, uri: str) -> Surroundings:
-        """The user's history in documents that may be used together with this one."""
+    def question(
+        self, snapshot: Snapshot, cursor: int | None = None, others: Sequence[tuple[Snapshot, str]] = ()
+    ) -> Question:
+        """What a next edit is found by, with the user's history in documents that may be used together with this one.
+
+        `others` are documents, with their paths, that may be edited, too.
+        """
+        uri = snapshot.uri
 
         def may_use(other: str) -> bool:
             return not is_secret_document(other) and (other == uri or self.may_use(uri, other))
 
-        hunks, changes = self.history.hunks(may_use), self.history.changes(uri)
-        return Surroundings(hunks, self.diagnostics.errors, self.history.taken_back, changes)
+        path, hunks, changes = self.documents.path(uri), self.history.hunks(may_use), self.history.changes(uri)
+        errors, taken_back = self.diagnostics.errors, self.history.taken_back
+        return Question(snapshot, path, hunks, cursor, others, errors, taken_back, changes)
 
     def why_left_alone(self, uri: str) -> str | None:
         """Why nothing is suggested in a document, for people to read. Raises UnknownDocument."""

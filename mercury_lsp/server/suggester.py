@@ -119,26 +119,22 @@ class Suggester:
         line, start = snapshot.line_at(cursor)
         if line[cursor - start :].strip() or not line.strip() or not self._allows_next_edits(snapshot):
             return None
-        around, path = self._session.surroundings(snapshot.uri), self._session.documents.path(snapshot.uri)
-        return self._session.completer.next_edits.at_cursor(snapshot, path, cursor, around)
+        return self._session.completer.next_edits.at_cursor(self._session.question(snapshot, cursor))
 
     def _prepare(self, snapshot: Snapshot) -> None:
         """While the engine works, parse the document and diff its history, in case a next edit follows the fill."""
         if self._may_insert(snapshot):
-            self._session.documents.parsed(snapshot.uri)
-            self._session.surroundings(snapshot.uri)
+            self._session.question(self._session.documents.parsed(snapshot.uri))
 
     async def _insertion(self, snapshot: Snapshot, cursor: int) -> list[Suggestion]:
         """The next edit as ghost text, if it only inserts at the cursor."""
         await self._session.other_files.decided()
         if not self._may_insert(snapshot):
             return []
-        uri, next_edits = snapshot.uri, self._session.completer.next_edits
-        around = self._session.surroundings(uri)
-        path = self._session.documents.path(uri)
-        parsed, others = self._session.documents.parsed(uri), self._shown_with(uri)
-        asking = next_edits.insertion(parsed, path, cursor, around, others, partial(self._pauses_at, parsed))
-        return await self._answer(asking) or []
+        parsed = self._session.documents.parsed(snapshot.uri)
+        asked = self._session.question(parsed, cursor, self._shown_with(snapshot.uri))
+        next_edits = self._session.completer.next_edits
+        return await self._answer(next_edits.insertion(asked, partial(self._pauses_at, parsed))) or []
 
     async def _pauses_at(self, snapshot: Snapshot) -> bool:
         await asyncio.sleep(REWRITE_AFTER_SECONDS)
@@ -171,10 +167,9 @@ class Suggester:
         snapshot = documents.parsed(uri)
         if not documents.is_current(asked) or not self._allows_next_edits(snapshot):
             return [], snapshot
-        path, cursor = documents.path(uri), None if at is None else snapshot.offset_at(at.line, at.character)
-        around, others = self._session.surroundings(uri), (self._others if at is None else self._shown_with)(uri)
-        asking = self._session.completer.next_edits.find(snapshot, path, feature, cursor, around, others)
-        found = await self._answer(asking) or []
+        cursor = None if at is None else snapshot.offset_at(at.line, at.character)
+        question = self._session.question(snapshot, cursor, (self._others if at is None else self._shown_with)(uri))
+        found = await self._answer(self._session.completer.next_edits.find(question, feature)) or []
         if found and cursor is not None and found[0].as_ghost_text(snapshot, cursor) is not None:
             found = found if self._claimed(feature, snapshot, cursor) else []
         edited = found[0].elsewhere or snapshot if found else snapshot
@@ -194,23 +189,18 @@ class Suggester:
             return False
         await self._finish_parsing(uri)
         snapshot = documents.parsed(uri)
-        surroundings = self._session.surroundings(uri)
         line, start = snapshot.line_at(cursor := snapshot.offset_at(at.line, at.character))
-        if surroundings.hunks and any(each.isalnum() for each in line[cursor - start :]):
+        question = self._session.question(snapshot, cursor, self._shown_with(uri))
+        if question.hunks and any(each.isalnum() for each in line[cursor - start :]):
             return False
-        others = self._shown_with(uri)
-        return not self._session.completer.next_edits.goes_on(
-            snapshot, documents.path(uri), cursor, others, surroundings
-        )
+        return not self._session.completer.next_edits.goes_on(question)
 
     async def next_place(self, uri: str) -> Place | None:
         """Where the user probably edits next, but not where they just edited. Raises UnknownDocument."""
         if (snapshot := await self._parsed(uri)) is None:
             return None
-        if not (surroundings := self._session.surroundings(uri)).hunks:
-            return None
-        path, others = self._session.documents.path(uri), self._others(uri)
-        return self._session.completer.next_edits.place(snapshot, path, others, surroundings)
+        question = self._session.question(snapshot, None, self._others(uri))
+        return self._session.completer.next_edits.place(question) if question.hunks else None
 
     def diagnostics_changed(self, uri: str, version: int, errors: Sequence[types.Range]) -> None:
         """Take the ranges of a document's errors, unless they belong to an older version."""
@@ -234,9 +224,8 @@ class Suggester:
         """Whether there is an edit to apply: by rules, or by a model if it `may_ask` one."""
         if not self._allows_next_edits(snapshot):
             return False
-        path, others = self._session.documents.path(snapshot.uri), self._others(snapshot.uri)
-        around, next_edits = self._session.surroundings(snapshot.uri), self._session.completer.next_edits
-        if next_edits.is_known(snapshot, path, others, around):
+        next_edits = self._session.completer.next_edits
+        if next_edits.is_known(self._session.question(snapshot, None, self._others(snapshot.uri))):
             return True
         if not may_ask or next_edits.regions.rewrite is None:
             return False
@@ -248,8 +237,7 @@ class Suggester:
         """The renaming that a change began, if it has places left that may be edited."""
         if not self._allows_next_edits(snapshot):
             return None
-        around = self._session.surroundings(snapshot.uri)
-        found = self._session.completer.next_edits.renaming(snapshot, around)
+        found = self._session.completer.next_edits.renaming(self._session.question(snapshot))
         left = found.left if found is not None else ()
         is_open = any(not edit_shows_secret(snapshot, each.start, each.end, each.new) for each in left)
         return found if is_open else None
@@ -261,7 +249,7 @@ class Suggester:
         """
         if (snapshot := await self._parsed(uri)) is None:
             return None
-        found = self._session.completer.next_edits.rename_all(snapshot, self._session.surroundings(uri))
+        found = self._session.completer.next_edits.rename_all(self._session.question(snapshot))
         return found if found is not None and (found.sites or found.kept) else None
 
     async def _parsed(self, uri: str) -> Snapshot | None:

@@ -12,7 +12,7 @@ from mercury_lsp.completion.next_edits.diagnostics import Diagnostics
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.history import History
 from mercury_lsp.completion.next_edits.next_edits import NextEdits
-from mercury_lsp.completion.next_edits.region_edits import Surroundings
+from mercury_lsp.completion.next_edits.region_edits import Question
 from mercury_lsp.completion.next_edits.renaming import RenamedDocument, Renaming
 
 __all__ = [
@@ -20,7 +20,7 @@ __all__ = [
     "EditSite",
     "History",
     "NextEdits",
+    "Question",
     "RenamedDocument",
     "Renaming",
-    "Surroundings",
 ]

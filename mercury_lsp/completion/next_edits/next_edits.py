@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from threading import Event
 
@@ -16,8 +16,8 @@ from mercury_lsp.completion.next_edits.places import Place, broken_places, named
 from mercury_lsp.completion.next_edits.proposals import Proposal, first_shown
 from mercury_lsp.completion.next_edits.region_edits import (
     MAX_PLACES,
+    Question,
     RegionEdits,
-    Surroundings,
     regions_at_hand,
 )
 from mercury_lsp.completion.next_edits.renaming import RenamedDocument, Renaming, Renamings, proposals, renamed
@@ -29,30 +29,8 @@ from mercury_lsp.documents.document import Edit, Snapshot
 logger = logging.getLogger(__name__)
 OFFERED = "it was offered before"
 
-Others = Sequence[tuple[Snapshot, str]]
-"""Other documents, with their paths, that may be edited together with the one at hand."""
-
 Pauses = Callable[[], Awaitable[bool]]
 """Whether the user types nothing for a while, which it waits for."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """What is asked for one version of a document."""
-
-    snapshot: Snapshot
-    path: str
-    cursor: int | None
-    """None if the user asks."""
-    others: Others
-    around: Surroundings
-    silence: Silence
-    cancel: Event = field(default_factory=Event)
-
-    @property
-    def documents(self) -> Others:
-        """The one at hand, then the others."""
-        return [(self.snapshot, self.path), *self.others]
 
 
 class NextEdits:
@@ -89,102 +67,84 @@ class NextEdits:
         """The user dismissed an offered edit."""
         self._ledger.dismiss(suggestion_id)
 
-    def is_known(self, snapshot: Snapshot, path: str, others: Others, around: Surroundings) -> bool:
+    def is_known(self, asked: Question) -> bool:
         """Whether rules have an edit to show, should the user ask; asks no model."""
-        asked = _Question(snapshot, path, None, others, around, Silence(snapshot.uri))
         return first_shown(self._proposals(asked), asked.silence) is not None
 
-    def goes_on(self, snapshot: Snapshot, path: str, cursor: int, others: Others, around: Surroundings) -> bool:
+    def goes_on(self, asked: Question) -> bool:
         """Whether the user has just made a change for the second time that goes on elsewhere; asks no model."""
-        asked = _Question(snapshot, path, cursor, others, around, Silence(snapshot.uri))
         return next(self._paired(asked), None) is not None
 
-    def at_cursor(self, snapshot: Snapshot, path: str, cursor: int, around: Surroundings) -> Suggestion | None:
+    def at_cursor(self, asked: Question) -> Suggestion | None:
         """What the user has inserted twice and now begins again, from the cursor on; asks no model."""
-        site = rest_of_lines(around.hunks, snapshot)
-        if site is None or site.start != cursor:
+        site = rest_of_lines(asked.hunks, asked.snapshot)
+        if site is None or site.start != asked.cursor:
             return None
-        found = self._by_rules(_Question(snapshot, path, cursor, (), around, Silence(snapshot.uri)))
-        return found[0].as_ghost_text(snapshot, cursor) if found else None
+        return next(iter(_ghosts(self._by_rules(asked), asked)), None)
 
-    async def insertion(
-        self, snapshot: Snapshot, path: str, cursor: int, around: Surroundings, others: Others, pauses: Pauses
-    ) -> list[Suggestion]:
+    async def insertion(self, asked: Question, pauses: Pauses) -> list[Suggestion]:
         """The next edit by rules or, if the user `pauses`, by a model, if it only inserts at the cursor, as ghost text.
 
         Raises as `find`.
         """
-        if not (around.hunks or self.regions.writes_edits()) or not snapshot.is_parsed:
+        if not (asked.hunks or self.regions.writes_edits()) or not asked.snapshot.is_parsed:
             return []
-        asked = _Question(snapshot, path, cursor, others, around, self._silence(snapshot, cursor))
-        if (rest := self.regions.rest(snapshot, cursor, around)) is not None:
-            ghost = rest.as_ghost_text(snapshot, cursor)
-            return [] if ghost is None else [ghost]
+        asked = replace(asked, silence=self._silence(asked))
+        if (rest := self.regions.rest(asked)) is not None:
+            return _ghosts([rest], asked)
         if found := self._by_rules(asked):
-            ghost = found[0].as_ghost_text(snapshot, cursor)
-            return [] if ghost is None else [ghost]
+            return _ghosts(found, asked)
         if self.regions.rewrite is None or not await pauses():
             return []
-        at_hand = await self._at_hand(asked, self._regions(asked))
-        return [ghost for each in at_hand if (ghost := each.as_ghost_text(snapshot, cursor)) is not None]
+        return _ghosts(await self._at_hand(asked, self._regions(asked)), asked)
 
-    def place(self, snapshot: Snapshot, path: str, others: Others, around: Surroundings) -> Place | None:
+    def place(self, asked: Question) -> Place | None:
         """Where the user probably edits next: a line in which an error appeared, or else another use of a name."""
-        documents = [(snapshot, path), *others]
-        broken = broken_places(documents, around.hunks, around.errors)
-        return next(broken, None) or named_place(documents, around.hunks)
+        broken = broken_places(asked.documents, asked.hunks, asked.errors)
+        return next(broken, None) or named_place(asked.documents, asked.hunks)
 
-    def renaming(self, snapshot: Snapshot, around: Surroundings) -> Renaming | None:
+    def renaming(self, asked: Question) -> Renaming | None:
         """The renaming under way, if places are left."""
-        found = self._last_renaming(snapshot, around)
+        found = self._last_renaming(asked)
         return found if found is not None and found.left else None
 
-    def _last_renaming(self, snapshot: Snapshot, around: Surroundings) -> Renaming | None:
-        back = around.taken_back
-        span = back[1:] if back is not None and back[0] == snapshot.uri else None
-        return self._renamings_in(snapshot.uri).under_way(snapshot, around.changes, span)
+    def _last_renaming(self, asked: Question) -> Renaming | None:
+        uri, back = asked.snapshot.uri, asked.taken_back
+        span = back[1:] if back is not None and back[0] == uri else None
+        return self._renamings_in(uri).under_way(asked.snapshot, asked.changes, span)
 
-    def rename_all(self, snapshot: Snapshot, around: Surroundings) -> RenamedDocument | None:
+    def rename_all(self, asked: Question) -> RenamedDocument | None:
         """The renaming made everywhere in its document; None if there is none, or if it would break the syntax."""
-        renaming = self.renaming(snapshot, around)
-        return renamed(snapshot, renaming.left) if renaming is not None else None
+        renaming = self.renaming(asked)
+        return renamed(asked.snapshot, renaming.left) if renaming is not None else None
 
     def _renamings_in(self, uri: str) -> Renamings:
         return self._renamings.setdefault(uri, Renamings(self._ledger.is_declined))
 
-    async def find(
-        self,
-        snapshot: Snapshot,
-        path: str,
-        feature: Feature,
-        cursor: int | None,
-        around: Surroundings,
-        others: Others = (),
-    ) -> list[Suggestion]:
-        """The next edit, if there is one; the model sees `path` in a comment.
+    async def find(self, asked: Question, feature: Feature) -> list[Suggestion]:
+        """The next edit, if there is one.
 
-        `others` are documents, with their paths, in which edits may be offered too. `cursor` is the cursor's
-        offset if the editor asks on its own, None if the user does. Raises Cancelled when a newer request
-        supersedes this one, and whatever the engine raises.
+        Raises Cancelled when a newer request supersedes this one, and whatever the engine raises.
         """
-        asked = _Question(snapshot, path, cursor, others, around, self._silence(snapshot, cursor))
-        request = SuggestionRequest(feature, snapshot, cursor, cursor is None, is_next_edit=True)
+        asked = replace(asked, silence=self._silence(asked))
+        request = SuggestionRequest(feature, asked.snapshot, asked.cursor, asked.cursor is None, is_next_edit=True)
         self._coalescer.cancel_where(request.supersedes)
-        self.regions.ahead.keep_for(snapshot)
+        self.regions.ahead.keep_for(asked.snapshot)
         return await self._coalescer.answer(request, lambda: SharedAnswer.of(self._search(asked), asked.cancel))
 
-    def _silence(self, snapshot: Snapshot, cursor: int | None) -> Silence:
+    def _silence(self, asked: Question) -> Silence:
         """Takes a question's reasons; ghost text and a next edit asked at one cursor share a search, and so these."""
+        snapshot, cursor = asked.snapshot, asked.cursor
         known = self._silences.get(snapshot.uri)
         if known is None or cursor is None or known[0] is not snapshot.source or known[1] != cursor:
             known = snapshot.source, cursor, Silence(snapshot.uri)
         self._silences[snapshot.uri] = known
         return known[2]
 
-    async def _search(self, asked: _Question) -> list[Suggestion]:
+    async def _search(self, asked: Question) -> list[Suggestion]:
         """What is found first: by rules, in the region at hand, in a related one, and by key where errors appeared."""
         silence = asked.silence
-        if (rest := self.regions.rest(asked.snapshot, asked.cursor, asked.around)) is not None:
+        if (rest := self.regions.rest(asked)) is not None:
             return [rest]
         if found := self._by_rules(asked):
             return found
@@ -204,7 +164,7 @@ class NextEdits:
         logger.info("no next edit: %s", "; ".join(silence.reasons))
         return []
 
-    def _by_rules(self, asked: _Question) -> list[Suggestion]:
+    def _by_rules(self, asked: Question) -> list[Suggestion]:
         """The first of the rules' proposals that may be shown."""
         if (found := first_shown(self._proposals(asked), asked.silence)) is None:
             return []
@@ -212,12 +172,12 @@ class NextEdits:
         self._ledger.offer(suggestion.id, proposal.snapshot.uri, proposal.sites)
         return [_in_document(suggestion, proposal.snapshot, asked)]
 
-    def _regions(self, asked: _Question) -> list[Place]:
+    def _regions(self, asked: Question) -> list[Place]:
         """The regions at hand; of a model that was trained on edits the first one, whose window is larger."""
-        found = regions_at_hand(asked.snapshot, asked.path, asked.cursor, asked.around.hunks)
+        found = regions_at_hand(asked)
         return found[:1] if self.regions.writes_edits() else found
 
-    async def _at_hand(self, asked: _Question, regions: Sequence[Place]) -> list[Suggestion]:
+    async def _at_hand(self, asked: Question, regions: Sequence[Place]) -> list[Suggestion]:
         """The edit of the regions at hand, worked out once for ghost text and next edits asked at one cursor.
 
         It has a cancel flag of its own, which is set when nobody waits for it any more; the question goes on.
@@ -227,25 +187,25 @@ class NextEdits:
         search = partial(self._by_model, asked, regions, cancel)
         return await self._coalescer.answer(request, lambda: SharedAnswer.of(search(), cancel))
 
-    async def _by_model(self, asked: _Question, regions: Sequence[Place], cancel: Event) -> list[Suggestion]:
+    async def _by_model(self, asked: Question, regions: Sequence[Place], cancel: Event) -> list[Suggestion]:
         """The first edit of the regions' rewrites that may be shown."""
-        if not (asked.around.hunks or self.regions.writes_edits()) or not regions:
+        if not (asked.hunks or self.regions.writes_edits()) or not regions:
             return []
-        found = await self.regions.first(regions, asked.around, asked.silence, cancel)
+        found = await self.regions.first(regions, asked, cancel)
         return [] if found is None else [_in_document(found[1], found[0].snapshot, asked)]
 
-    async def _related(self, asked: _Question, at_hand: Sequence[Place]) -> list[Suggestion]:
+    async def _related(self, asked: Question, at_hand: Sequence[Place]) -> list[Suggestion]:
         """The edit of the line to which a name of the last change leads."""
-        region = named_place(asked.documents, asked.around.hunks, at_hand)
+        region = named_place(asked.documents, asked.hunks, at_hand)
         if region is None:
             return []
-        found = await self.regions.related(region, asked.around, asked.silence, asked.cancel)
+        found = await self.regions.related(region, asked)
         return [] if found is None else [_in_document(found[1], found[0].snapshot, asked)]
 
-    def _broken(self, asked: _Question, at_hand: Sequence[Place]) -> list[Place]:
+    def _broken(self, asked: Question, at_hand: Sequence[Place]) -> list[Place]:
         """The first lines in which an error appeared and that were not rewritten at hand."""
         found: list[Place] = []
-        for each in broken_places(asked.documents, asked.around.hunks, asked.around.errors):
+        for each in broken_places(asked.documents, asked.hunks, asked.errors):
             near = [other for other in (*at_hand, *found) if other.snapshot.uri == each.snapshot.uri]
             if not any(other.covers(each.line) for other in near):
                 found.append(each)
@@ -253,22 +213,22 @@ class NextEdits:
             asked.silence.add("no error appeared elsewhere")
         return found[:MAX_PLACES]
 
-    def _proposals(self, asked: _Question) -> Iterator[Proposal]:
+    def _proposals(self, asked: Question) -> Iterator[Proposal]:
         """What the rules find, best first, but what only moves white space or what the user has just taken back."""
         for each in self._found(asked):
             uri, first, last = each.snapshot.uri, each.sites[0], each.sites[-1]
-            is_back = asked.around.is_taken_back(uri, first.start, last.end)
+            is_back = asked.is_taken_back(uri, first.start, last.end)
             if not is_back and not all(only_moves_white_space(site.old, site.new) for site in each.sites):
                 yield each
 
-    def _found(self, asked: _Question) -> Iterator[Proposal]:
+    def _found(self, asked: Question) -> Iterator[Proposal]:
         """What the rules find, best first: what the user has done twice, then renamings."""
         if self.regions.made_last_change(asked.snapshot):
             return
-        renaming = self._last_renaming(asked.snapshot, asked.around)
+        renaming = self._last_renaming(asked)
         if asked.cursor is not None and self._renamings_in(asked.snapshot.uri).is_unfinished(asked.cursor):
             asked.silence.add("the name at the cursor is still being typed")
-        elif renaming is None or self._is_for_writer(renaming, asked.around.hunks):
+        elif renaming is None or self._is_for_writer(renaming, asked.hunks):
             yield from self._paired(asked)
         else:
             yield from proposals(renaming, asked.snapshot, self._paired(asked), asked.cursor is None)
@@ -279,9 +239,9 @@ class NextEdits:
         """
         return self.regions.writes_edits() and not any(renaming.is_all_of(each.before, each.after) for each in hunks)
 
-    def _paired(self, asked: _Question) -> Iterator[Proposal]:
+    def _paired(self, asked: Question) -> Iterator[Proposal]:
         """The last change where it goes on, if the user has made it twice."""
-        hunks = asked.around.hunks
+        hunks = asked.hunks
         documents = asked.documents if hunks else []
         origin = next((each for each, _ in documents if each.uri == hunks[-1].uri), None)
         if origin is None:
@@ -299,6 +259,12 @@ class NextEdits:
                     asked.silence.add(why, snapshot.uri)
 
 
-def _in_document(suggestion: Suggestion, edited: Snapshot, asked: _Question) -> Suggestion:
+def _ghosts(found: Iterable[Suggestion], asked: Question) -> list[Suggestion]:
+    """The suggestions that only insert at the cursor."""
+    cursor = asked.cursor or 0
+    return [ghost for each in found if (ghost := each.as_ghost_text(asked.snapshot, cursor)) is not None]
+
+
+def _in_document(suggestion: Suggestion, edited: Snapshot, asked: Question) -> Suggestion:
     """The suggestion with the document that it edits, if that isn't the one asked about."""
     return suggestion if edited.uri == asked.snapshot.uri else replace(suggestion, elsewhere=edited)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from threading import Event
 from time import perf_counter
 
@@ -39,16 +39,30 @@ event is set."""
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What the next edit is found by."""
+class Question:
+    """What is asked about one version of a document, and what the next edit is found by."""
 
+    snapshot: Snapshot
+    path: str
     hunks: Sequence[Hunk]
+    """The user's changes, oldest first, of all documents that may be used."""
+    cursor: int | None = None
+    """None if the user asks."""
+    others: Sequence[tuple[Snapshot, str]] = ()
+    """Other documents, with their paths, that may be edited, too."""
     errors: Callable[[Snapshot], Collection[int]] = lambda snapshot: ()
     """The lines of a document in which other servers found an error since the user's change."""
     taken_back: tuple[str, int, int] | None = None
     """Uri, start and end of the text in which the user has just taken a change back."""
     changes: Sequence[Change] = ()
-    """The user's in the document at hand, oldest first."""
+    """The user's in this document, oldest first."""
+    silence: Silence = field(default_factory=lambda: Silence(""))
+    cancel: Event = field(default_factory=Event)
+
+    @property
+    def documents(self) -> Sequence[tuple[Snapshot, str]]:
+        """The one at hand, then the others."""
+        return [(self.snapshot, self.path), *self.others]
 
     def is_taken_back(self, uri: str, start: int, end: int) -> bool:
         """Whether the user has just taken back a change of this text, or of a part of it."""
@@ -58,12 +72,13 @@ class Surroundings:
         return where == uri and start <= last and first <= end
 
 
-def regions_at_hand(snapshot: Snapshot, path: str, cursor: int | None, hunks: Sequence[Hunk]) -> list[Place]:
+def regions_at_hand(asked: Question) -> list[Place]:
     """The region around the cursor, and that around the last change in the document if it lies outside."""
-    own = [hunk for hunk in hunks if hunk.uri == snapshot.uri]
+    snapshot, path, own = asked.snapshot, asked.path, [each for each in asked.hunks if each.uri == asked.snapshot.uri]
     found: list[Place] = []
-    if cursor is not None:
-        found.append(replace(Place.around(snapshot, path, snapshot.source.line_of(cursor)), cursor=cursor))
+    if asked.cursor is not None:
+        line = snapshot.source.line_of(asked.cursor)
+        found.append(replace(Place.around(snapshot, path, line), cursor=asked.cursor))
     if own:
         line = max(own[-1].line, own[-1].end_line - 1)
         if not any(each.covers(line) for each in found):
@@ -90,97 +105,95 @@ class RegionEdits:
         self._in_vain: tuple[ChunkedText, int, Hunk] | None = None
         """The text, line and last change of the related region that was rewritten in vain last."""
 
-    async def related(
-        self, region: Place, around: Surroundings, silence: Silence, cancel: Event
-    ) -> tuple[Place, Suggestion] | None:
+    async def related(self, region: Place, asked: Question) -> tuple[Place, Suggestion] | None:
         """A sure hunk in the line of a related region, which is asked about once; raises as `first`."""
-        asked = region.snapshot.source, region.line, around.hunks[-1]
-        if asked == self._in_vain:
-            silence.add(f"line {region.line + 1}: it was rewritten in vain before", region.snapshot.uri)
+        known = region.snapshot.source, region.line, asked.hunks[-1]
+        if known == self._in_vain:
+            asked.silence.add(f"line {region.line + 1}: it was rewritten in vain before", region.snapshot.uri)
             return None
-        found = await self.first([region], around, silence, cancel, is_at_line=True)
-        self._in_vain = asked if found is None else None
+        found = await self.first([region], asked, asked.cancel, is_at_line=True)
+        self._in_vain = known if found is None else None
         return found
 
     def made_last_change(self, snapshot: Snapshot) -> bool:
         """Whether the document's last change was an edit of the model's, which is no example of the user's."""
         return self._written.rest(snapshot) is not None
 
-    def rest(self, snapshot: Snapshot, cursor: int | None, around: Surroundings) -> Suggestion | None:
+    def rest(self, asked: Question) -> Suggestion | None:
         """The next edit of an answer whose last one was taken; asks no model."""
-        edits = self._written.rest(snapshot)
-        if not edits:
-            return None
-        gate, silence = self._gate(snapshot, cursor), Silence(snapshot.uri)
-        found = self._written.first(snapshot, edits, cursor, around.hunks, silence, 0.0, gate)
-        if found is not None:
-            self._look_ahead(snapshot, found, around)
-        return found
+        edits = self._written.rest(asked.snapshot)
+        region = Place.around(asked.snapshot, self._path, 0)
+        return self._picked(replace(region, cursor=asked.cursor), edits, asked, Silence(""), 0.0) if edits else None
 
     async def first(
-        self,
-        regions: Iterable[Place],
-        around: Surroundings,
-        silence: Silence,
-        cancel: Event,
-        is_at_line: bool = False,
+        self, regions: Iterable[Place], asked: Question, cancel: Event, is_at_line: bool = False
     ) -> tuple[Place, Suggestion] | None:
-        """The first hunk of the regions that may be shown, with its region; why others aren't is added to `silence`.
+        """The first hunk of the regions that may be shown, with its region.
 
-        With `is_at_line` only sure hunks count, in the line that a region is around.
-
-        Raises Cancelled, and what the model raises.
+        With `is_at_line` only sure hunks count, in the line that a region is around. Raises Cancelled, and what the
+        model raises.
         """
         if self.rewrite is None:
             return None
-        asked, started = list(regions), perf_counter()
-        rewrites = [self._rewritten(self.rewrite, each, around, cancel) for each in asked]
-        for region, hunks in zip(asked, await asyncio.gather(*rewrites), strict=True):
+        rewritten, started = list(regions), perf_counter()
+        rewrites = [self._rewritten(self.rewrite, each, asked.hunks, cancel) for each in rewritten]
+        pick = self._picked if self.writes_edits() else self._followed
+        for region, hunks in zip(rewritten, await asyncio.gather(*rewrites), strict=True):
             if not hunks:
                 why = "the model changes nothing" if hunks is not None else "the model must not see them"
-                silence.add(f"lines {region.start_line + 1} to {region.end_line}: {why}", region.snapshot.uri)
-            if self.writes_edits():
-                seconds = perf_counter() - started
-                edits = [
-                    each for each in hunks or () if not around.is_taken_back(region.snapshot.uri, each.start, each.end)
-                ]
-                gate = self._gate(region.snapshot, region.cursor)
-                found = self._written.first(region.snapshot, edits, region.cursor, around.hunks, silence, seconds, gate)
-                if found is not None:
-                    self._path = region.path
-                    self._look_ahead(region.snapshot, found, around)
-                    return region, found
+                where = f"lines {region.start_line + 1} to {region.end_line}"
+                asked.silence.add(f"{where}: {why}", region.snapshot.uri)
                 continue
-            rejected = -1
-            text = region.snapshot.text if hunks else ""
-            for whole in hunks or ():
-                if is_at_line and not _is_sure_at_line(whole, region):
-                    continue
-                old = region.snapshot.slice(whole.start, whole.end)
-                old, new, strays = followed(old, whole.text, around.hunks, whole.probability, text)
-                hunk = replace(whole, end=whole.start + len(old), text=new)
-                why_not = self._objection(region.snapshot, hunk, old, around, strays)
-                if why_not is None and hunk.start == rejected:
-                    why_not = "it goes on with one that isn't shown"
-                if why_not is not None:
-                    line, rejected = region.snapshot.source.line_of(hunk.start) + 1, hunk.end
-                    silence.add(f"line {line}: an edit of the model's is not shown, {why_not}", region.snapshot.uri)
-                    continue
-                span = region.snapshot, hunk.start, hunk.end
-                found = Suggestion.replacing(*span, hunk.text, hunk.probability, perf_counter() - started, "region")
-                self._ledger.offer(found.id, region.snapshot.uri, [EditSite(hunk.start, old, hunk.text)])
+            likely = [each for each in hunks if not is_at_line or _is_sure_at_line(each, region)]
+            if (found := pick(region, likely, asked, asked.silence, perf_counter() - started)) is not None:
                 return region, found
         return None
 
+    def _picked(
+        self, region: Place, edits: Sequence[RewrittenLines], asked: Question, silence: Silence, seconds: float
+    ) -> Suggestion | None:
+        """The first edit that may be shown of a model that was trained on edits."""
+        snapshot, gate = region.snapshot, self.gate(region.snapshot.language_id)
+        edits = [each for each in edits if not asked.is_taken_back(snapshot.uri, each.start, each.end)]
+        by_key = region.cursor is None
+        found = self._written.first(
+            snapshot, edits, region.cursor, asked.hunks, silence, seconds, None if by_key else gate
+        )
+        if found is not None:
+            self._path = region.path
+            self._look_ahead(snapshot, found, asked.hunks)
+        return found
+
+    def _followed(
+        self, region: Place, edits: Sequence[RewrittenLines], asked: Question, silence: Silence, seconds: float
+    ) -> Suggestion | None:
+        """The first edit that follows from the user's changes, of a model that was not trained on edits."""
+        snapshot, rejected = region.snapshot, -1
+        for whole in edits:
+            old = snapshot.slice(whole.start, whole.end)
+            old, new, strays = followed(old, whole.text, asked.hunks, whole.probability, snapshot.text)
+            hunk = replace(whole, end=whole.start + len(old), text=new)
+            why_not = self._objection(snapshot, hunk, old, asked, strays)
+            if why_not is None and hunk.start == rejected:
+                why_not = "it goes on with one that isn't shown"
+            if why_not is None:
+                span = snapshot, hunk.start, hunk.end
+                found = Suggestion.replacing(*span, hunk.text, hunk.probability, seconds, "region")
+                self._ledger.offer(found.id, snapshot.uri, [EditSite(hunk.start, old, hunk.text)])
+                return found
+            line, rejected = snapshot.source.line_of(hunk.start) + 1, hunk.end
+            silence.add(f"line {line}: an edit of the model's is not shown, {why_not}", snapshot.uri)
+        return None
+
     async def _rewritten(
-        self, rewrite: RewriteRegion, region: Place, around: Surroundings, cancel: Event
+        self, rewrite: RewriteRegion, region: Place, hunks: Sequence[Hunk], cancel: Event
     ) -> Sequence[RewrittenLines] | None:
         """The edits of a region, from ahead where it was rewritten while the user looked at the last one."""
         if (found := await self.ahead.taken(region, cancel)) is not None:
             return found
-        return await rewrite(region, shown(around.hunks, region.snapshot.uri), MIN_PROBABILITY, cancel)
+        return await rewrite(region, shown(hunks, region.snapshot.uri), MIN_PROBABILITY, cancel)
 
-    def _look_ahead(self, snapshot: Snapshot, offered: Suggestion, around: Surroundings) -> None:
+    def _look_ahead(self, snapshot: Snapshot, offered: Suggestion, hunks: Sequence[Hunk]) -> None:
         """Begin to rewrite what the edit on display leaves around its end, if it is its answer's last one."""
         text, rewrite = self._written.text_if_last, self.rewrite
         if text is None or rewrite is None or not self.looks_ahead():
@@ -190,23 +203,19 @@ class RegionEdits:
         cursor = start + len(offered.text)  # where editors put it
         region = replace(Place.around(after, self._path, after.source.line_of(cursor)), cursor=cursor)
         taken = EditHunk(start, *map(with_line_feeds, (snapshot.slice(start, end), offered.text)))
-        history = [*shown(around.hunks, snapshot.uri), taken]
+        history = [*shown(hunks, snapshot.uri), taken]
         self.ahead.begin(snapshot, region, lambda cancel: rewrite(region, history, MIN_PROBABILITY, cancel))
 
-    def _gate(self, snapshot: Snapshot, cursor: int | None) -> Utility | None:
-        """When an edit is worth showing; None for a user who asks by key."""
-        return None if cursor is None else self.gate(snapshot.language_id)
-
     def _objection(
-        self, snapshot: Snapshot, hunk: RewrittenLines, old: str, around: Surroundings, strays: str | None
+        self, snapshot: Snapshot, hunk: RewrittenLines, old: str, asked: Question, strays: str | None
     ) -> str | None:
         if hunk.probability < MIN_PROBABILITY:
             return f"its probability is {hunk.probability:.2f}, below {MIN_PROBABILITY}"
-        if around.is_taken_back(snapshot.uri, hunk.start, hunk.end):
+        if asked.is_taken_back(snapshot.uri, hunk.start, hunk.end):
             return "you have just taken a change back there"
         if self._ledger.is_declined(snapshot.uri, EditSite(hunk.start, old, hunk.text)):
             return "it was offered before"
-        return strays or objection(snapshot, hunk.start, hunk.end, hunk.text, around.hunks)
+        return strays or objection(snapshot, hunk.start, hunk.end, hunk.text, asked.hunks)
 
 
 def _is_sure_at_line(hunk: RewrittenLines, region: Place) -> bool:

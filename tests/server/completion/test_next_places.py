@@ -2,7 +2,7 @@
 
 from mercury_lsp.completion.coalescing import Coalescer
 from mercury_lsp.completion.next_edits.next_edits import NextEdits
-from mercury_lsp.completion.next_edits.region_edits import Surroundings
+from mercury_lsp.completion.next_edits.region_edits import Question
 from tests.server.completion.test_history import A, B, HistoryDesk
 
 CODE = """\
@@ -27,8 +27,8 @@ CALL = 12
 
 def found(desk: HistoryDesk, *errors: int, uris: tuple[str, ...] = (A,)) -> tuple[str, int] | None:
     first, *others = [(desk.documents.parsed(uri), desk.documents.path(uri)) for uri in uris]
-    around = Surroundings(desk.history.hunks(), lambda _: errors)
-    place = NextEdits(Coalescer()).place(*first, others, around)
+    question = Question(*first, desk.history.hunks(), others=others, errors=lambda _: errors)
+    place = NextEdits(Coalescer()).place(question)
     return None if place is None else (place.path, place.line)
 
 
@@ -56,5 +56,5 @@ def test_a_change_that_touches_no_name_elsewhere_leads_nowhere():
 
 def test_the_cursor_goes_to_the_first_character_of_the_line_that_is_not_blank():
     desk = HistoryDesk(a=CODE).replace("def load(path)", "def load(path, encoding)")
-    place = NextEdits(Coalescer()).place(desk.documents.parsed(A), "a.py", (), Surroundings(desk.history.hunks()))
+    place = NextEdits(Coalescer()).place(Question(desk.documents.parsed(A), "a.py", desk.history.hunks()))
     assert place is not None and place.position == (CALL, 8)

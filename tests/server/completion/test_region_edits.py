@@ -15,7 +15,7 @@ from mercury_lsp.completion.next_edits.filters import MAX_EDIT_CHARS, objection,
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.next_edits import NextEdits
 from mercury_lsp.completion.next_edits.places import Place, named_place
-from mercury_lsp.completion.next_edits.region_edits import MIN_PROBABILITY, MIN_RELATED_PROBABILITY, Surroundings
+from mercury_lsp.completion.next_edits.region_edits import MIN_PROBABILITY, MIN_RELATED_PROBABILITY, Question
 from mercury_lsp.completion.next_edits.rewriting import RewrittenLines
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Snapshot
@@ -55,9 +55,11 @@ class RewriteDesk(HistoryDesk):
         return found
 
     def found(self, invoked: bool = False, cursor: int = 0) -> list[Suggestion]:
-        around = Surroundings(self.history.hunks(), lambda _: self.errors)
-        at = None if invoked else cursor
-        return asyncio.run(self.next_edits.find(self.documents.parsed(A), "a.py", "edit", at, around))
+        return asyncio.run(self.next_edits.find(self.question(None if invoked else cursor), "edit"))
+
+    def question(self, cursor: int | None) -> Question:
+        hunks = self.history.hunks()
+        return Question(self.documents.parsed(A), "a.py", hunks, cursor, errors=lambda _: self.errors)
 
     def inserted(self, cursor: int, pauses: bool) -> list[Suggestion]:
         """The next edit as ghost text, for a user who pauses or types on."""
@@ -65,8 +67,7 @@ class RewriteDesk(HistoryDesk):
         async def has_paused() -> bool:
             return pauses
 
-        document, around = self.documents.parsed(A), Surroundings(self.history.hunks())
-        return asyncio.run(self.next_edits.insertion(document, "a.py", cursor, around, (), has_paused))
+        return asyncio.run(self.next_edits.insertion(self.question(cursor), has_paused))
 
     @property
     def silence(self) -> str:
@@ -152,11 +153,11 @@ def test_by_key_a_line_in_which_an_error_appeared_is_rewritten():
 
 def test_what_is_found_by_key_is_not_shown_unasked_at_the_start_of_the_document():
     desk = RewriteDesk(("print(fetch(1))", "print(fetch(1, count))", 0.9), text=FAR)
-    around = Surroundings(desk.history.hunks(), lambda _: {37})
+    desk.errors = frozenset({37})
 
     def find(cursor: int | None) -> Coroutine[Any, Any, list[Suggestion]]:
         feature: Feature = "action" if cursor is None else "edit"
-        return desk.next_edits.find(desk.documents.parsed(A), "a.py", feature, cursor, around)
+        return desk.next_edits.find(desk.question(cursor), feature)
 
     async def both() -> list[list[Suggestion]]:
         return await asyncio.gather(find(None), find(0))
@@ -324,9 +325,7 @@ async def test_a_next_edit_under_way_is_not_shown_when_next_edits_are_switched_o
 
     desk, begun, completer = RewriteDesk(), asyncio.Event(), Completer(Engines(lambda _: FakeEngine()))
     completer.next_edits.regions.rewrite = wait
-    around = Surroundings(desk.history.hunks())
-    asking = completer.next_edits.find(desk.documents.parsed(A), "a.py", "edit", 0, around)
-    asked = asyncio.ensure_future(asking)
+    asked = asyncio.ensure_future(completer.next_edits.find(desk.question(0), "edit"))
     await begun.wait()
     completer.configure(Settings(next_edits=False))
     assert await asyncio.wait_for(asked, 60) == []
