@@ -1,4 +1,4 @@
-"""A cursor given as FILE:LINE:COL, the way compilers and editors write it."""
+"""A cursor given as FILE:LINE:COL, as compilers and editors write it."""
 
 import re
 from dataclasses import dataclass
@@ -105,7 +105,6 @@ def _path_shown(path: Path) -> str:
 
 
 def _is_number(text: str) -> bool:
-    """Whether it is one from 1, and not longer than int() takes."""
     return text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS and int(text) >= 1
 
 

@@ -1,4 +1,4 @@
-"""What `mercury-lsp doctor --gpu` finds: whether a GPU writes what the CPU writes, and how fast."""
+"""The findings of `mercury-lsp doctor --gpu`: whether a GPU writes the CPU's texts, and how fast."""
 
 import json
 import platform

@@ -17,7 +17,7 @@ def add_model_argument(parser: argparse.ArgumentParser, default: str = "the one 
 
 
 def settings_for(model: str | None) -> Settings:
-    """The settings of a command: the model that its option names, or what editors ask, which may be a remote engine.
+    """The settings of a command: the model of its option, or the editors' model or remote engine.
 
     Raises SettingsError and ModelNotFound.
     """
@@ -26,9 +26,9 @@ def settings_for(model: str | None) -> Settings:
 
 
 def load(settings: Settings) -> InferenceEngine:
-    """The engine that the settings name; at a terminal it first explains the wait. Raises what `load_engine` raises.
+    """The engine of the settings; explains the wait at a terminal, and where the text goes for a remote engine.
 
-    Of a remote one it says where the text goes.
+    Raises what `load_engine` raises.
     """
     if sys.stderr.isatty():
         sys.stderr.write("loading the model ...\n" if settings.engine is None else f"asking {settings.engine} ...\n")

@@ -119,7 +119,7 @@ def _add(store: Store, arguments: argparse.Namespace) -> int:
 
 
 def _agreed(addition: Addition, yes: bool) -> bool:
-    """Whether the user wants the download, now that its terms are shown."""
+    """Show the terms of the download and ask the user."""
     _note(addition.terms)
     if yes:
         return True

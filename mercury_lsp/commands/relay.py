@@ -9,8 +9,7 @@ from mercury_lsp.daemon.address import Address
 from mercury_lsp.errors import DaemonError
 from mercury_lsp.relay.join import SERVE_COMMAND, join, log_name
 from mercury_lsp.relay.link import Link
-from mercury_lsp.relay.relay import Relay
-from mercury_lsp.relay.stdio import Stdio
+from mercury_lsp.relay.relay import Relay, Stdio
 from mercury_lsp.transport.standard_streams import end_at_once
 
 IN_PROCESS_VARIABLE = "MERCURY_IN_PROCESS"

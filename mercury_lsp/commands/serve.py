@@ -103,7 +103,7 @@ def http_listener(address: str, model: str | None) -> "HttpListener":
 
 
 def _make_room(address: Address) -> int | None:
-    """Stop the daemon if an editor started it; the editor's relay comes to ours, as soon as the lock is closed."""
+    """Stop a daemon that an editor started; its relay connects to ours once the returned lock is closed."""
     turn = take_turn(address)
     if lock.signature(control.lock_path(address))[1] == control.ON_DEMAND:
         control.stop(address)
@@ -116,11 +116,9 @@ def serve(
     load: "LoadEngine | None" = None,
     http: "HttpListener | None" = None,
 ) -> bool:
-    """Serve until stopped; False if another daemon has the address.
+    """Serve until stopped; False if another daemon has the address. With `http` it replaces one that an editor started.
 
-    With `http`, one that an editor started makes room.
-
-    Listens before importing anything slow, so that an editor that starts meanwhile waits and starts no other daemon.
+    Listens before importing anything slow, so that an editor starting meanwhile waits instead of starting a daemon.
     """
     try:
         turn = _make_room(address) if http is not None else None

@@ -36,7 +36,7 @@ class Shown:
         snapshot: Snapshot,
         on_step: OnStep | None = None,
     ) -> "Shown":
-        """Fill the gap as for an editor that asks by itself, but in one's own time. Raises what the engine raises."""
+        """Fill the gap as for an automatic request, without a deadline. Raises what the engine raises."""
         if context.on_secret:
             return cls(Fill("", 0.0, steps=0, elapsed=0.0), "", "the line looks like a secret; the model is not asked")
         utility = Price().gate(engine.utility, settings.eagerness, context.language_id)

@@ -83,7 +83,7 @@ def replace(address: Address) -> None:
 
 def _kill(address: Address) -> None:
     try:
-        if (process := lock.owner(lock_path(address))) is not None:
+        if (process := lock.signature(lock_path(address))[0]) is not None:
             os.kill(process, getattr(signal, "SIGKILL", signal.SIGTERM))
     except ProcessLookupError:
         pass

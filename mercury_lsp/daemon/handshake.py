@@ -4,9 +4,9 @@
     daemon  {"mercury": 1, "version": ..., "pid": ..., "nonce": ..., "proof": HMAC(token, "daemon" + caller's nonce)}
     caller  {"proof": HMAC(token, "caller" + daemon's nonce)}
 
-The token itself is never sent: a process that took over the port of a daemon that is gone learns nothing, and gets none
-of the user's text. A connection whose handshake fails is closed without a reply. On a Unix socket the token and proofs
-are empty; the file system and the peer's credentials decide who may connect.
+The token itself is never sent, so a process that took over a dead daemon's port learns nothing and gets none of the
+user's text. A connection whose handshake fails is closed without a reply. On a Unix socket token and proofs are empty:
+the file system and the peer's credentials decide who may connect.
 """
 
 import json
@@ -26,10 +26,10 @@ TIMEOUT_SECONDS = 5.0
 """For each side to send its lines."""
 
 PING, PONG = "mercury/ping", "mercury/pong"
-"""Notifications: the relay asks whether the daemon is alive, which answers at once."""
+"""The relay's notification to check that the daemon is alive, and the immediate answer."""
 
 GOODBYE = "mercury/goodbye"
-"""The daemon's notification that it was asked to stop, so that relays do not start another at once."""
+"""The daemon's notification that it was stopped, so that relays do not start another at once."""
 
 Purpose = Literal["lsp", "status", "stop"]
 

@@ -1,7 +1,6 @@
 """A file lock that the system releases when its process ends, however it ends.
 
-The file is written to, so it must be a file of ours in a folder where nobody else can replace it: no link, and in no
-folder of another user's.
+The file is written to, so it must be ours, no link, and in a folder where no other user can replace it.
 """
 
 import os
@@ -36,18 +35,13 @@ def take(path: Path, is_private: bool = True) -> int | None:
 
 
 def sign(descriptor: int, note: str = "") -> None:
-    """Write our process id, and a word about us, into the locked file. Raises OSError."""
+    """Write our process id and a note into the locked file. Raises OSError."""
     os.lseek(descriptor, SIGNATURE_OFFSET, os.SEEK_SET)
     os.write(descriptor, f"{os.getpid()} {note}".rstrip().encode() + b"\n")
 
 
-def owner(path: Path) -> int | None:
-    """The process that holds the lock; None if none does, or it has not signed. Raises OSError."""
-    return signature(path)[0]
-
-
 def signature(path: Path) -> tuple[int | None, str]:
-    """The process that holds the lock, as for `owner`, and its word. Raises OSError."""
+    """The process that holds the lock, None without one or before it has signed, and its note. Raises OSError."""
     if not is_taken(path):
         return None, ""
     with path.open("rb") as file:
@@ -57,7 +51,7 @@ def signature(path: Path) -> tuple[int | None, str]:
 
 
 def is_current(descriptor: int, path: Path) -> bool:
-    """Whether a lock that we hold is still the one at the path; another process may have removed the file."""
+    """Whether our lock is still the file at the path; another process may have removed it."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:

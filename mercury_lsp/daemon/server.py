@@ -53,12 +53,12 @@ class Hello:
 
 
 class Daemon:
-    """Serves the clients of its address until it is asked to stop, or has been idle for a while."""
+    """Serves the clients of its address until it is stopped, or idle for a while."""
 
     def __init__(self, address: Address, load: LoadEngine, idle_seconds: float | None, has_address: Callable[[], bool]):
         self.engines = Engines(load)
         self._has_address = has_address
-        """False once another daemon has taken the address over, because we did not answer for a while."""
+        """False once another daemon has taken over the address, because this one did not answer."""
         self._address = address
         self._idle_seconds = idle_seconds
         self._servers: set[MercuryServer] = set()
@@ -152,10 +152,9 @@ class Daemon:
 
 
 async def _messages(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> AsyncIterator[Any]:
-    """The client's messages; its relay's pings are answered here.
+    """The client's messages; pings of its relay are answered here.
 
-    While there is a backlog the relay gets a sign of life now and then: a ping would be answered after it, and 10,000
-    documents opened at once take longer than a relay waits for that.
+    During a backlog the relay gets signs of life: opening 10,000 documents takes longer than it waits for a pong.
     """
     decoder, signed = MessageDecoder(), monotonic()
     while data := await reader.read(READ_BYTES):

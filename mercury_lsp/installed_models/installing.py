@@ -1,4 +1,4 @@
-"""What can be added, and how: a known model, a folder or GGUF file of the user's, or a repository of the Hub."""
+"""Adds models: a known one, the user's folder or GGUF file, or a repository of the Hub."""
 
 import json
 import re
@@ -60,10 +60,8 @@ class Progress:
 def addition(wanted: str, name: str | None, sources: Sequence[Source] = SOURCES) -> "Addition":
     """What the user named: a known model, a folder, a GGUF file, or OWNER/NAME on the Hub.
 
-    A folder or file needs a separator, and `./` where its name could be a repository's: what is downloaded must not
-    depend on the folder in which the command runs.
-
-    Raises ModelError and DownloadError.
+    A folder or file needs a separator, and `./` if it could be a repository: downloads must not depend on the current
+    folder. Raises ModelError and DownloadError.
     """
     if wanted in KNOWN:
         return KnownAddition(name or wanted, KNOWN[wanted], sources)
@@ -73,7 +71,7 @@ def addition(wanted: str, name: str | None, sources: Sequence[Source] = SOURCES)
         return _of_repository(there.repository, name or wanted, about, there.edit_format)
     if is_path(wanted) and not hub.is_repository_name(wanted):
         return _of_path(path_of(wanted).absolute(), name)
-    here = f"; {wanted} in this folder is meant by ./{wanted}" if Path(wanted).exists() else ""
+    here = f"; for {wanted} in this folder write ./{wanted}" if Path(wanted).exists() else ""
     if not hub.is_repository_name(wanted):
         if not here and (why := masked_families.why_refused(wanted)) is not None:
             raise ModelError(f"{wanted} is not added: {why}")
@@ -82,7 +80,9 @@ def addition(wanted: str, name: str | None, sources: Sequence[Source] = SOURCES)
             f"no known model, folder or GGUF file {wanted}; known: {known}; or OWNER/NAME on the Hub{here}"
         )
     if here:
-        raise ModelNotFound(f"{wanted} is the name of a repository on the Hub{here}; for the Hub's go elsewhere first")
+        raise ModelNotFound(
+            f"{wanted} is the name of a repository on the Hub{here}; for the repository change the folder first"
+        )
     return _of_repository(wanted, name or wanted.rpartition("/")[2].lower())
 
 
@@ -278,11 +278,10 @@ class HubAddition:
 
 
 Addition = KnownAddition | PathAddition | HubAddition
-"""What could be added; nothing has been downloaded yet.
+"""What can be added; nothing has been downloaded yet.
 
-`edit_format` is the family of a model of edits. `download_bytes` are 0 where nothing has to be; `terms` say what the
-user should know before: what, from whom, under which licence. `install` raises MercuryError and OSError, and then
-leaves nothing but what a retry can use.
+`edit_format` is the family of a model of edits, `terms` name the model, its author and licence. `install` raises
+MercuryError and OSError, and then leaves only what a retry can use.
 """
 
 

@@ -27,7 +27,7 @@ class Speed:
     pass_ms: float
     answer_ms: float
     estimated: bool
-    """Whether it is scaled from another model's measurement by the bytes that a pass reads."""
+    """Scaled from another model's measurement by the bytes that a pass reads."""
     day: str | None = None
     """When it was measured; None if it was estimated."""
 
@@ -102,7 +102,7 @@ def _sees_after(folder: Path) -> bool:
 
 
 def _speed(found: Measurement | None, reference: Reference | None, weights: int) -> Speed | None:
-    """As measured; else estimated from the reference, as if time went with the bytes that a pass reads."""
+    """As measured, or estimated in proportion to the bytes that a pass reads."""
     if found is not None:
         return Speed(found.pass_ms, found.answer_ms, False, found.day)
     if reference is None or not weights:

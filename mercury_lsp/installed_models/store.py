@@ -52,16 +52,11 @@ class Store:
 
     def write_record(self, name: str, known: ModelRecord) -> None:
         """Keep a model's record. Raises StorageError and OSError."""
-        with disk_errors(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            written = self.folder / f".{name}.json"
-            written.write_text(known.to_json(), "utf-8")
-            sync(written)
-            written.replace(self._record_path(name))
+        _write(self._record_path(name), known.to_json())
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Keep other processes from changing the models meanwhile. Raises UsageError if one does, and StorageError."""
+        """Keep other processes from changing the models. Raises UsageError if one does, and StorageError."""
         path = self.folder / ".lock"
         with disk_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -69,7 +64,7 @@ class Store:
             if taken is not None:
                 lock.sign(taken)
         if taken is None:
-            owner = lock.owner(path)
+            owner, _ = lock.signature(path)
             who = f"process {owner}" if owner is not None else "another process"
             raise UsageError(f"{who} is adding or removing a model; wait until it is done, then run the command again")
         try:
@@ -91,7 +86,7 @@ class Store:
             )
 
     def unfinished(self, name: str) -> Path:
-        """The folder in which a model is made; what an interrupted download left is still there."""
+        """The folder in which a model is made, with the remains of an interrupted download."""
         path = self.folder / f".partial-{name}"
         path.mkdir(parents=True, exist_ok=True)
         return path
@@ -111,7 +106,7 @@ class Store:
         return path
 
     def link(self, name: str, target: Path, known: ModelRecord) -> Path:
-        """Install a folder of the user's as a link to it: gigabytes are not copied, and it stays theirs."""
+        """Install a user's folder as a link, without copying gigabytes."""
         path = self.folder / name
         self.write_record(name, known)
         try:
@@ -123,7 +118,7 @@ class Store:
         return path
 
     def remove(self, name: str) -> None:
-        """Delete a model, or the link to it, and what an interrupted download left of it. Raises ModelNotFound."""
+        """Delete a model, or the link to it, and the remains of an interrupted download. Raises ModelNotFound."""
         partial, path = self.folder / f".partial-{name}", self.folder / name
         if name not in self.names() and not path.is_symlink() and not partial.is_dir():
             raise ModelNotFound(f"{name} is not installed; mercury-lsp models list shows what is")
@@ -139,24 +134,28 @@ class Store:
             self._record_path(name).unlink(missing_ok=True)
 
     def make_default(self, name: str, edits: bool = False) -> None:
-        """Have editors use this installed or packaged model, or the default; for edits, the one of the fills is that.
+        """Have editors use this installed or packaged model, or BUNDLED; for next edits this one, or SAME.
 
         Raises ModelNotFound, StorageError and OSError.
         """
         if name != (SAME if edits else BUNDLED) and name not in PACKAGED:
             self.path(name)
-        path = default_model.path(edits)
-        with disk_errors(path.parent):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            written = path.with_name(f"{path.name}.new")
-            written.unlink(missing_ok=True)
-            written.touch(0o600, exist_ok=False)
-            written.write_text(f"{name}\n", "utf-8")
-            sync(written)
-            written.replace(path)
+        _write(default_model.path(edits), f"{name}\n", 0o600)
 
     def _record_path(self, name: str) -> Path:
         return self.folder / f"{name}.json"
+
+
+def _write(path: Path, text: str, mode: int = 0o666) -> None:
+    """Write a file whole or not at all. Raises StorageError and OSError."""
+    with disk_errors(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        written = path.with_name(f".{path.name}")
+        written.unlink(missing_ok=True)
+        written.touch(mode, exist_ok=False)
+        written.write_text(text, "utf-8")
+        sync(written)
+        written.replace(path)
 
 
 def _is_link(path: Path) -> bool:

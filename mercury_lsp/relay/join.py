@@ -27,11 +27,11 @@ CALL_SECONDS = 1.5
 """For a daemon to answer a call."""
 
 MAX_SILENT_CALLS = 4
-"""Unanswered calls after which a listening daemon counts as hanging and is replaced: after 6 seconds, so that another
-serves within 10. A link that was lost to silence, after 5 seconds, counts as all but one of them."""
+"""Unanswered calls after which a listening daemon is replaced: after 6 seconds, so that another serves within 10. A
+link that was lost to silence counts as all but one of them."""
 
 IDLE_MINUTES = 10
-"""A daemon that was started on demand ends after so many minutes without an editor."""
+"""A daemon started on demand ends after this long without an editor."""
 
 MAX_LOG_BYTES = 2**20
 """A longer log is emptied when the next daemon starts."""
@@ -44,9 +44,9 @@ SERVE_COMMAND = (sys.executable, "-P", "-m", "mercury_lsp", "serve", "--idle-exi
 
 
 def join(address: Address, serve: Sequence[str] = SERVE_COMMAND, after_hang: bool = False) -> socket.socket:
-    """A connection ready for LSP; a daemon is started if none runs, or if the one there hangs. Raises DaemonError.
+    """A connection ready for LSP; starts a daemon if none runs or the one there hangs. Raises DaemonError.
 
-    If several processes find none, one starts it and the others wait. `after_hang`: we have just left one that hangs.
+    Of several processes one starts it and the others wait. `after_hang`: the last daemon hung.
     """
     deadline = time.monotonic() + START_SECONDS
     call = _Caller(address, silences=MAX_SILENT_CALLS - 1 if after_hang else 0)
@@ -166,7 +166,7 @@ def log_name(address: Address) -> str:
 
 
 def open_log(address: Address) -> BinaryIO:
-    """The daemon's log, emptied if it is long; the null device if there is no place for a log, or none that is ours."""
+    """The daemon's log, emptied if it is long; the null device if there is no private place for it."""
     try:
         path = log_file(address)
         private_files.check_folder(path.parent)

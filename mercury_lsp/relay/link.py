@@ -16,23 +16,23 @@ POLL_SECONDS = 1.25
 """Between two polls of a daemon that owes an answer, or has sent nothing since our last message."""
 
 POLLS_BEFORE_PING, POLLS_BEFORE_LOSS = 2, 4
-"""Silent polls before the daemon is pinged, and before it counts as lost. A machine that slept has polled once."""
+"""Silent polls before a ping, and before the daemon counts as lost. A machine that slept has polled once."""
 
 SEND_SECONDS = 5.0
-"""For a daemon to read any part of a message; a hanging daemon reads nothing once the socket's buffer is full."""
+"""For a daemon to read any part of a message; a hanging one stops once the socket's buffer is full."""
 
 
 class Link:
-    """Messages in both directions. A daemon that is gone or hangs shows as the end of the incoming messages."""
+    """Messages in both directions. The incoming ones end if the daemon is gone or hangs."""
 
     def __init__(self, connection: socket.socket):
         connection.settimeout(SEND_SECONDS)
         self._connection = connection
         self._sending = Lock()
         self._is_unheard = False
-        """Something was sent, and nothing has arrived since."""
+        """Something was sent, and nothing arrived since."""
         self.was_silent = False
-        """Whether the daemon was given up because it hangs, not because it hung up."""
+        """The daemon was given up because it hangs."""
         self._asked: set[Any] = set()
         """Ids of unanswered requests."""
         self.messages: Iterator[Any] = self._messages()

@@ -1,19 +1,20 @@
-"""Pass messages between one editor and the daemon, and resume the session with another daemon when one is lost.
+"""Passes messages between an editor and the daemon, and resumes the session with another daemon if one is lost.
 
-Two threads: one reads from the client, the other from the daemon; the other also finds the next daemon.
+One thread reads from the client; the other reads from the daemon and finds the next one.
 """
 
+import os
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from threading import Event, Lock, Thread, Timer
 from time import monotonic
 from typing import Any
 
 from mercury_lsp.daemon.handshake import GOODBYE
 from mercury_lsp.errors import DaemonError
-from mercury_lsp.relay.link import Link
+from mercury_lsp.relay.link import READ_BYTES, Link
 from mercury_lsp.relay.session import RESUMED_ID, Message, RelayedSession
-from mercury_lsp.relay.stdio import Stdio
 from mercury_lsp.transport import framing
 
 REJOIN_DELAYS_SECONDS = (0.0, 0.1, 0.5, 2.0, 5.0, 15.0, 30.0)
@@ -32,10 +33,34 @@ LAST_WORDS_SECONDS = 2.0
 """For the daemon to send its last messages after the client has exited."""
 
 
-class Relay:
-    """Relays between one client and one daemon after another.
+class Stdio:
+    """The standard streams of this process, the editor's end. One thread reads, any thread writes."""
 
-    `join` connects to the next or raises DaemonError; it is told whether the last one hangs.
+    def __init__(self) -> None:
+        self._writing = Lock()
+
+    def read(self) -> bytes:
+        """The editor's next bytes; empty once the session is over."""
+        return os.read(0, READ_BYTES)
+
+    def write(self, data: bytes) -> None:
+        """Raises OSError once the editor is gone."""
+        with self._writing:
+            left = memoryview(data)
+            while left:
+                left = left[os.write(1, left) :]
+
+    def give_up(self, reason: str = "") -> None:
+        """End the process; the reason goes to the editor's log. At once, because a read cannot be interrupted."""
+        with suppress(OSError):
+            os.write(2, reason.encode("utf-8", "backslashreplace"))
+        os._exit(1)
+
+
+class Relay:
+    """Relays between a client and one daemon after another.
+
+    `join` connects to the next one, given whether the last one hangs, or raises DaemonError.
     """
 
     def __init__(self, link: Link, join: Callable[[bool], Link], stdio: Stdio, hint: str = "mercury-lsp doctor"):
@@ -166,13 +191,13 @@ class Relay:
         return link if self._resume(link) else None
 
     def _notify_user(self, text: str) -> None:
-        """Show the user a message, unless one was shown before."""
+        """Show the user at most one message."""
         if not self._has_notified:
             self._has_notified = True
             self._say({"jsonrpc": "2.0", "method": "window/showMessage", "params": {"type": 2, "message": text}})
 
     def _resume(self, link: Link) -> bool:
-        """Tell a new daemon what the old one knew; False if it is gone too."""
+        """Tell a new daemon what the old one knew; False if it is lost, too."""
         with self._lock:
             introduction, unregistration = self._session.introduction(), self._session.unregistration()
         if unregistration is not None:

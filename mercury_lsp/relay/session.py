@@ -1,4 +1,4 @@
-"""A client's session as its messages describe it: enough to resume it with another daemon."""
+"""A client's session as its messages describe it, to be resumed with another daemon."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -33,7 +33,7 @@ class RelayedSession:
         self._documents: dict[str, Mirror] = {}
         self._notebooks: dict[str, Any] = {}
         self._unsent: list[Message] | None = None
-        """Messages, but for those about documents, for a daemon that is being introduced; None if none is."""
+        """Messages, except those about documents, for a daemon that is being introduced; None if none is."""
         self._pending: dict[Any, str] = {}
         """Methods of the client's unanswered requests, by id."""
         self._answered: set[Any] = set()
@@ -85,7 +85,7 @@ class RelayedSession:
         return method != GOODBYE
 
     def lose(self) -> Iterator[Message]:
-        """The daemon is gone: messages for the client, so that it waits for nothing."""
+        """The daemon is gone: messages that end the client's waiting."""
         self._unsent = None
         self._asked.clear()
         self._answered.clear()
@@ -115,7 +115,7 @@ class RelayedSession:
         return answer
 
     def refuse_introduction(self, reason: str) -> Message | None:
-        """An error for a client that still waits for its initialize; it may then restart the server."""
+        """An error for a client that still waits for initialize; it may then restart the server."""
         if self._initialize is None or self._initialize["id"] not in self._pending:
             return None
         msg_id = self._initialize["id"]
@@ -131,7 +131,7 @@ class RelayedSession:
         return self._initialize | {"id": RESUMED_ID}
 
     def rest(self) -> list[Message]:
-        """What a new daemon is told after the introduction; the client's next messages are for it."""
+        """The messages for a new daemon after the introduction; the client's next messages are for it."""
         notebooks, cells = list[Message](), set[str]()
         for notebook in self._notebooks.values():
             uris = [cell["document"] for cell in notebook["cells"] if cell["document"] in self._documents]
@@ -148,7 +148,7 @@ class RelayedSession:
         return told
 
     def unregistration(self) -> Message | None:
-        """The request that takes registrations back, so that a new daemon can register; None if there were none."""
+        """The request that undoes registrations, so that a new daemon can register; None if there were none."""
         if not self._registered:
             return None
         gone = [{"id": each, "method": method} for each, method in self._registered.items()]

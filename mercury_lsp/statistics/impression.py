@@ -1,4 +1,4 @@
-"""An impression: suggestions on display at one place, and what the user does with them."""
+"""An impression: suggestions on display at one place, and what happens to them."""
 
 import re
 from collections.abc import Sequence
@@ -15,17 +15,17 @@ _PAIRS = ("()", "[]", "{}", '""', "''", "``")
 """Editors insert the second character when the user types the first."""
 
 MAX_TYPED_CHARS = 2_000
-"""Text typed while the model works, beyond which the place is given up."""
+"""More text typed while the model works gives the place up."""
 
 _CLOSING = re.compile(r"[\s)\]}>'\"`;,:]*")
-"""What editors add after a text on their own."""
+"""What editors append to a text on their own."""
 
 
 class Impression:
-    """Alternative suggestions at one place, which count as one; a mere place until it is `shown`.
+    """Alternative suggestions at one place, which count as one; only a place until it is shown.
 
-    Text counts as taken if more than one key's worth was inserted at once. Text from another source that agrees with
-    the suggestion looks the same, and accepting a suggestion of one character looks like a key.
+    Text counts as taken if more than one key's worth was inserted at once. Equal text from another source looks the
+    same, and accepting one character looks like a key.
     """
 
     def __init__(self, uri: str, offset: int, language: str, automatic: bool):
@@ -39,12 +39,12 @@ class Impression:
         self.is_hidden = False
         """The client only marks it until the user has it shown."""
         self._start, self._text = offset, ""
-        """Where it is, in code points, and the text that stands there since the request."""
+        """Its offset in code points, and the text inserted there since the request."""
         self._texts: dict[str, str] = {}
-        """The alternatives by id, with all that was typed before they were shown."""
+        """The alternatives by id, including the text typed before they were shown."""
         self._requested_at, self._shown = monotonic(), (0, 0.0, 0.0)
         self._given = self._covered = self._saved = 0
-        """Characters of an alternative when it was shown, most that have stood there since, and those at once."""
+        """Characters of an alternative that stood there when it was shown, at most since, and inserted at once."""
         self._was_taken_whole = self._was_typed_whole = self._was_taken_in_part = False
 
     @property
@@ -58,7 +58,7 @@ class Impression:
         return self._covered == self._given
 
     def is_at(self, offset: int) -> bool:
-        """Whether it is at this place, and nothing was typed since."""
+        """Whether it is at this place and nothing was typed since."""
         return self._start == offset and not self._text
 
     @property
@@ -70,7 +70,7 @@ class Impression:
         return suggestion_id in self._texts
 
     def show(self, suggestions: Sequence[Suggestion]) -> bool:
-        """Put alternatives on display; False if the text typed since the request means that none is visible."""
+        """Display alternatives; False if none agrees with the text typed since the request."""
         self._shown = int(time()), suggestions[0].confidence, (monotonic() - self._requested_at) * 1000
         self._texts = {each.id: with_plain_breaks(each.text) for each in suggestions}
         agreed = self._agreed(at_once=False)
@@ -84,7 +84,7 @@ class Impression:
             self._texts.setdefault(each.id, typed + with_plain_breaks(each.text))
 
     def follow(self, edits: Sequence[Edit]) -> bool:
-        """Follow one notification's edits; False if they end the display."""
+        """Apply one notification's edits; False if they end the display."""
         at_once, agreed = False, self._text
         for edit in edits:
             before = self._text
@@ -98,14 +98,14 @@ class Impression:
         return self._text == agreed if self._texts else len(self._text) <= MAX_TYPED_CHARS
 
     def take(self, suggestion_id: str) -> None:
-        """The client reports that the user accepted this alternative; its edit has come, or will."""
+        """The client reports the acceptance of this alternative; its edit has come, or will."""
         length = len(self._texts[suggestion_id])
         typed = self._covered - self._saved
         self._covered, self._saved = max(self._covered, length), max(self._saved, length - typed, 1)
         self._was_taken_whole = True
 
     def take_part(self) -> None:
-        """The client reports that the user accepted a prefix; the edits show how much. It may be one character."""
+        """The client reports the acceptance of a prefix, at least one character; the edits show how much."""
         self._saved = max(self._saved, min(1, self._covered - self._given))
         self._was_taken_in_part = True
 

@@ -21,7 +21,7 @@ class _DocumentState:
 
 
 class Observer:
-    """Receives all events in order, and passes a record of every impression to `record` once it is over."""
+    """Receives all events in order, and passes the record of each finished impression to `record`."""
 
     def __init__(self, record: Callable[[OutcomeRecord], None]):
         self.client = self.model = ""
@@ -29,7 +29,7 @@ class Observer:
         self._record = record
         self._documents: dict[str, _DocumentState] = {}
         self._client_reports_shown = False
-        """The client reports what it shows; anything unreported was not seen."""
+        """The client reports what it shows, so anything unreported was not seen."""
 
     def switch(self, on: bool) -> None:
         """Start observing; or stop, and drop everything observed."""
@@ -42,7 +42,7 @@ class Observer:
         return uri in self._documents
 
     def requested(self, uri: str, offset: int, language: str, automatic: bool) -> Impression | None:
-        """Suggestions are requested; one on display elsewhere in the document is so no longer. None while off."""
+        """Suggestions are requested, which ends the display of others in the document. None while off."""
         if not self._is_on:
             return None
         state = self._documents.setdefault(uri, _DocumentState())
@@ -54,7 +54,7 @@ class Observer:
         return state.requested
 
     def answered(self, request: Impression | None, suggestions: Sequence[Suggestion]) -> None:
-        """A request is answered with alternatives; ignored if edits at its place mean that none of them is visible."""
+        """A request is answered with alternatives; ignored if later edits hide all of them."""
         state = self._documents.get(request.uri) if request is not None else None
         if request is None or state is None:
             return

@@ -24,10 +24,10 @@ CLOSE_SECONDS = 2.0
 """Longest wait for the last rows when the server stops."""
 
 LEARNED_ROWS = 1_000
-"""Latest rows that the price of a look is learned from at the start."""
+"""Latest rows from which the price of a look is learned at the start."""
 
 MAX_WAITING_ROWS = 10_000
-"""Most rows that wait for a disk that does not answer; further ones are dropped."""
+"""Rows that wait for a stalled disk; further ones are dropped."""
 
 
 class Statistics:
@@ -46,7 +46,7 @@ class Statistics:
         self.observer = Observer(self._put)
 
     def switch(self, on: bool) -> None:
-        """Start counting, and tell the price what was counted earlier; or stop, and have the price forget it."""
+        """Start counting, and teach the price earlier counts; or stop, and have the price forget them."""
         self.observer.switch(on)
         if on and not self._is_on:
             load = partial(self._load, asyncio.get_running_loop())
@@ -81,13 +81,11 @@ class Statistics:
             return
         self._on_loop(loop, partial(self._learn, rows))
 
-    def _learn(self, rows: Sequence[OutcomeRecord]) -> None:
+    def _learn(self, rows: Sequence[OutcomeRecord], from_scratch: bool = False) -> None:
+        if from_scratch:
+            self._price.forget()
         for row in rows if self._is_on else ():
             learn(self._price, row)
-
-    def _learn_anew(self, rows: Sequence[OutcomeRecord]) -> None:
-        self._price.forget()
-        self._learn(rows)
 
     def _on_loop(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
         with suppress(RuntimeError):  # the loop may have been closed meanwhile
@@ -112,8 +110,8 @@ class Statistics:
 
     def _add(self, rows: list[OutcomeRecord], loop: asyncio.AbstractEventLoop | None) -> None:
         try:
-            if store.is_empty(self._path) and loop is not None:  # they were deleted, or are the first
-                self._on_loop(loop, partial(self._learn_anew, rows))
+            if loop is not None and not store.files(self._path):  # they were deleted, or are the first
+                self._on_loop(loop, partial(self._learn, rows, from_scratch=True))
             store.add(self._path, rows)
         except OSError as error:
             if not self._was_logged:
@@ -122,9 +120,9 @@ class Statistics:
 
 
 def learn(price: Price, row: OutcomeRecord) -> bool:
-    """Tell the price whether a text shown unasked was taken; returns False for rows that say nothing of that.
+    """Teach the price whether an automatic suggestion was taken; returns False for rows that do not tell.
 
-    Those are texts asked for by key, typed by hand or left alone, and damaged rows.
+    Those are requested, ignored or hand-typed suggestions, and damaged rows.
     """
     counts = row.automatic and row.outcome in ("accepted", "partly", "rejected") and isinstance(row.language, str)
     if counts:

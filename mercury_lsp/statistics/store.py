@@ -36,7 +36,7 @@ def add(folder: Path, records: Sequence[OutcomeRecord]) -> None:
         os.write(descriptor, lines.encode())  # at once, so that lines of other processes do not come between
     finally:
         os.close(descriptor)
-    for each in _files(folder):
+    for each in files(folder):
         if mktime(strptime(each.stem, _MONTH)) < time() - RETENTION_DAYS * 86_400:
             each.unlink(missing_ok=True)
 
@@ -44,38 +44,31 @@ def add(folder: Path, records: Sequence[OutcomeRecord]) -> None:
 def read(folder: Path, since: float) -> list[OutcomeRecord]:
     """The rows since a time, oldest first; damaged lines are left out. Raises StatisticsError."""
     with _explained(folder):
-        found = [row for path in _files(folder) for row in _rows(path)]
+        found = [row for path in files(folder) for row in _rows(path)]
     return sorted((row for row in found if row.shown_at >= since), key=lambda row: row.shown_at)
 
 
 def latest(folder: Path, count: int) -> list[OutcomeRecord]:
-    """At least so many of the last rows written, if there are, oldest first: those of whole months. Raises
-    StatisticsError.
-    """
+    """The rows of the last months with at least `count` rows together, oldest first. Raises StatisticsError."""
     rows: list[OutcomeRecord] = []
     with _explained(folder):
-        for path in reversed(_files(folder)):
+        for path in reversed(files(folder)):
             rows = [*_rows(path), *rows]
             if len(rows) >= count:
                 break
     return rows
 
 
-def is_empty(folder: Path) -> bool:
-    """Whether nothing is kept, as after `reset`. Raises OSError."""
-    return not _files(folder)
-
-
 def reset(folder: Path) -> int:
     """Delete all rows; returns their number. Raises StatisticsError."""
     count = len(read(folder, 0))
     with _explained(folder):
-        for path in _files(folder):
+        for path in files(folder):
             path.unlink(missing_ok=True)
     return count
 
 
-def _files(folder: Path) -> list[Path]:
+def files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name)) if folder.exists() else []
 
 

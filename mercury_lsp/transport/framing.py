@@ -1,7 +1,7 @@
-"""Splits a byte stream into JSON-RPC messages; after an unreadable frame it resumes at the next header.
+"""Splits a byte stream into JSON-RPC messages; resumes at the next header after an unreadable frame.
 
-Every byte is searched a fixed number of times, however headers are nested: a body that contains a header is unreadable
-as soon as that header has arrived, because a well-formed message cannot contain one.
+Every byte is searched a fixed number of times, even with nested headers: a body with a header in it is unreadable as
+soon as that header arrives, because a well-formed message cannot contain one.
 """
 
 import json
@@ -114,10 +114,10 @@ def _length(header: bytes) -> int | None:
 
 
 def _decoded(body: bytes) -> tuple[Any, int]:
-    """The message and the number of bytes used; a length that was too large has swallowed part of the next header.
+    """The message and the number of bytes used; too large a length swallows part of the next header.
 
-    Neovim sends a buffer's bytes that are no UTF-8 as they are. Each becomes a code unit, as it counts them; without
-    the change that brought them, all later ones would go to the wrong places.
+    Neovim sends a buffer's invalid UTF-8 unchanged. Each such byte becomes a code unit, as Neovim counts them, so that
+    later changes go to the right places.
     """
     try:
         message = json.loads(body.decode("utf-8", "surrogateescape"))
@@ -142,7 +142,7 @@ def _levels(message: Any) -> int:
 
 
 def _too_deep(message: Any) -> Any:
-    """What stands for a message that is nested too deep: for an answer an error, so that nobody waits for it."""
+    """The replacement of a message that is nested too deep; for an answer an error, so that nobody waits for it."""
     reason = f"a message with more than {MAX_NESTING} levels of lists and objects"
     if isinstance(message, dict) and "method" not in message and isinstance(message.get("id"), int | str):
         return {"jsonrpc": "2.0", "id": message["id"], "error": {"code": PARSE_ERROR, "message": reason}}

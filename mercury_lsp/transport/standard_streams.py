@@ -23,7 +23,7 @@ def complete() -> frozenset[int]:
 
 
 def forgive() -> None:
-    """From now on what cannot be printed is dropped: a full disk behind the log must not fail what prints to it."""
+    """Drop what cannot be printed from now on: a full disk must not break whatever prints to the log."""
     for name, descriptor in (("stdout", 1), ("stderr", 2)):
         getattr(sys, name).flush()
         lossy = io.TextIOWrapper(
@@ -36,7 +36,7 @@ def forgive() -> None:
 
 
 def drop_output() -> None:
-    """Drop what was printed and cannot be written, so that the end of the process does not fail with it."""
+    """Drop output that cannot be written, so that the end of the process does not fail with it."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.close(null)

@@ -291,7 +291,7 @@ def _truncate(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (_truncate, "truncated or damaged"),
+        (_truncate, "it is damaged"),
         (lambda folder: (folder / "model.safetensors").unlink(), "no model*.safetensors"),
         (lambda folder: (folder / "model.safetensors").rename(folder / "model.gguf"), "no model*.safetensors"),
         (lambda folder: (folder / "tokenizer.json").unlink(), "no tokenizer.json"),
