@@ -1,6 +1,6 @@
-"""The text around the cursor, in blocks that stay the same between keystrokes so that the KV cache holds.
+"""The text around the cursor, in blocks that stay the same between keystrokes, for the KV cache.
 
-Lines that look like secrets are removed from every block, except the cursor's own line (see `on_secret`).
+Lines that look like secrets are removed, except the cursor's own (see `on_secret`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -49,7 +49,7 @@ class CompletionContext:
     window: tuple[int, int] = (0, 0)
     """Range [first, end) of the document's chunks in these blocks."""
     is_redacted: bool = False
-    """Whether the cursor's line is a secret together with other lines, or with parts of it that are far away."""
+    """Whether the cursor's line is a secret together with other lines or with distant parts of it."""
     snippets: tuple[str, ...] = ()
     """Blocks of other files."""
     lookup_text: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ class CompletionContext:
         return replace(self, near=self.near + text, line_prefix=line[-MAX_LINE_PREFIX_CHARS:])
 
     def at_line_end(self) -> "CompletionContext":
-        """The same where the cursor's line has been finished, so that the next ones may be suggested."""
+        """The same after the end of the cursor's line, so that more lines may be suggested."""
         is_within = self.line_suffix.strip() or string_starts(self.line_prefix)[-1] is not None
         return self if self.prose or is_within else replace(self, multiline=True)
 
@@ -84,7 +84,7 @@ class CompletionContext:
 
 
 class ContextBuilder:
-    """Builds the contexts of one open document; remembers the ends of its window so that it moves rarely."""
+    """Builds the contexts of one open document; remembers its window, which moves rarely."""
 
     def __init__(self, prefix_chars: int = PREFIX_CHARS, suffix_chars: int = SUFFIX_CHARS):
         self._prefix_chars = prefix_chars

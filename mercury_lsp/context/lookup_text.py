@@ -1,7 +1,6 @@
-"""Text for n-gram lookup that no window shows: the rest of the document, and other open documents.
+"""Text for n-gram lookup outside the window: the rest of the document, and other open documents.
 
-It contains only chunks that were checked for lines that look like secrets, without such lines; the check runs in pauses
-(`work`).
+It contains only chunks without secrets; they are checked in pauses (`work`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +27,7 @@ WORK_SLICE_SECONDS = 0.001
 
 
 _Neighbours = tuple[str, str, str]
-"""A chunk between lines that decide, too, whether its own look like secrets."""
+"""A chunk between the lines that help to decide whether it shows secrets."""
 
 
 @dataclass(slots=True, eq=False)
@@ -40,15 +39,15 @@ class _DocumentText:
     window: tuple[int, int] = (0, 0)
     """The last window, as in `CompletionContext`."""
     clean: dict[_Neighbours, str] = field(default_factory=dict)
-    """The checked chunks with their neighbours, mapped to their text without secrets."""
+    """The text without secrets of checked chunks, by chunk with its neighbours."""
     whole: tuple[str, ...] = ()
     """Clean text in and around the window, for other documents."""
     outside: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-    """The chunks last left out of the window, after it and before it, each with the one that follows or precedes."""
+    """The last chunks after and before the window, each with one more neighbour."""
     left_out: tuple[_Neighbours | None, ...] = ()
     """Those chunks with their neighbours; None between the two parts."""
     clean_outside: tuple[str, ...] = ()
-    """Those chunks without secrets, as far as they are checked."""
+    """Their text without secrets, if checked."""
     is_done: bool = False
     """Whether all chunks near the window are checked."""
 
@@ -75,7 +74,7 @@ class _DocumentText:
         self._collect()
 
     def move(self, window: tuple[int, int], chunks: tuple[str, ...]) -> None:
-        """Record the window in a version; most of the time it leaves out the same chunks as before."""
+        """Record the window in a version; mostly the chunks outside stay the same."""
         self.window, (first, last) = window, window
         before = max(0, first - REACH_CHUNKS - 1)
         outside = chunks[max(0, last - 1) : last + REACH_CHUNKS + 1], chunks[before : first + 1]
@@ -130,9 +129,9 @@ class LookupText:
         return self.pending
 
     def add_to(self, context: CompletionContext, snapshot: Snapshot, others: Sequence[str]) -> CompletionContext:
-        """The context with the text outside its window and in other documents, whose URIs come nearest first.
+        """The context with text outside its window and of other documents, whose URIs come nearest first.
 
-        Lookup text that the context already has, from other files, stays as the farthest.
+        The context's own lookup text stays as the farthest.
         """
         text = self._text(snapshot)
         text.move(context.window, snapshot.chunks)

@@ -1,4 +1,4 @@
-"""Notebooks: which open documents are cells of one, in which order, and the text of others around a cell."""
+"""Notebooks: their cells in order, and the text around a cell."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from mercury_lsp.documents.redaction import chunk_without_secrets
 from mercury_lsp.documents.uris import path_of
 
 CELL_SCHEME = "vscode-notebook-cell:"
-"""Of cells that a client sends as documents without their notebook; the fragments of their uris are in order."""
+"""Of cells sent as documents without their notebook; the fragments of their uris are in order."""
 
 MARKDOWN = "markdown"
 
 MOST_CELLS = 32
-"""Most cells on either side of one that are looked at."""
+"""Cells that are read on either side of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """The cells above and below one, which read as text around its own."""
+    """The cells above and below one, read as the text around it."""
 
     above: Sequence[Snapshot] = ()
     below: Sequence[Snapshot] = ()
@@ -65,17 +65,17 @@ NO_NEIGHBOURS = Neighbours()
 
 
 class Notebooks:
-    """The notebooks of a client: those that it synchronises, and those whose cells it opens as documents."""
+    """A client's notebooks, synchronised or with their cells opened as documents."""
 
     def __init__(self) -> None:
         self._cells: dict[str, list[str]] = {}
-        """The uris of a notebook's cells in order, by its own; of synchronised ones those of markdown, too."""
+        """The uris of a notebook's cells in order, by its uri; synchronised ones include markdown."""
         self._synchronised: set[str] = set()
         self._notebook: dict[str, str] = {}
         """By cell."""
 
     def synchronise(self, notebook: str, start: int, removed: int, added: Sequence[str]) -> None:
-        """Replace so many cells of a notebook, from `start` on."""
+        """Replace `removed` cells of a notebook, from `start` on."""
         cells = self._cells.setdefault(notebook, [])
         self._synchronised.add(notebook)
         for cell in cells[start : start + removed]:
@@ -94,7 +94,7 @@ class Notebooks:
         return cells
 
     def opened(self, uri: str) -> None:
-        """A document was opened; it may be a cell of a notebook that is not synchronised."""
+        """A document was opened, perhaps a cell of a notebook that is not synchronised."""
         if uri.startswith(CELL_SCHEME) and uri not in self._notebook:
             notebook = uri.partition("#")[0]
             self._notebook[uri] = notebook
@@ -107,7 +107,7 @@ class Notebooks:
         self._leave(uri)
 
     def file_of(self, uri: str) -> Path | None:
-        """The file that a document, or its notebook, is stored in; None if it is in none."""
+        """The file of a document, or of its notebook, if it has one."""
         notebook = self._notebook.get(uri, uri)
         return path_of("file:" + notebook.removeprefix(CELL_SCHEME) if notebook.startswith(CELL_SCHEME) else notebook)
 

@@ -1,7 +1,7 @@
-"""Reads what git's configuration says about ignored files: the user's own ignore file, and whether case counts.
+"""Reads git's settings about ignored files: the user's own ignore file, and whether case matters.
 
-Only files are read; git itself is not run, because a repository can make it start programs. Everything here raises
-NotRead for a file that is there and cannot be read whole.
+Git itself is not run, because a repository can make it start programs. Everything here raises NotRead for a file that
+exists and cannot be read whole.
 """
 
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 from mercury_lsp.context.workspace.reading import MAX_RULES_BYTES, NotRead, read
 
 MAX_INCLUDED = 64
-"""Files that the configuration of one repository includes, those that they include among them."""
+"""Files that the configuration of one repository includes, directly or not."""
 
 _LINE = re.compile(
     r"""\s*(?:\[\s*(?P<section>[\w.-]+)(?:\s+"(?P<sub>(?:[^"\\]|\\.)*)")?\s*\])?"""
@@ -73,9 +73,9 @@ def _expanded(value: str) -> Path:
 
 
 def _settings(path: Path, included: list[Path]) -> Iterator[tuple[str, str]]:
-    """Names in lower case and values of a file, also of those it includes, which are added to `included`.
+    """Names in lower case and values of a file and of those it includes, which are added to `included`.
 
-    Whether the condition of an `includeIf` holds is not decided: such a file counts, which at worst hides more.
+    Conditions of `includeIf` are not evaluated: such a file counts, which at worst hides more.
     """
     section = ""
     for line in _logical_lines(path):

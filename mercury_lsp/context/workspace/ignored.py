@@ -66,8 +66,8 @@ class _FolderRules:
 class IgnoreRules:
     """The rules of one workspace folder, read from its ignore files folder by folder, on demand.
 
-    Folders have no slash at their end, so the root of a file system is "", or "C:". What cannot be read whole might
-    hide anything: no file below an ignore file like that may be opened, nor any file below wrong settings of git.
+    Folders have no slash at their end, so the root of a file system is "", or "C:". If an ignore file or git's settings
+    cannot be read whole, no file below them may be opened.
     """
 
     def __init__(self, root: str):
@@ -159,9 +159,9 @@ class IgnoreRules:
 
 
 def is_ignored(path: Path, folder: Path | None) -> bool:
-    """Whether an ignore file names a file, or might since it cannot be read whole.
+    """Whether a file is ignored, also if an ignore file cannot be read whole.
 
-    Those of the file's repository and those of the workspace's `folder` around it count, for what it links to as well.
+    The ignore files of its repository and of the workspace's `folder` count, also for the target of a link.
     """
     return any(
         IgnoreRules(root.as_posix()).ignores(each.as_posix())

@@ -1,4 +1,4 @@
-"""Prepares the snippets of each document: those of the files it imports, and of other open documents."""
+"""Finds the workspace's files, and prepares snippets of the files a document imports and of other open ones."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -10,7 +10,6 @@ from mercury_engine.lru import LeastRecentlyUsed
 
 from mercury_lsp.context.workspace.background import Pace
 from mercury_lsp.context.workspace.choice import Snippet, SnippetKind, most_similar, words_of
-from mercury_lsp.context.workspace.discovery import DiscoveredPath, discover
 from mercury_lsp.context.workspace.file_snippets import FileSnippets
 from mercury_lsp.context.workspace.files import FileIndex
 from mercury_lsp.context.workspace.ignored import IGNORE_FILES, IgnoreRules
@@ -45,6 +44,46 @@ class DocumentView:
     cursor: int
     """The cursor's offset; snippets similar to the text there are prepared."""
     others: dict[str, Snapshot]
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoveredPath:
+    """A folder to look into, or a file that may be opened."""
+
+    path: str
+    is_folder: bool = False
+
+
+def discover(rules: IgnoreRules, start: str) -> Iterator[DiscoveredPath | None]:
+    """Paths below `start`, entry by entry; None for skipped entries. Links are not followed."""
+    pending = [start]
+    while pending:
+        folder = pending.pop()
+        if not rules.allows_folder(folder):
+            yield None
+            continue
+        yield DiscoveredPath(folder, is_folder=True)
+        try:
+            entries = os.scandir(folder + "/")
+        except OSError:
+            continue
+        with entries:
+            for entry in entries:
+                path = f"{folder}/{entry.name}"
+                if _is(entry, folder=True):
+                    pending.append(path)
+                elif language_of(entry.name) in READ_LANGUAGES and _is(entry, folder=False) and rules.allows(path):
+                    yield DiscoveredPath(path)
+                    continue
+                yield None
+
+
+def _is(entry: os.DirEntry[str], folder: bool) -> bool:
+    """Whether an entry is a folder, or else a file, and not a link."""
+    try:
+        return entry.is_dir(follow_symlinks=False) if folder else entry.is_file(follow_symlinks=False)
+    except OSError:
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +127,7 @@ class Library:
         self._rules = {rules.root: rules for rules in (IgnoreRules(root.as_posix()) for root in roots)}
         self._folders.clear()
         self._file_snippets.clear()
-        self._walk = chain.from_iterable(map(discover, self._rules.values()))
+        self._walk = chain.from_iterable(discover(rules, rules.root) for rules in self._rules.values())
         self._is_walking = True
 
     def step(self) -> bool:

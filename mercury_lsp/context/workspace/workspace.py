@@ -1,4 +1,4 @@
-"""Chooses context from other files: imported files, documents visited last, and spots edited last."""
+"""Chooses context from other files: imported files, recently visited documents, and recently edited spots."""
 
 import asyncio
 from collections import OrderedDict
@@ -22,32 +22,24 @@ from mercury_lsp.documents.roots import Roots
 from mercury_lsp.documents.uris import path_of
 
 VISITED_DOCUMENTS = 3
-"""Number of other open documents that snippets are taken from: those visited last."""
+"""Snippets come from this many other open documents, those visited last."""
 
 CHOICE_REACH_CHARS = 500
-"""Characters on either side of the cursor that snippets are compared with."""
+"""Snippets are compared with this many characters on either side of the cursor."""
 
 DECIDE_SECONDS = 1.0
-"""Longest wait for what the ignore files say of documents; only a disk that does not answer takes that long."""
+"""Longest wait for the ignore files; only a stalled disk takes that long."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Decision:
-    """What the ignore files say of a document."""
+    """The verdict of the ignore files on a document."""
 
     may_use: bool = False
     is_ignored: bool = True
 
 
 UNDECIDED = _Decision()
-
-
-@dataclass(frozen=True, slots=True)
-class _ChosenSnippets:
-    """The snippets of a document's requests while the cursor stays on one line."""
-
-    line: int
-    snippets: tuple[Snippet, ...]
 
 
 class Workspace:
@@ -58,20 +50,20 @@ class Workspace:
         self._roots = Roots()
         self._is_enabled = self._client_watches = False
         self._prepared: dict[str, PreparedSnippets] = {}
-        self._chosen: dict[str, _ChosenSnippets] = {}
+        self._chosen: dict[str, tuple[int, tuple[Snippet, ...]]] = {}
+        """By URI, the snippets of a document's requests while the cursor stays on this line."""
         self._offered: dict[str, tuple[PreparedSnippets, list[str]]] = {}
         """By URI, the result of `offered`, valid until another document is visited or closed."""
         self._visited: OrderedDict[str, None] = OrderedDict()
         self._decisions: dict[str, _Decision] = {}
-        """By URI. Replaced when the rules may have changed, so that a decision by the older ones ends up where nobody
-        looks."""
+        """By URI. Replaced when the rules may have changed, so that outdated decisions are lost."""
         self._deciding: Future[None] | None = None
-        """Done once all documents are decided that were asked for."""
+        """Done once all requested documents are decided."""
         self._edit_offsets: dict[str, int] = {}
         """By URI, the offset of the last edit."""
         self._cursors: dict[str, int] = {}
         self.on_change: Callable[[list[Path]], None] | None = None
-        """Receives files that changed, on the watching thread, where the client does not report them."""
+        """Receives changed files, on the watching thread, if the client does not report them."""
         self._watcher = Watcher(self._changed)
         pace = Pace()
         self._library = Library(pace, self._prepared.__setitem__, self._watch)
@@ -104,12 +96,11 @@ class Workspace:
         chosen, line = self._chosen.get(context.uri), context.position[0]
         if abs(context.offset - prepared.cursor) > PREPARED_REACH_CHARS // 2:
             self.prepare(context.uri)
-        if chosen is None or chosen.line != line:
+        if chosen is None or chosen[0] != line:
             candidates = [*self._edited_spots(context.uri), *prepared.snippets]
-            kept = chosen.snippets if chosen is not None else ()
-            chosen = self._chosen[context.uri] = _ChosenSnippets(line, choose(candidates, _words_around(context), kept))
-        snippets = tuple(snippet.text for snippet in chosen.snippets)
-        return replace(context, snippets=snippets, lookup_text=prepared.texts)
+            kept = chosen[1] if chosen is not None else ()
+            chosen = self._chosen[context.uri] = line, choose(candidates, _words_around(context), kept)
+        return replace(context, snippets=tuple(each.text for each in chosen[1]), lookup_text=prepared.texts)
 
     def offered(self, uri: str) -> list[str]:
         """URIs of other open documents whose text a document's requests may contain, last visited first."""
@@ -124,14 +115,14 @@ class Workspace:
         return known[1]
 
     def may_use(self, uri: str) -> bool:
-        """Whether an open document of the workspace may be shown, or edited, with another one.
+        """Whether a workspace document may be shown, or edited, with another one.
 
-        Not if its file is secret or ignored, or if the use of other files is disabled.
+        Not if its file is secret or ignored, or the use of other files is disabled.
         """
         return self._is_enabled and self._decision(uri).may_use
 
     def is_ignored(self, uri: str) -> bool:
-        """Whether an ignore file names an open document's file; True until that is known."""
+        """Whether an open document's file is ignored; True until that is known."""
         return self._decision(uri).is_ignored
 
     def _decision(self, uri: str) -> _Decision:
@@ -141,19 +132,19 @@ class Workspace:
         return decisions.get(uri, UNDECIDED)
 
     def opened(self, uri: str) -> None:
-        """A document was opened: decide whether it may be shown with others, before somebody asks."""
+        """Decide early whether the document may be shown with others."""
         if self._is_enabled:
             self._decide([uri])
 
     async def decided(self) -> None:
-        """Wait until it is known which documents may be used, for `DECIDE_SECONDS` at most."""
+        """Wait, for at most `DECIDE_SECONDS`, until it is known which documents may be used."""
         if (deciding := self._deciding) is not None and not deciding.done():
             await asyncio.wait([asyncio.wrap_future(deciding)], timeout=DECIDE_SECONDS)
             if self._deciding is deciding:
                 self._deciding = None  # nobody waits for it again
 
     def _decide(self, uris: Sequence[str]) -> None:
-        """Have the ignore files read in the background: that may take long."""
+        """Read the ignore files in the background, because that may take long."""
         decisions, nowhere = self._decisions, _Decision(is_ignored=False)
         files = {uri: self._documents.notebooks.file_of(uri) for uri in uris}
         decisions.update({uri: UNDECIDED if path is not None else nowhere for uri, path in files.items()})
@@ -177,7 +168,7 @@ class Workspace:
         self._background.put(decide)
 
     def prepare(self, uri: str) -> None:
-        """Have a document's imports read in the background, unless it is outside the workspace folders."""
+        """Read a document's imports in the background, unless it is outside the workspace folders."""
         if not self._is_enabled or uri not in self._documents:
             return
         path = self._path(uri)
@@ -217,23 +208,19 @@ class Workspace:
             self._decisions = {}
 
     def _have_read_again(self, paths: list[str]) -> None:
-        """Have the library look at changed files; if one is an ignore file, nothing chosen before counts any more."""
+        """Pass changed files to the library; a changed ignore file invalidates everything chosen before."""
         if not any(Path(path).name in (*IGNORE_FILES, "exclude") for path in paths):
             self._background.put(lambda: self._library.changed(paths))
             return
 
         def read_again() -> None:
-            self._drop_snippets()  # what was prepared by the old rules while the job waited
+            self._drop_snippets()  # prepared by the old rules while the job waited
             self._library.changed(paths)
 
         self._background.put(read_again)
-        self._drop_decisions()
+        decided, self._decisions = self._decisions, {}
+        self._decide(list(decided))
         self._drop_snippets()
-
-    def _drop_decisions(self) -> None:
-        """Decide again, after what is queued now."""
-        before, self._decisions = self._decisions, {}
-        self._decide(list(before))
 
     def _drop_snippets(self) -> None:
         self._prepared.clear()
