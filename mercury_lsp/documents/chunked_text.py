@@ -1,9 +1,9 @@
-"""Immutable text held in chunks; an edit makes a new text that shares every untouched chunk with the old.
+"""Immutable text in chunks; an edit makes a new text that shares every untouched chunk with the old.
 
-Offsets count code points, LSP columns count UTF-16 units and tree-sitter counts bytes; each conversion bisects over
-the accumulated lengths of the chunks. No chunk ends between the two characters of a CR LF.
+Offsets count code points, LSP columns UTF-16 units, and tree-sitter bytes; conversions bisect the accumulated lengths
+of the chunks. No chunk ends between CR and LF.
 
-One key looks up the cursor's line some twenty times, so such lookups are attributes or cached.
+A key looks up the cursor's line some twenty times, so such lookups are attributes or cached.
 """
 
 import re
@@ -188,19 +188,16 @@ class ChunkedText:
         if lead < len(self.chunks):
             at += common_prefix(self.chunks[lead], text[at : at + len(self.chunks[lead])])
         index, trail = len(self.chunks) - 1, 0
-        while index > lead and self._ends_with(text, at, trail, self.chunks[index]):
-            trail += len(self.chunks[index])
-            index -= 1
+        while index > lead:
+            start = len(text) - trail - len(self.chunks[index])
+            if start < at or not text.startswith(self.chunks[index], start):
+                break
+            index, trail = index - 1, len(text) - start
         if index >= lead:
             room = min(len(text) - trail, self.starts[index + 1]) - at
             theirs = text[at : len(text) - trail][-MAX_CHUNK_CHARS * 2 :]
             trail += min(room, common_prefix(self.chunks[index][::-1], theirs[::-1]))
         return at, self.length - trail, text[at : len(text) - trail]
-
-    @staticmethod
-    def _ends_with(text: str, at: int, trail: int, chunk: str) -> bool:
-        end = len(text) - trail
-        return end - len(chunk) >= at and text.startswith(chunk, end - len(chunk))
 
     def _touched(self, start: int, end: int) -> tuple[int, int]:
         if start == end:

@@ -14,10 +14,10 @@ MAX_PARSED_BYTES = 2_000_000
 """Largest parsed file; larger ones, and files with very long lines, are treated as plain text."""
 
 KEYSTROKE_PARSE_SECONDS = 0.002
-"""Budget of a parse after an edit; when an edit breaks 20,000 lines, a full parse would take 20 to 170 ms."""
+"""Budget of a parse after an edit; an edit that breaks 20,000 lines would take 20 to 170 ms."""
 
 MAX_SKIPPED_VERSIONS = 16
-"""Most versions left unparsed after parses that ran out of time, for the next parse most likely would too."""
+"""Versions left unparsed after parses that ran out of time, because the next one most likely would too."""
 
 PAUSE_PARSE_SECONDS = 0.3
 """Budget of a parse while the user pauses."""
@@ -104,12 +104,12 @@ class Document:
         self.language_id = language_id
         self.version = version
         self._is_dropped = len(text) > MAX_DOCUMENT_CHARS
-        """Whether the text is too long to be kept; until the client sends a shorter one there is none."""
+        """Whether the text is too long to be kept, until the client sends a shorter one."""
         self._source = ChunkedText.of("" if self._is_dropped else text)
         self._tree: Tree | None = None
         self._is_parsed = False
         self.has_new_lines = False
-        """Whether line breaks were added or removed since the last parse: other definitions may enclose a line now."""
+        """Whether line breaks changed since the last parse, so other definitions may enclose a line."""
         self._is_plain = not language(language_id).grammar
         self._versions_to_skip = self._skipped_versions = 0
         """Versions in a row to leave unparsed: doubles after each parse that ran out of time."""
@@ -149,13 +149,13 @@ class Document:
 
     @property
     def oddity(self) -> str | None:
-        """Why nothing is suggested in this document, as the end of a sentence about it; None if it is usual."""
+        """Why nothing is suggested in this document, as the end of a sentence; None for an ordinary one."""
         if self._is_dropped or self._source.length > MAX_DOCUMENT_CHARS:
             return f"has more than {MAX_DOCUMENT_CHARS:,} characters"
         return "has a line of more than 50,000 characters" if self._source.has_long_line else None
 
     def snapshot(self) -> Snapshot:
-        """The document as it is now, with the tree of the last parse; most keys need no more."""
+        """The current document with the tree of the last parse, which is enough for most keys."""
         if self._snapshot is None:
             if self._tree is None and self._parsing is None:
                 self._parse(FIRST_PARSE_SECONDS)
@@ -165,7 +165,7 @@ class Document:
         return self._snapshot
 
     def parsed(self) -> Snapshot:
-        """The document as it is now, parsed if the time budget allows; at most one attempt per version."""
+        """The current document, parsed if the time budget allows; at most one attempt per version."""
         if not self.snapshot().is_parsed:
             self._parse_within_budget()
         return self.snapshot()
@@ -183,7 +183,8 @@ class Document:
 
         Until it is done, snapshots have the last tree, or none.
         """
-        if self._parsing is None and not self._is_parsed and self._is_sliced():
+        is_long = self._source.byte_length >= MIN_SLICED_BYTES and not self._is_unparsed()
+        if self._parsing is None and not self._is_parsed and is_long:
             if self._tree is not None:
                 self._parse(PARSE_SLICE_SECONDS)  # mostly enough after a few edits
             if not self._is_parsed:
@@ -207,11 +208,9 @@ class Document:
             self._take(tree, is_current=not parsing.edits)
             return False
 
-    def _is_sliced(self) -> bool:
-        return self._source.byte_length >= MIN_SLICED_BYTES and not self._is_unparsed()
-
     def _is_unparsed(self) -> bool:
-        return self._is_plain or is_too_long(self._source)
+        """Whether it is plain text, too long, or has a very long line."""
+        return self._is_plain or self._source.byte_length > MAX_PARSED_BYTES or self._source.has_long_line
 
     def _parse_within_budget(self) -> None:
         if self._tried is self._source or (self._tree is None and self._parsing is not None):
@@ -261,8 +260,3 @@ class Document:
             self._tree, self.has_new_lines = tree, self.has_new_lines and not is_current
         elif self._tree is None:
             self._is_plain = self._is_parsed = True
-
-
-def is_too_long(source: ChunkedText) -> bool:
-    """Whether a text is not parsed because of its length, or because of a very long line."""
-    return source.byte_length > MAX_PARSED_BYTES or source.has_long_line

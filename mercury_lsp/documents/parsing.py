@@ -10,7 +10,7 @@ from tree_sitter import Parser, Tree
 from mercury_lsp.documents.chunked_text import ChunkedText, encode
 
 PARSE_SLICE_SECONDS = 0.005
-"""Work between two pauses of a parse in slices."""
+"""Length of a slice."""
 
 
 def edited_tree(tree: Tree, source: ChunkedText, start: int, end: int, new: str) -> Tree:
@@ -28,7 +28,7 @@ def parse(
 ) -> Tree | None:
     """The tree of a text, parsed incrementally from an edited previous tree; None when time runs out.
 
-    Where the previous tree does not fit, it reads the text only up to about the byte `end`.
+    If the previous tree does not fit, the text is read only up to about the byte `end`.
     """
     deadline = perf_counter() + seconds
 

@@ -1,7 +1,7 @@
 """Keeps lines that look like secrets from the model: in chunks of a document, around the cursor, and in edits.
 
-What looks like a secret is decided in `secret_text`. A line counts with its neighbours, because a value may stand on
-the next line and the end of a key looks like nothing by itself; so does a chunk.
+`secret_text` decides what looks like a secret. Lines and chunks are judged with their neighbours, because a value may
+be on the next line and the end of a key looks harmless.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,19 +26,19 @@ from mercury_lsp.documents.secret_text.lines import issuer_pattern as load_rules
 __all__ = ["is_secret_line", "load_rules"]
 
 MAX_SHARED_CHARS = 5
-"""Characters that a line may share with a secret line that it replaced, or that replaces it."""
+"""Characters that a line may share with a secret line on the other side of a change."""
 
 MAX_COMPARED_CHARS = 800
-"""Lines that are longer together count as alike: comparing them would take milliseconds."""
+"""Longer pairs of lines count as similar, because comparing them would take milliseconds."""
 
 MAX_EDIT_REACH_CHARS = 4_000
-"""Characters on either side of an edit that decide about it, of the lines that it touches."""
+"""Characters on either side of an edit, in the lines that it touches, that matter for it."""
 
 MAX_KEY_CHUNKS = 12
-"""Most chunks of rows of base64 without a mark that may be a key: 6,000 characters, a key of 4,096 bits has 3,300."""
+"""Most chunks of base64 without a mark that may be a key: 6,000 characters; a key of 4,096 bits has 3,300."""
 
 REACH_CHUNKS = 16
-"""Chunks on either side of a part of a long line that are redacted with it: a key of 8,000 characters is one secret."""
+"""Chunks on either side that are redacted with a part of a long line: a key of 8,000 characters is one secret."""
 
 
 @lru_cache(CACHED_TEXTS)
@@ -78,13 +78,13 @@ def holds_partial_line(chunks: Sequence[str], number: int) -> bool:
 
 
 def with_neighbours(chunks: Sequence[str], number: int) -> tuple[str, str, str]:
-    """A chunk between the lines that decide about it, too."""
+    """A chunk between the lines that matter for it."""
     above = _last_lines(chunks[number - 1]) if number else ""
     return above, chunks[number], _first_lines(chunks[number + 1]) if number + 1 < len(chunks) else ""
 
 
 def chunk_without_secrets(chunks: Sequence[str], number: int, language_id: str) -> str:
-    """A chunk without secrets, and without parts of long lines that are secret elsewhere."""
+    """A chunk without secrets, and without parts of long secret lines."""
     redacted = _redacted_in_chunk(chunks, number, language_id)
     return "".join(_kept(chunks[number], redacted)) if redacted else chunks[number]
 
@@ -116,9 +116,9 @@ def around_cursor(chunks: Sequence[str], number: int, at: int, language_id: str)
 
 
 def change_without_secrets(before: str, after: str, language_id: str, above: str, below: str) -> tuple[str, str]:
-    """Lines before and after a change, without secrets, and without lines like them on the other side.
+    """Lines before and after a change, without secrets and lines like them on the other side.
 
-    Half a secret, typed or deleted so far, looks like nothing.
+    A secret that is half typed or half deleted looks harmless.
     """
     sides = [(LINE.findall(text), _redacted(text, language_id, above, below)) for text in (before, after)]
     secrets = [lines[number].strip() for lines, redacted in sides for number in redacted]
@@ -130,7 +130,7 @@ def change_without_secrets(before: str, after: str, language_id: str, above: str
 
 
 def _is_like_any(line: str, others: Iterable[str]) -> bool:
-    """Whether a line has a part of `MAX_SHARED_CHARS` and more of one of these lines."""
+    """Whether a line shares more than `MAX_SHARED_CHARS` characters with one of the others."""
     bare = line.strip()
     for other in others:
         if len(bare) + len(other) > MAX_COMPARED_CHARS:
@@ -184,13 +184,13 @@ def _redacted(text: str, language_id: str, above: str, below: str) -> frozenset[
 
 @lru_cache(CACHED_TEXTS)
 def _last_lines(text: str) -> str:
-    """The lines at the end of a text that decide about what follows; none if its last line is not ended."""
+    """The last lines of a text, which matter for what follows; none if the last one is incomplete."""
     return "".join(LINE.findall(text[-MAX_REACH_CHARS:])[-REACH_LINES:]) if text.endswith(("\n", "\r")) else ""
 
 
 @lru_cache(CACHED_TEXTS)
 def _first_lines(text: str) -> str:
-    """The lines at the start of a text that decide about what precedes."""
+    """The first lines of a text, which matter for what precedes."""
     return "".join(LINE.findall(text[:MAX_REACH_CHARS])[:REACH_LINES])
 
 
@@ -208,7 +208,7 @@ def _redacted_in_chunk(chunks: Sequence[str], number: int, language_id: str) -> 
 
 
 def _is_data(chunks: Sequence[str], number: int) -> bool:
-    """Whether a chunk is amid so many rows of base64 without a mark that they are an image or a font, not a key."""
+    """Whether a chunk is amid too many rows of base64 without a mark for a key: an image or a font."""
     rows = 0
     for step in (-1, 1):
         at = number if step < 0 else number + 1
@@ -225,7 +225,7 @@ def _is_rows(chunk: str) -> bool:
 
 
 def _is_long_secret(chunks: Sequence[str], border: int, language_id: str) -> bool:
-    """Whether the line that crosses the border before chunk `border` is secret there or near by."""
+    """Whether the line across the border before chunk `border` is secret there or nearby."""
     for step in (1, -1):
         at = border
         while abs(at - border) <= REACH_CHUNKS and begins_inside(chunks, at):

@@ -15,15 +15,14 @@ class Roots:
         """Where the folders are that `resolve` was told."""
 
     def resolve(self, folder: Path) -> None:
-        """Find out where a folder really is, so that paths in it that go through a link are named; may take long."""
+        """Resolve the links of a folder, so that paths in it are named; may take long."""
         if self.folders and self.named(folder) is None:
             self._reals[folder] = Path(os.path.realpath(folder))
 
     def named(self, path: Path) -> tuple[Path, Path] | None:
-        """A path as it is below a folder, and the folder; None if it is below none.
+        """A path as seen below a folder, and the folder; None if it is below none.
 
-        A path that goes through what a folder's link leads to is named through the link, one through another link
-        once its folder is resolved.
+        Paths below the target of a folder's link are named through the link; others through links need `resolve`.
         """
         for folder in self.folders:
             if path.is_relative_to(folder):

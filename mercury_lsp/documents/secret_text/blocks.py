@@ -1,4 +1,4 @@
-"""Which lines of a text show a secret, also one of several lines: a key, a value on the next line, joined strings."""
+"""Finds lines of a text that show a secret, also of several lines: keys, values on the next line, joined strings."""
 
 import re
 from bisect import bisect_right
@@ -30,43 +30,42 @@ from mercury_lsp.documents.secret_text.values import MIXED, WORDS_AND_NUMBER, is
 BLOCKS = shapes("blocks")
 
 CACHED_TEXTS = 1024
-"""Texts, of some 500 characters each, whose secret lines are remembered: those near the cursor are needed at every key,
-what a key made of them only until the next one."""
+"""Texts, of some 500 characters each, whose secret lines are remembered: every key needs those near the cursor."""
 
 REACH_LINES = 4
-"""Lines around a text that decide about its own: the end of a key, or the name of a value that stands apart."""
+"""Lines around a text that matter for it: the end of a key, or the name of a separate value."""
 
 MAX_REACH_CHARS = 1_600
-"""Characters around a text that decide about it."""
+"""Characters around a text that matter for it."""
 
 MAX_JOINED_LINES, MAX_INDENT_CHARS = 6, 80
-"""Lines that are read as one, for a value on the next line or put together from strings, and blanks before that."""
+"""Lines that are read as one, for a value on the next line or a joined string, and the blanks before it."""
 
 MAX_BLOCK_LINES = 40
-"""Most lines of a block, a list or a table that are examined."""
+"""Lines of a block, list or table that are examined."""
 
 MAX_SHORT_WORDS = 6
-"""Most words of a line that is no sentence."""
+"""A line with more words is a sentence."""
 
 MAX_NAME_WORDS = 2
-"""Most words of a column's name: what has more describes conditions, as `must pass`."""
+"""A column's name with more words describes a condition, as `must pass`."""
 
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 _OPENERS, _CONTINUERS = frozenset("=:(|>,?+&-[{\"'\\"), frozenset("+.&<|~\"'`")
-"""Last characters of a line that leaves its value to the next one, and first ones of one that goes on with a string."""
+"""Last characters of a line whose value follows on the next one, and first characters of a continued string."""
 
 _BLOCK_WORDS = ("if ", "elif ", "else", "for ", "while ", "case ", "when ", "def ", "class ", "} else")
-"""Words that begin a line whose end opens a block, not a value."""
+"""They begin a line whose end opens a block, not a value."""
 
 _Cut = tuple[int, int, str]
-"""A part of a text, from and to, and what is read in its place."""
+"""Start and end of a part of a text, and its replacement."""
 
 
 def leads_on(above: str, language_id: str) -> bool:
-    """Whether lines may decide about what follows them: they leave a value open, name it, or are of a key.
+    """Whether lines may make the next ones secret: they leave a value open, name it, or belong to a key.
 
-    In a text that is no code they may speak of an access as well.
+    Outside code they may also mention an access.
     """
     last = above[above.rstrip().rfind("\n") + 1 :]
     if last.rstrip()[-1:] in _OPENERS or "----" in above or key_row(last):
@@ -77,13 +76,13 @@ def leads_on(above: str, language_id: str) -> bool:
 
 
 def _names_what_follows(line: str) -> bool:
-    """Whether a line has the name of a secret whose value stands on another one."""
+    """Whether a line has the name of a secret whose value is on another line."""
     named = has_named_alone(line) or BLOCKS.list_header.search(line) or BLOCKS.row.search(line)
     return has_word(line) and bool(named)
 
 
 def is_led_to(text: str, below: str) -> bool:
-    """Whether lines may decide about what precedes them: they go on with a string, name its value, or end a key."""
+    """Whether lines may make the ones before secret: they continue a string, name its value, or end a key."""
     if below.lstrip()[:1] in _CONTINUERS or text.rstrip()[-1:] in _OPENERS or "----" in below:
         return True
     if not below:
@@ -94,7 +93,7 @@ def is_led_to(text: str, below: str) -> bool:
 
 @lru_cache(CACHED_TEXTS)
 def secret_lines(text: str, language_id: str) -> frozenset[int]:
-    """The numbers of the lines of a text that show a secret or a part of one."""
+    """The numbers of the lines that show a secret or a part of one."""
     lines = LINE.findall(text)
     starts = list(accumulate(map(len, lines), initial=0))
     suspects = {bisect_right(starts, offset) - 1 for offset in suspicious_offsets(text, language_id)}
@@ -112,7 +111,7 @@ def secret_lines(text: str, language_id: str) -> frozenset[int]:
 
 
 def _values_apart(lines: Sequence[str], suspects: Iterable[int], language_id: str) -> set[int]:
-    """The lines with the values of names that stand on other lines: below it or right above it, or in a block below."""
+    """The lines with values whose names are on other lines: above them, right below, or heading their block."""
     found: set[int] = set()
 
     def add(pairs: Iterable[tuple[int, str]]) -> None:
@@ -160,7 +159,7 @@ def _while_matched(
 
 
 def _entries_beside(lines: Sequence[str], number: int) -> Iterator[int]:
-    """The lines with values in the block around one that says that they are secret."""
+    """The lines with values in a block that one of its lines declares secret."""
     for steps in (_below(lines, number), range(number - 1, -1, -1)):
         for near in steps:
             if lines[near].startswith(("---", "}", "resource")):
@@ -183,7 +182,7 @@ def _cells_below(lines: Sequence[str], number: int) -> Iterator[tuple[int, str]]
 
 
 def _least(line: str, least: int) -> int:
-    """How sure a password must be in a line below one that speaks of an access: surer in a sentence."""
+    """The certainty needed for a password below a line that mentions an access; higher in a sentence."""
     return least if len(line.split()) <= MAX_SHORT_WORDS else max(least, MIXED)
 
 
@@ -198,12 +197,12 @@ def _block_below(lines: Sequence[str], number: int) -> list[int]:
 
 
 def rows_of_data(text: str) -> frozenset[int]:
-    """The lines of a text that are rows of base64 and nothing else."""
+    """The lines of a text that are only base64."""
     return frozenset(number for number, line in enumerate(LINE.findall(text)) if key_row(line))
 
 
 def _key_lines(lines: Sequence[str], found: Set[int]) -> Iterator[int]:
-    """The lines between the marks of a key, its rows, and short ones beside them or its end mark."""
+    """The lines between the marks of a key, its rows, and short lines beside them or its end mark."""
     is_inside, after_body = False, False
     rows: list[int] = []
     for number, line in enumerate(lines):
@@ -229,7 +228,7 @@ def _key_lines(lines: Sequence[str], found: Set[int]) -> Iterator[int]:
 
 
 def _joined(text: str, suspects: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
-    """Lines that are read as one: numbers of the first and the last, and their text without what parts it.
+    """Lines that are read as one: numbers of the first and the last, and their joined text.
 
     `suspects` are the starts and ends of lines that may name a secret.
     """

@@ -12,12 +12,12 @@ MIN_KEY_ROWS = 3
 
 
 def key_row(line: str) -> bool:
-    """Whether a line is nothing but a row of base64, of whatever length keys are written in."""
+    """Whether a line is only a row of base64, of any usual length."""
     return KEYS.key_row.match(line) is not None
 
 
 def is_key(rows: Iterable[str]) -> bool:
-    """Whether rows of base64 of one length, in succession, are of a key: enough of them, and random."""
+    """Whether successive rows of base64 of one length are a key: enough of them, and random."""
     bodies = [found["body"] for row in rows if (found := KEYS.key_row.match(row))]
     joined = "".join(bodies)
     is_mixed = all(any(map(kind, joined)) for kind in (str.isupper, str.islower, str.isdigit))
@@ -27,7 +27,7 @@ def is_key(rows: Iterable[str]) -> bool:
 
 
 def is_image_row(lines: Sequence[str], number: int) -> bool:
-    """Whether a row of base64 is of an image or a font: it or one beside it repeats a character as keys never do."""
+    """Whether a row of base64 belongs to an image or font: it or a neighbour repeats characters as keys never do."""
     near = [line for line in lines[max(0, number - 1) : number + 2] if key_row(line)]
     return any(map(KEYS.repeated.search, near)) and key_row(lines[number])
 

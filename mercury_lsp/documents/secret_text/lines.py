@@ -24,34 +24,34 @@ LINES, COMMANDS, ADDRESSES = shapes("lines"), shapes("commands"), shapes("addres
 CLEAR = tuple(vars(shapes("clear")).values())
 
 LOOSE = "`*_.,;:()<>|"
-"""What may stand around a word in a text."""
+"""Characters around a word in a text."""
 
 MIN_SECRET_LINE_CHARS = 7
-"""Shortest line, in characters, that may contain a secret."""
+"""Shortest line that may contain a secret."""
 
 CACHED_LINES = 2048
-"""Lines of which it is remembered whether they are secret: the suspicious ones of a text that a key changes."""
+"""Remembered verdicts on suspicious lines."""
 
 MIN_TOKEN_WITHOUT_DIGIT_CHARS = 20
-"""Shortest token that may have no digit by chance: of 20 letters and digits 3 % have none, of 36 0.2 %."""
+"""Shortest token that may lack digits by chance: 3 % of 20 letters and digits have none, 0.2 % of 36."""
 
 MIN_URL_TOKEN_CHARS = 16
-"""Shortest user name of a URL that is taken for a token."""
+"""Shortest user name of a URL that counts as a token."""
 
 MIN_COMPARED_CHARS = 6
-"""Shortest word without digits that is a password if a password is compared with it."""
+"""Shortest word without digits that counts as a password if it is compared with one."""
 
 MIN_FREE_TEXT_CHARS = 8
-"""Shortest string that may hold the name of a secret and its value."""
+"""Shortest string that may hold the name and value of a secret."""
 
 COMMAND_WORDS = tuple(each for each in words("commands") if not any(word in each for word in words("words")))
-"""Parts of commands, calls and statements, in lower case, but those that hold a word like `password`."""
+"""Parts of commands, calls and statements, in lower case, without a word like `password`."""
 
 CODE_LANGUAGES = frozenset(words("code_languages"))
-"""Languages in which a word without quotes is a name. In all others, also unknown ones, it is a value."""
+"""In these a word without quotes is a name; in all others, also unknown ones, it is a value."""
 
 MARKUP_LANGUAGES = frozenset(("html", "htmldjango", "tex", "latex", "plaintex"))
-"""Those of them whose text is prose."""
+"""Code languages whose text is prose."""
 
 COMMAND_LANGUAGES = frozenset(words("command_languages"))
 """Languages of commands, in which a value may follow its name without a sign in between."""
@@ -61,13 +61,13 @@ _Found = re.Match[str]
 
 @cache
 def issuer_pattern() -> re.Pattern[str]:
-    """All tokens of `issuers.txt`; it can match only where no letter or digit precedes. Compiling takes 0.1 s."""
+    """All tokens of `issuers.txt`, not after a letter or digit. Compiling takes 0.1 s."""
     listed = [line.split(" ", 1)[1] for line in read("issuers.txt").splitlines() if line and not line.startswith("#")]
     return re.compile(r"(?<![A-Za-z0-9])(?:" + "|".join(listed) + ")")
 
 
 def suspicious_offsets(text: str, language_id: str) -> Iterator[int]:
-    """Where in a text a secret may be: a few of a hundred lines of code, at a fifth of the cost of examining each."""
+    """Offsets where a secret may be: a few in a hundred lines of code, at a fifth of the cost of examining each."""
     low, is_code = text.lower(), language_id in CODE_LANGUAGES and language_id not in MARKUP_LANGUAGES
     yield from (found.start() for found in LINES.run.finditer(text) if _may_be_token(found[0]))
     wanted = [(LINES.any_word, low), (LINES.host_part, text)]
@@ -132,7 +132,7 @@ def is_secret_line(line: str, language_id: str) -> bool:
 
 
 def shows_password(line: str, is_text: bool, least: int) -> bool:
-    """Whether a word of a text, or a string of code, is a password at least so surely (`values.password_look`)."""
+    """Whether a word of a text, or a string of code, is a password with this certainty (`values.password_look`)."""
     typed = LINES.tokens.findall(line) if is_text else LINES.strings.findall(line)
     found = [word for word in typed if password_look(word.strip(LOOSE)) >= least]
     return any(is_text or not LINES.code_cue.search(word.lower()) for word in found)
@@ -167,13 +167,13 @@ def _has_url_secret(line: str) -> bool:
 
 
 def _has_header_secret(line: str) -> bool:
-    """Whether a header for authorisation has its value; those of other names are found as values of keywords."""
+    """Whether an Authorization header has a value; other headers are found by keywords."""
     runs = ADDRESSES.run.findall(line) if "uthorization" in line else ()
     return any(looks_random(run) and not is_wordy(run) for run in runs)
 
 
 def _has_command_secret(line: str) -> bool:
-    """Whether a command, a call that logs in, a line of .netrc or a statement of SQL has a password."""
+    """Whether a command, a login call, a line of .netrc or an SQL statement has a password."""
     if _has_any(line, *CLEAR) or any(map(_inserts_password, COMMANDS.inserted.finditer(line))):
         return True
     if COMMANDS.program.search(line) is None:
@@ -184,21 +184,21 @@ def _has_command_secret(line: str) -> bool:
 
 
 def _inserts_password(found: _Found) -> bool:
-    """Whether the value of a column of passwords, in the first row, or one like a password may be one."""
+    """Whether the first row's value in a password column, or a value that looks like one, may be a password."""
     column = next(at for at, name in enumerate(found["columns"].split(",")) if "pass" in name.lower())
     value = [*found["values"].split(","), ""][: column + 1][-1].strip(" '`\")")
     return is_password(value) or any(map(_is_odd, COMMANDS.literal.findall(found["values"])))
 
 
 def _is_odd(value: str) -> bool:
-    """Whether a value has letters and digits, as a password and no port, file or word."""
+    """Whether a value has letters and digits, unlike a port, file or word."""
     return any(map(str.isdigit, value)) and any(map(str.isalpha, value)) and ":" not in value.removeprefix("pass:")
 
 
 def named(
     shape: re.Pattern[str], text: str, start: int = 0, end: int | None = None, last: int | None = None
 ) -> Iterator[_Found]:
-    """The matches of a shape that begins with the name of a secret in [start, end); it is tried at such names only."""
+    """The matches of a shape that begins with a secret's name in [start, end); tried only at such names."""
     low = text.lower()
     for word in LINES.word.finditer(low if len(low) == len(text) else text, start, len(text) if end is None else end):
         if found := shape.match(text, word.start(), len(text) if last is None else last):
@@ -206,7 +206,7 @@ def named(
 
 
 def has_named_alone(line: str) -> bool:
-    """Whether a line ends in the name of a secret and gives no value."""
+    """Whether a line ends with the name of a secret, without a value."""
     line = line.rstrip()
     is_map = LINES.maps.match(line) is not None
     ends = [found for found in named(LINES.named_alone, line) if not LINES.about.search(found["rest"])]
@@ -214,7 +214,7 @@ def has_named_alone(line: str) -> bool:
 
 
 def _has_named_value(line: str, is_code: bool, language_id: str) -> bool:
-    """Whether a line names a secret and gives its value."""
+    """Whether a line has a secret's name and value."""
     line = line.replace("'static", "")
     if "[[" in line:
         line = LINES.long_string.sub(r'["\1"]', line)
@@ -250,7 +250,7 @@ def _has_quoted(line: str, is_code: bool) -> bool:
 
 
 def _is_secret_value(line: str, found: _Found, value: str, is_code: bool) -> bool:
-    """Whether a quoted value is a secret, by the name before it and by what gives it to that name."""
+    """Whether a quoted value is a secret, judged by the name before it and how it is assigned."""
     if "::" in line[: found.start()].rpartition(found["close"][:1] or '"')[2] and found["close"]:
         return False  # the name of a type
     if looks_random(value) or is_opaque(value):
@@ -285,7 +285,7 @@ def _is_secret_value(line: str, found: _Found, value: str, is_code: bool) -> boo
 
 
 def _strong_name(found: _Found, is_code: bool) -> str | None:
-    """The name, in lower case, if almost any value of it is a secret; `token` alone is one in settings only."""
+    """The name, in lower case, if almost all its values are secrets; `token` alone only counts in settings."""
     name = found["strong"] or ("" if is_code or found["rest"] else found["weak"])
     return name.lower() if found["strong"] or name.lower() == "token" else None
 
@@ -308,7 +308,7 @@ def _until(line: str, start: int, quote: str) -> str:
 
 
 def _has_bare(line: str, language_id: str) -> bool:
-    """Values without quotes: anywhere in texts that are no code, else in comments and in strings."""
+    """Values without quotes: anywhere outside code, else in comments and strings."""
     line = LINES.template.sub("x", line)
     if language_id not in CODE_LANGUAGES:
         is_command = language_id in COMMAND_LANGUAGES and line.lstrip()[:1] != "#"
@@ -322,7 +322,7 @@ def _has_bare(line: str, language_id: str) -> bool:
 
 
 def _is_bare_secret(found: _Found, is_code: bool, is_command: bool = False) -> bool:
-    """Whether a name's line goes on with a value; the prose in code and sentences have words that are none."""
+    """Whether a value follows a name; words of sentences and of prose in code are not values."""
     prose = re.search(r"\||is|was", found["sep"] or "")
     is_free = is_code or (prose is not None and (prose[0] == "|" or LINES.adjective.search(found["text"]) is not None))
     text, sep = LINES.trailing.sub("", found["text"]).strip(), found["sep"]

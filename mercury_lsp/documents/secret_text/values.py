@@ -1,4 +1,4 @@
-"""Judges a value by itself: a password or a key, rather than a name, a placeholder, a sentence or a hash."""
+"""Judges whether a value by itself is a password or key, not a name, placeholder, sentence or hash."""
 
 import math
 import re
@@ -16,43 +16,42 @@ MIN_RANDOM_CHARS, MIN_RANDOM_BITS = 8, 2.5
 """Shortest value that can look random, and its entropy per character; words of ten different letters have 3.3 bits."""
 
 MAX_WORDY_SHARE = 0.6
-"""Share of characters in words from which on a value is no key; a random text of letters has 0.2."""
+"""A value with this share of characters in words is no key; random letters have 0.2."""
 
 MAX_WORDED_SHARE = 0.8
-"""Share of words, each with a number of at most four digits, from which on a value is a name."""
+"""A value with this share of words, each with at most four digits, is a name."""
 
 MIN_IDENTIFIER_SHARE = 0.87
-"""Share of characters in words from which on a value with digits is an identifier, as `OAuth2Session`."""
+"""A value with digits and this share of characters in words is an identifier, as `OAuth2Session`."""
 
 MIN_SENTENCE_WORDS, MIN_MNEMONIC_WORDS, MAX_PASSPHRASE_WORDS = 4, 12, 24
 
 MNEMONIC_WORDS = frozenset((12, 15, 18, 21, 24))
 
 HASH_CHARS = frozenset((24, 32, 40, 56, 64, 96, 128))
-"""Lengths, in hexadecimal digits, of hashes and of identifiers of MongoDB, which are public."""
+"""Lengths, in hexadecimal digits, of hashes and MongoDB identifiers, which are public."""
 
 MAX_FREE_HEX_CHARS = 128
-"""Most hexadecimal digits of a key: what is longer is data."""
+"""Most hexadecimal digits of a key; more are data."""
 
 MIN_OPAQUE_CHARS, MIN_PIECE_CHARS, MIN_BEGUN_CHARS = 20, 8, 6
-"""Shortest run that is a key wherever it stands; shortest random part of one, between signs, and where it is completed.
-"""
+"""Shortest run that is a key anywhere; its shortest random part between signs, also while it is being completed."""
 
 MIN_OPAQUE_SHARE = 0.6
-"""Share of a run in random pieces from which on it is a key."""
+"""A run with this share of random pieces is a key."""
 
 MIN_SCORE, CHANGE_BITS, MIN_MIXED_BITS = 5.7, 4.0, 4.6
-"""Surprise per pair of letters, plus `CHANGE_BITS` per change of the kind of character, of random text, which has 7 and
-more; words and identifiers have at most 5. Least surprise of letters with one digit or none."""
+"""Surprise of random text per pair of letters, plus `CHANGE_BITS` per change of the kind of character. Random text has
+7 and more, words and identifiers at most 5. The last one is for letters with at most one digit."""
 
 MIN_CHANGES = 0.2
-"""Changes between digits, small and capital letters per character: random letters and digits have 0.4, names 0.1."""
+"""Changes between digits, lower and upper case per character: random text has 0.4, names 0.1."""
 
 MIN_TEXT_DIGITS = 16
-"""Fewest hexadecimal digits that may spell a text: fewer do so by chance."""
+"""Fewest hexadecimal digits that may spell a text other than by chance."""
 
 MAX_RUN_CHARS = 200
-"""Characters before the cursor that are judged with a text behind it."""
+"""Characters before the cursor that are judged together with a text after it."""
 
 _DESCRIPTIONS, _SENTENCE_WORDS = frozenset(words("no_passwords")), frozenset(words("sentences"))
 _FUNCTION_WORDS, _QUOTED = frozenset(words("prose")), frozenset((quote, quote) for quote in "\"'`")
@@ -69,12 +68,12 @@ def has_sign(value: str) -> bool:
 
 
 def is_wordy(value: str) -> bool:
-    """Whether most of a value is in words, as in a name of several."""
+    """Whether most of a value is words, as in a long name."""
     return _word_share(value) >= MAX_WORDY_SHARE
 
 
 def is_password(value: str) -> bool:
-    """Whether a value after a word like `password` may be one: no placeholder, name of a field, path or sentence."""
+    """Whether a value after a word like `password` may be one: no placeholder, field, path or sentence."""
     bare = value.strip()
     if not MIN_PASSWORD_CHARS <= len(bare) <= MAX_PASSWORD_CHARS or VALUES.placeholder.search(bare):
         return False
@@ -86,7 +85,7 @@ def is_password(value: str) -> bool:
 
 
 def _is_password_name(name: str) -> bool:
-    """Whether what could be a name is rather a password: not a reference, a constant, or words about a password."""
+    """Whether a possible name is rather a password: no reference, constant, or words about a password."""
     digits = sum(map(str.isdigit, name))
     if re.search(r"[.:/>()]", name):
         return digits > 0 and not VALUES.keyword.search(name)
@@ -115,7 +114,7 @@ def _is_passphrase(text: str) -> bool:
 
 
 def looks_random(value: str) -> bool:
-    """Whether a value looks like a key: long, of letters and digits, and no version, date, name or path."""
+    """Whether a value looks like a key: long, with letters and digits, no version, date, name or path."""
     if len(value) < MIN_RANDOM_CHARS or VALUES.placeholder.search(value) or VALUES.version.fullmatch(value):
         return False
     if " " in value or "[" in value or re.match(r"0x[\da-f]{1,16}\Z", value):
@@ -147,7 +146,7 @@ def _word_share(value: str) -> float:
 
 
 def has_opaque_run(line: str) -> bool:
-    """Whether a line shows a random text that is no hash and no identifier by what stands before it."""
+    """Whether a line shows random text that the text before it does not call a hash or identifier."""
     return any(_is_key(line, *found.span()) for found in RUNS.run.finditer(line))
 
 
@@ -206,7 +205,7 @@ def _changes(piece: str) -> int:
 
 
 def surprise(piece: str) -> float:
-    """Bits per pair of letters within words, by how often they follow each other in code and prose."""
+    """Bits per pair of letters within words, by their frequency in code and prose."""
     bits, count = 2 * 5.5, 2
     for word in RUNS.letters.findall(piece):
         for first, second in pairwise(word.lower()):
@@ -221,7 +220,7 @@ def _bigrams() -> tuple[tuple[int, ...], ...]:
 
 
 def start_of_random(text: str, before: str) -> int | None:
-    """Where in a text that follows `before` random characters begin, at 0 if they go on with it; None without them."""
+    """Where random characters begin in a text after `before`, 0 if they continue it; None without any."""
     head = before[before.rfind("\n") + 1 :][-MAX_RUN_CHARS:]
     for found in RUNS.run.finditer(head + text):
         start = found.start() + found[0].rfind("=", 0, -1) + 1
@@ -232,12 +231,12 @@ def start_of_random(text: str, before: str) -> int | None:
 
 
 WORDS_AND_NUMBER, MIXED, SIGNED = 1, 2, 3
-"""How surely a word is a password by itself: words with a number, as names of things have them, too; digits or capitals
-inside of words; signs as well."""
+"""How certainly a word is a password by itself: words with a number, like many names; digits or capitals inside words;
+signs, too."""
 
 
 def password_look(word: str) -> int:
-    """How surely a word is a password by itself, as above; 0 for any other."""
+    """How certainly a word is a password by itself, as above; 0 if it is none."""
     if RUNS.groups.fullmatch(word):
         return MIXED
     if not RUNS.typed.fullmatch(word) or not any(map(str.isdigit, word)) or RUNS.not_typed.search(word):
@@ -254,7 +253,7 @@ def password_look(word: str) -> int:
 
 
 def is_mnemonic(line: str, found: re.Match[str], is_code: bool) -> bool:
-    """Whether words in a row are a phrase that wallets are recovered with; in code it is a string by itself."""
+    """Whether successive words are a wallet's recovery phrase; in code it is a whole string."""
     count = found[0].count(" ") + 1
     ends = line[: found.start()].rstrip(" \t")[-1:], line[found.end() :].strip()[:1]
     is_alone = ends in _QUOTED if is_code else ends[1] in "\"'`"
