@@ -18,19 +18,15 @@ _OTHER_FOLDER = "set XDG_DATA_HOME to a folder that you may write in"
 FREE_SPACE_ADVICE = "free some space, or set XDG_DATA_HOME to a folder on another disk, then run the same command again"
 
 
-def sha256_of(path: Path) -> str:
-    """The file's SHA-256 in hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def check(path: Path, sha256: str | None, size: int | None = None) -> None:
     """Delete the file and raise DownloadCorrupt unless it has this size and hash; None is not checked."""
     found = path.stat().st_size
     if size is not None and found != size:
         path.unlink()
         raise DownloadCorrupt(f"{path.name} has {found:,} bytes, expected {size:,}; {_AGAIN}")
-    if sha256 is not None and (digest := sha256_of(path)) != sha256:
+    with path.open("rb") as file:
+        digest = sha256 and hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != sha256:
         path.unlink()
         raise DownloadCorrupt(f"{path.name} has sha256 {digest}, expected {sha256}; {_AGAIN}")
 

