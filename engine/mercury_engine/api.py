@@ -1,6 +1,6 @@
 """The engine's requests and answers, which are plain data, and the protocol of engines; no torch here.
 
-Whatever cannot be sent to another process, a cancel flag and callbacks, travels beside a request in its `Control`.
+A cancel flag and callbacks, which cannot be sent to another process, are in a request's `Control`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,7 +35,7 @@ class SlotView:
 OnStep = Callable[[tuple[SlotView, ...]], None]
 
 Check = Callable[[str], int | None]
-"""The position from which on a fill breaks the document's syntax; None where it does not."""
+"""The position from which a fill breaks the document's syntax; None if it does not."""
 
 
 MAX_SLOTS = 64
@@ -56,10 +56,9 @@ class FillRequest:
     far: tuple[str, ...] = ()
     suffix: tuple[str, ...] = ()
     lookup_text: tuple[str, ...] = ()
-    """Chunks that only the n-gram lookup sees: the rest of this document and other documents, the nearest last.
+    """Chunks for n-gram lookup only: the rest of this document and other documents, the nearest last.
 
-    Where they repeat the text before a slot, their continuation counts as an opinion. An empty chunk separates chunks
-    that are not adjacent. Beyond `prompt.budget.LOOKUP_BLOCKS` chunks the first ones are left out.
+    An empty chunk separates chunks that are not adjacent. Only the last `prompt.budget.LOOKUP_BLOCKS` chunks count.
     """
     multiline: bool = False
     """False: the fill ends before its first line break."""
@@ -69,32 +68,32 @@ class FillRequest:
     """Longest fill, in tokens."""
     effort: Effort = "medium"
     max_steps: int | None = None
-    """Maximum number of forward passes after the context was read; None: no limit.
+    """Most forward passes after the prefill; None: no limit, 0: only read the context.
 
-    A masked diffusion model unmasks every open slot in the last one. 0 reads the context only.
+    A masked diffusion model unmasks every open slot in the last pass.
     """
     candidates: int = 1
-    """Number of different fills to try, all in the same forward passes; the one that fits best becomes the answer.
+    """Number of fills to try in the same forward passes; the one that fits best becomes the answer.
 
     A causal model asked for several fills of one line may add one of its own (`decoding.autoregressive.line_ranking`).
     """
     deadline_ms: float | None = None
-    """Milliseconds from the arrival of the request, after which the confident part of what there is is the answer."""
+    """Milliseconds from the request's arrival until the confident part so far is the answer."""
     unread_limit: int | None = None
-    """Most context tokens to prefill; if more are unread, far blocks are left out, but never the near prefix."""
+    """Most context tokens to prefill; far blocks beyond that are left out, but never the near prefix."""
     give_up_below: float = 0.0
     """Stop when the confidence falls below this, and return the part with at least this confidence."""
     utility: Utility | None = None
-    """Return the part that is worth most, and stop when none can be worth showing; None: the whole fill is wanted.
+    """Return the most useful part, and stop when none is worth showing; None: return the whole fill.
 
     A fill of several lines then ends with the block, or with the statements up to a blank line (`text.thought`).
     """
     adapter: str = "gap"
-    """The adapter to fill with; a model that lacks it fills without."""
+    """The adapter to fill with, if the model has it."""
 
     @property
     def is_timed(self) -> bool:
-        """Whether someone waits, so that work that may be left out is."""
+        """Whether someone waits, so that optional work is skipped."""
         return self.deadline_ms is not None
 
     @property
@@ -119,14 +118,14 @@ MAX_REGION_LINES = 24
 
 REGION_LINES_ABOVE = 2
 REGION_LINES_BELOW = 7
-"""Lines of a region on either side of the cursor, or of the last change. In 135 positions of commits the next change is
-within eight lines below in 56 % and above in 1 %; the shipped adapter learned from regions of seven lines."""
+"""Lines of a region around the cursor or the last change. In 135 positions of commits the next change is within eight
+lines below in 56 % and above in 1 %; the shipped adapter learned from regions of seven lines."""
 
 MAX_REGION_CHARS = 4000
 """Most characters of one; about a thousand tokens."""
 
 MAX_WINDOW_LINES, MAX_WINDOW_CHARS = 64, 8000
-"""The same of the window around a cursor that a model of edits rewrites."""
+"""Largest window around a cursor that a model of edits rewrites."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +148,7 @@ class RewriteRequest:
     language: str = "plaintext"
     """The document's LSP languageId."""
     cursor: int | None = None
-    """Characters of `text` before the cursor, for formats that show it; None where it is elsewhere."""
+    """Characters of `text` before the cursor, for formats that show it; None if it is elsewhere."""
     first_line: int = 1
     """The number of the region's first line in its document, for formats that show it."""
     give_up_below: float = 0.0
@@ -157,7 +156,7 @@ class RewriteRequest:
     enough: float | None = None
     """Stop after the first hunk with at least this probability and a line that stays; None: the whole region."""
     deadline_ms: float | None = None
-    """Milliseconds from the arrival of the request, after which there is no answer."""
+    """Milliseconds from the request's arrival until it is given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +172,7 @@ class RegionHunk:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """The lines that should stand in place of a region; the same lines mean that nothing should change."""
+    """The new lines of a region; the same lines mean no change."""
 
     text: str
     """The region's own text if the rewrite is not finished."""
@@ -182,28 +181,28 @@ class Rewrite:
     elapsed: float
     """Seconds inside the engine."""
     is_finished: bool = False
-    """The model wrote up to the region's end; otherwise there is no answer."""
+    """The model reached the region's end; otherwise there is no answer."""
     tokens_read: int = 0
     """Prompt tokens that were not in the cache."""
     hunks: tuple[RegionHunk, ...] = ()
-    """What changes, from the top down; also of a rewrite that was stopped after them."""
+    """The changes from the top down, also of a rewrite that was stopped after them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """The answer: text for the gap (may be empty) and how sure the model is that it is right."""
+    """Text for the gap, perhaps empty, and the model's confidence in it."""
 
     text: str
     confidence: float
     """Probability between 0 and 1 that the text is right."""
     steps: int
-    """Forward passes after the context was read; of a masked diffusion model its denoising steps."""
+    """Forward passes after the prefill; for a masked diffusion model the denoising steps."""
     elapsed: float
     """Seconds inside the engine."""
     is_finished: bool = False
-    """It ends where the gap does, as far as the model can tell; otherwise the rest was cut off."""
+    """According to the model it ends where the gap does; otherwise the rest was cut off."""
     unsure_from: int | None = None
-    """Character from which on the text is more likely wrong than right; None if there is none."""
+    """First character from which the text is more likely wrong than right, if any."""
     tokens_read: int = 0
     """Context tokens that were not in the cache."""
     tokens_unread: int = 0
@@ -215,31 +214,31 @@ class Fill:
     prompt_tokens: int = 0
     """Context tokens that the model saw, read now or before."""
     tokens: int = 0
-    """Tokens that were accepted after them, also those of a part that was cut off."""
+    """Accepted tokens, including those of a part that was cut off."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How tokens are chosen from the model's distribution: the likeliest at temperature 0, else drawn.
+    """How tokens are sampled: the most likely one at temperature 0, else by chance.
 
-    Penalties come first, then the temperature, then `top_k`, `top_p` and `min_p`, which leave the likeliest tokens.
+    Penalties apply first, then the temperature, then `top_k`, `top_p` and `min_p`.
     """
 
     temperature: float = 0.0
     top_p: float = 1.0
-    """Fewest tokens that hold at least this much of the probability."""
+    """Keep the fewest tokens with this much of the probability."""
     top_k: int = 0
     """Number of tokens; 0: all."""
     min_p: float = 0.0
-    """Tokens with at least this share of the likeliest one's probability."""
+    """Keep tokens with at least this share of the highest probability."""
     repetition_penalty: float = 1.0
     """Log-probabilities of tokens of the prompt and of the text are multiplied by it."""
     presence_penalty: float = 0.0
     """Subtracted from the log-probability of a token that the text holds."""
     frequency_penalty: float = 0.0
-    """Subtracted once for each time that the text holds it."""
+    """Subtracted for each occurrence in the text."""
     seed: int | None = None
-    """The same request with the same seed gets the same text; None: another one each time."""
+    """Makes the text reproducible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,11 +259,11 @@ class GenerateRequest:
 
     prompt: str = ""
     marked: bool = False
-    """Whether names of special tokens in the prompt are these tokens, which text of users must never be."""
+    """Whether names of special tokens in the prompt become these tokens; never for users' text."""
     chat: Chat | None = None
     """A conversation instead of the prompt."""
     ids: tuple[int, ...] | None = None
-    """Either of them in tokens, where they are known."""
+    """The tokens of either, if known."""
     max_tokens: int | None = None
     """Most tokens to write; None: up to the end of the model's context, 0: only read the prompt."""
     stop: tuple[str, ...] = ()
@@ -273,9 +272,9 @@ class GenerateRequest:
     schema: str | None = None
     """A JSON schema, in JSON, that the text is to match; needs llguidance."""
     alternatives: int | None = None
-    """Return the log-probability of each token, and of this many likeliest ones in its place; None: return none."""
+    """Return the log-probability of each token and of this many alternatives; None: return none."""
     deadline_ms: float | None = None
-    """Milliseconds from the arrival of the request, after which the text so far is the answer."""
+    """Milliseconds from the request's arrival until the text so far is the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +286,7 @@ class TokenLogProbability:
     data: tuple[int, ...] = ()
     """Its bytes, which may be a part of a character's."""
     alternatives: "tuple[TokenLogProbability, ...]" = ()
-    """The likeliest tokens in its place, by falling log-probability."""
+    """The most likely tokens in its place, best first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,27 +316,24 @@ Answer = Fill | Rewrite | Generation
 
 @dataclass(slots=True)
 class Control:
-    """What travels beside a request to an engine in the same process."""
+    """A request's cancel flag, callbacks and options, for an engine in the same process."""
 
     cancel: Event = field(default_factory=Event)
     """May be set from any thread: the engine stops before its next pass and raises `Cancelled`."""
     on_step: OnStep | None = None
     """Called with the first candidate before and after each step of a fill, on the engine's thread, which waits."""
     check: Check | None = None
-    """Called with a finished fill, on the engine's thread; returns where it breaks the document's syntax, or None.
-
-    What follows from there on is taken back and filled again, once; what is still broken after that is cut off.
-    """
+    """Called with a finished fill, on the engine's thread. The text from an error on is filled again once, then cut."""
     on_text: Callable[[str], None] | None = None
     """Called with each further part of a generated text, on the engine's thread, which waits."""
     is_patient: bool = False
-    """Whether its prefill lets others go first, for whom users wait key by key."""
+    """Whether its prefill yields to interactive requests."""
     stays_here: bool = False
-    """Whether no other machine may be sent the request."""
+    """Whether the request must not leave this machine."""
 
 
 TellOutcome = Callable[[Answer | Exception], None]
-"""Called once for a request, with its answer or the error that answering it raises."""
+"""Called once for a request, with its answer or error."""
 
 NewRequests = Callable[[], Iterable[tuple[Request, Control, TellOutcome]]]
 """Returns the requests that arrived since its last call."""
@@ -356,14 +352,14 @@ class Words(Protocol):
         """The text of tokens. Raises RequestError for a token that the model does not have."""
 
     def piece(self, token: int) -> bytes:
-        """The bytes of one token, which may be a part of a character. Raises RequestError."""
+        """The bytes of one token, perhaps of a part of a character. Raises RequestError."""
 
     def prompt(self, chat: Chat) -> str:
-        """A conversation by the model's own template. Raises RequestError if it has none or refuses the messages."""
+        """A conversation in the model's own template. Raises RequestError if it has none or refuses the messages."""
 
 
 class InferenceEngine(Protocol):
-    """Answers requests with one model. `engine.Engine` does it in the process; others may send requests elsewhere."""
+    """Answers requests with one model, in this process (`engine.Engine`) or elsewhere."""
 
     @property
     def name(self) -> str: ...
@@ -397,15 +393,15 @@ class InferenceEngine(Protocol):
         ...
 
     async def answer(self, request: Request, control: Control | None = None) -> Answer:
-        """The fill, rewrite or text that the request asks for; requests under way share forward passes.
+        """The fill, rewrite or text that the request asks for; concurrent requests share forward passes.
 
-        Raises Cancelled once the control's flag is set, RequestError when the request asks for too much, ModelCorrupt
-        when the weights compute NaN, and DeviceError when memory is full. The engine stays usable after each.
+        Raises Cancelled once the control's flag is set, RequestError if the request asks for too much, ModelCorrupt
+        if the weights compute NaN, and DeviceError if memory is full. The engine stays usable after each.
         """
         ...
 
     def rest(self) -> None:
-        """Give back resources, as no request has come for a while; returns at once."""
+        """Release resources, after a while without requests; returns at once."""
 
     def close(self) -> None:
         """Stop answering, and return once nothing runs any more; `answer` then raises Cancelled."""

@@ -74,10 +74,10 @@ def load_model(
 
 
 def find_model(path_or_name: str | Path | None) -> Path:
-    """Return the model's path: a folder or GGUF file, or an installed model's; None is the bundled model.
+    """The path of a model: a folder, a GGUF file, or an installed model; None is the bundled one.
 
-    A text without a separator is a name, so that no folder of that name in the working folder, which may be a
-    repository, takes the model's place. After `INSTALLED` only a name counts. Raises ModelNotFound.
+    Text without a separator is a name, so that a folder in the working folder, which may be a repository, never takes
+    the model's place. After `INSTALLED` only a name counts. Raises ModelNotFound.
     """
     if path_or_name is None:
         if not (BUNDLED_MODEL / "config.json").is_file():
@@ -103,7 +103,7 @@ def _installed(name: str) -> Path:
         return user_models() / name
     raise ModelNotFound(
         f"no model {name!r} is installed in {user_models()}; add it with mercury-lsp models add {name}, or set "
-        "mercury.model to an installed one, to a folder by its whole path, or leave it out"
+        "mercury.model to an installed one, to the absolute path of a folder, or leave it out"
     )
 
 

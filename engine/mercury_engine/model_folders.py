@@ -25,7 +25,7 @@ def path_of(model: str) -> Path:
     try:
         return Path(model).expanduser()
     except RuntimeError as error:
-        raise ModelNotFound(f"{model} is in the home of a user who does not exist; give the whole path") from error
+        raise ModelNotFound(f"{model} is in the home of a user who does not exist; give the absolute path") from error
 
 
 def user_models() -> Path:

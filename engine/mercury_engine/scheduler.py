@@ -1,7 +1,7 @@
-"""Runs several requests at a time: carries each from forward pass to forward pass and shares the passes among them.
+"""Runs several requests at a time, which share forward passes.
 
-This is the only place that looks at deadlines and cancel flags: before every pass, between the parts of a long one, and
-where steps pause.
+Only here are deadlines and cancel flags checked: before every pass, between the parts of a long one, and where steps
+pause.
 """
 
 import time
@@ -16,17 +16,17 @@ from mercury_engine.models.batching import DeadlineReached, Forward, ForwardStep
 from mercury_engine.models.network import CanvasForward, Network
 
 MOST_SHARED_ROWS = 32
-"""Most rows that read text and share a pass. More gain nothing by sharing, and the others would wait."""
+"""Longest prefill that shares a pass. More rows gain nothing by sharing, and the others would wait."""
 
 MOST_PASSED_OVER = 20
-"""Passes of users who type that a patient prefill lets go first, for one part of its own."""
+"""Interactive passes that a patient prefill yields to, for one part of its own."""
 
 AnswerSteps = Callable[[Request, Control], ForwardSteps[Answer]]
 """Starts the steps that answer a request."""
 
 
 class RunningRequest:
-    """One request and how far its answer has got."""
+    """One request and its progress."""
 
     def __init__(self, request: Request, control: Control, steps: ForwardSteps[Answer]) -> None:
         self.request, self._control, self._steps = request, control, steps
@@ -72,7 +72,7 @@ class RunningRequest:
         return self.outcome is not None
 
     def _continue(self, step: Callable[[], Forward | None]) -> None:
-        """Continue to the next forward pass; pauses before it are for checks. A pass under way is given up."""
+        """Continue to the next forward pass, with checks in pauses. A pass under way is given up."""
         self.under_way = None
         try:
             self.waits_for = step()
@@ -92,7 +92,7 @@ class Scheduler:
     def __init__(self, network: Network, steps: AnswerSteps) -> None:
         self._network, self._steps = network, steps
         self._passed_over = 0
-        """Number of passes that a prompt has let go first since its last part."""
+        """Passes that a prefill has yielded to since its last part."""
 
     def answer_all(self, more: NewRequests) -> None:
         """Answer all requests from `more`, which is called before every pass, and tell each outcome.
@@ -117,7 +117,7 @@ class Scheduler:
         return RunningRequest(request, control, self._steps(request, control))
 
     def _advance(self, running: Sequence[RunningRequest]) -> None:
-        """Advance all that can share a pass by one, and the first of the others by a part of a pass of its own."""
+        """Advance all requests that can share a pass, and the first of the others by a part of its own pass."""
         for each in running:
             if each.waits_for is None:
                 each.start()
@@ -131,7 +131,7 @@ class Scheduler:
             self._part(alone[0])
 
     def _lets_go_first(self, running: RunningRequest, shared: Sequence[RunningRequest]) -> bool:
-        """Whether this part of a prefill waits for those that a user waits for key by key."""
+        """Whether this part of a prefill yields to interactive requests."""
         waits = running.is_patient and not all(each.is_patient for each in shared)
         self._passed_over = self._passed_over + 1 if waits and self._passed_over < MOST_PASSED_OVER else 0
         return self._passed_over > 0
@@ -162,5 +162,5 @@ class Scheduler:
 
 
 def _may_share(forward: Forward) -> bool:
-    """Whether others gain by sharing a pass with it: not with a long prefill, whose end they would wait for."""
+    """Whether others gain by sharing a pass with it; a long prefill would make them wait."""
     return isinstance(forward, CanvasForward) or forward.rows <= MOST_SHARED_ROWS

@@ -1,4 +1,4 @@
-"""What a text is worth to someone who did not ask for it: the characters it is expected to save."""
+"""The expected value of an automatic suggestion: the characters it saves."""
 
 from dataclasses import dataclass
 from math import isfinite
@@ -7,19 +7,18 @@ ACCEPT_KEYS = 1
 """Keys that accept a suggestion."""
 
 MIN_PROBABILITY = 0.15
-"""Below this nothing is shown unasked, however eagerly."""
+"""Least probability of an automatic suggestion at any eagerness."""
 
 FINISHED_CHARS = 8
-"""What it is worth that a text is finished, in characters: nobody has to look where it stops and go on from there."""
+"""Bonus for a finished text, in characters: nobody has to look where it stops and go on from there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Utility:
     """Probability times length, less what reading a wrong text costs; all in characters to type.
 
-    `python -m mercury_lab.evaluation calibration` fits the values for a model. The defaults were chosen where lines of
-    others that no model had seen were typed again, so that most keystrokes are saved for few texts of no use.
-    Raises ValueError unless these two are finite numbers and the third is a probability.
+    `python -m mercury_lab.evaluation calibration` fits the values for a model. The defaults were chosen on unseen code
+    of others, to save many keystrokes with few useless suggestions. Raises ValueError for values out of range.
     """
 
     wrong_cost: float = 12.0
@@ -48,7 +47,7 @@ class Utility:
         return max(self.min_probability, worth)
 
     def times(self, factor: float) -> "Utility":
-        """The same with higher or lower costs and bounds, for users who want to see less or more.
+        """The same with higher or lower costs and bounds, to show less or more.
 
         The odds of the least probability change with the factor's square: 0.4 becomes 0.73 for 2.
         """
@@ -60,7 +59,7 @@ class Utility:
 
 
 def _gain(length: int, is_finished: bool) -> int:
-    """Keys saved, and the utility of an end; a text that saves one key is not worth the look even if it is finished."""
+    """Keys saved, plus the bonus; a text that saves one key is not worth the look even if it is finished."""
     saved = max(0, length - ACCEPT_KEYS)
     return saved + FINISHED_CHARS * (is_finished and saved > 1)
 

@@ -1,12 +1,11 @@
-"""The KV cache: keys and values of context read before, found again by content.
+"""The KV cache: keys and values of earlier context, found again by content.
 
-Far and suffix blocks are read alone, so a text has the same keys and values wherever it stands. The near prefix is
-a stack after the far blocks: typing pushes tokens, deleting pops them.
+Far and suffix blocks are read alone, so a text has the same keys and values anywhere. The near prefix is a stack after
+the far blocks: typing pushes tokens, deleting pops them.
 
-Every block is read after a start token, whose keys and values are then dropped: it takes the attention that a causal
-model parks on its first position. One start token, read alone, is kept at the far end of the prefix. (Measured on
-held-out Python with ten far blocks, in nats per token: one causal run 1.49; blocks read alone 1.78; with their start
-tokens dropped and one kept 1.64.)
+Every block is read after a start token, whose keys and values are dropped: it takes the attention that a causal model
+parks on its first position. One start token is kept at the far end of the prefix. (Nats per token on held-out Python
+with ten far blocks: one causal run 1.49; blocks read alone 1.78; without their start tokens but one 1.64.)
 """
 
 from bisect import bisect_right
@@ -33,25 +32,25 @@ LEAST_BUDGET = 64 << 20
 """Bytes of blocks that are kept at least; a token of the bundled model takes 12 KB on a CPU."""
 
 KEPT_TOKENS, KEPT_TOKENS_GPU = 5_500, 20_000
-"""Tokens whose blocks are kept, if LEAST_BUDGET holds fewer: those of about five contexts, or of twenty on a GPU."""
+"""Tokens whose blocks are kept if LEAST_BUDGET holds fewer: about five contexts, or twenty on a GPU."""
 
 MEMORY_SHARE = 8
-"""Beyond the five, a GPU's blocks take at most one part in so many of the memory that is free when it is loaded."""
+"""Beyond five contexts, blocks take at most this fraction of the GPU memory that is free at the start."""
 
 PACKED_TOKENS = 512
-"""Tokens of blocks that a GPU reads in one pass, side by side; a CPU gains nothing and reads each block alone."""
+"""Tokens of blocks that a GPU reads in one pass, side by side; a CPU gains nothing by that."""
 
 LEFT_TOKENS = 8
 """Tokens at the end of a near prefix that may be left to the pass after it, which takes hardly longer with them."""
 
 KEPT_SEGMENTS = 4
-"""Number of assembled sides that are kept: both sides of two gaps."""
+"""Assembled sides that are kept: both sides of two gaps."""
 
 KEPT_AHEAD = 4
 """Places whose latest passes are kept."""
 
 KEPT_BRANCHES = 2
-"""Number of stacks after the same blocks that are kept where they part: the latest edit and what was there before."""
+"""Diverging stacks that are kept after the same blocks: the latest edit and its predecessor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +65,7 @@ class AdaptedTokens:
 
 @dataclass(frozen=True, slots=True)
 class NearStack:
-    """Tokens of a near prefix read after one far side; their keys are rotated from position 0.
-
-    Or tokens read with an adapter after such a prefix; their positions follow it.
-    """
+    """Tokens of a near prefix after one far side, from position 0; or tokens read with an adapter after the prefix."""
 
     ids: TokenIds
     side: KeyValueSegment
@@ -121,7 +117,7 @@ class BlockCache:
         adapted: AdaptedTokens | None = None,
         leaves: bool = False,
     ) -> ForwardSteps[CachedContext]:
-        """The sides for these blocks; reads only tokens that were never read in their place before.
+        """The sides for these blocks; reads only tokens that are new in their place.
 
         With `adapted`, more tokens follow the near prefix, read with an adapter. What has been read is kept even if the
         caller stops before the rest is read. `leaves`: a few tokens at the end may be left to the caller.
@@ -149,10 +145,10 @@ class BlockCache:
         return CachedContext(before, after, read, left=left, near=last[: len(last) - left], ahead=self._ahead_of(place))
 
     def affordable(self, far: list[TokenIds], near: TokenIds, limit: int) -> list[TokenIds]:
-        """The far blocks to see if at most `limit` tokens may be read: as many as possible.
+        """As many far blocks as possible if at most `limit` tokens may be read.
 
-        That is all of them, those that are cached, or those in front of a near stack. If each of these needs more, the
-        one that needs the fewest tokens.
+        That is all of them, the cached ones, or those in front of a near stack; if each needs more, the choice that
+        needs the fewest tokens.
         """
         stacks: dict[tuple[TokenIds, ...], list[TokenIds]] = {}
         for (blocks, prefix, adapter), found in zip(self._stacks, self._stacks.values(), strict=True):

@@ -1,8 +1,8 @@
 """Keys and values of the text on both sides of a gap, for models whose rows all see each other.
 
-They come from a pass over the whole text with the gap masked, and serve while the gap is denoised and while its user
-types: that is approximate, for every key depends on what stood in the gap then. Tokens that differ from that pass are
-computed again with the gap's. The whole text is read again after `MOST_USES` passes and where more than `MOST_NEW`
+They come from a pass over the whole text with the gap masked, and are reused while the gap is denoised and the user
+types. That is approximate, because every key depends on what stood in the gap then. Tokens that differ from that pass
+are computed again with the gap's. The whole text is read again after `MOST_USES` passes or if more than `MOST_NEW`
 tokens differ. The idea is Fast-dLLM's dual cache, arXiv 2505.22618.
 
 Dimensions: L layers, B batch (1), H key heads, T tokens, D head width, S slots.

@@ -1,7 +1,6 @@
-"""Arithmetic on log-probabilities that runs where they were computed: NumPy arrays on a CPU, torch tensors on a GPU.
+"""Arithmetic on log-probabilities where they were computed: NumPy arrays on a CPU, torch tensors on a GPU.
 
-The functions called on `namespace(array)` have the same names and arguments in NumPy and torch. Torch is imported only
-where an array is a tensor.
+Functions of `namespace(array)` are alike in NumPy and torch. Torch is imported for tensors only.
 
 Dimensions: V vocabulary.
 """

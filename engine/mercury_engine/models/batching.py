@@ -1,7 +1,7 @@
-"""Batches forward passes: those of several requests become one.
+"""Batches the forward passes of several requests.
 
-Code that needs passes is a generator. It yields a `Forward` and receives its result; it yields None where long work of
-the host should be interruptible. `DeadlineReached` is thrown into it in place of a result when its time is up.
+Code that needs passes is a generator: it yields a `Forward` and receives its result, or yields None where long work of
+the host may be interrupted. `DeadlineReached` is thrown into it when its time is up.
 
 Dimensions as in `network.py`; W rows whose log-probabilities are wanted.
 """
@@ -38,7 +38,7 @@ ForwardSteps = Generator[Forward | None, Any, T]
 
 
 class DeadlineReached(Exception):
-    """The request's time is up: what is done so far is the answer."""
+    """The request's time is up: the work so far is the answer."""
 
 
 class ForwardResult(NamedTuple):
@@ -55,7 +55,7 @@ class ForwardResult(NamedTuple):
 
 
 def run(network: Network, forwards: Sequence[Forward]) -> list[Any]:
-    """The results of all forwards, each kind run in one pass where that is possible; no result depends on another."""
+    """The results of all forwards, each kind in one pass if possible; no result depends on another."""
     if len(forwards) == 1 and (found := _ahead(network, forwards[0])) is not None:
         return [found]
     results = dict[int, Any]()
@@ -67,7 +67,7 @@ def run(network: Network, forwards: Sequence[Forward]) -> list[Any]:
 
 
 def run_in_parts(network: Network, forward: Forward) -> Generator[None, None, Any]:
-    """The result of a forward that has a pass of its own, paused between layers where that takes long."""
+    """The result of a forward in a pass of its own, paused between layers if it takes long."""
     if (found := _ahead(network, forward)) is not None:
         return found
     if (
@@ -134,7 +134,7 @@ def _wanted(hidden_TC: Array, forward: ForwardRequest) -> Array:
 
 
 def _denoise(_: Network, forwards: Sequence[CanvasForward]) -> list[RowAnswers]:
-    """What is asked of the wanted rows; their vocabulary ends with mask and end."""
+    """The answers about the wanted rows; their vocabulary ends with mask and end."""
     denoiser = forwards[0].denoiser
     states = denoiser.denoise_together(forwards)
     hidden = [rows_at(part, forward.wanted) for part, forward in zip(states, forwards, strict=True)]

@@ -1,7 +1,7 @@
-"""Chat templates: a conversation as the text that a model was trained on, by the template among the model's files.
+"""Chat templates: a conversation as the text that a model was trained on, by the template in the model's files.
 
-Templates are Jinja with the settings of transformers' `apply_chat_template`, in a sandbox; jinja2 is imported when a
-conversation first asks for it. Names of special tokens in what a client sent are guarded, so that they stay text.
+Templates are Jinja with the settings of transformers' `apply_chat_template`, in a sandbox; jinja2 is imported on first
+use. Names of special tokens in a client's messages are guarded, so that they stay text.
 """
 
 import json

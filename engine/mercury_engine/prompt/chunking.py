@@ -1,7 +1,7 @@
 """Content-defined chunks of source text, the unit in which far context is read and cached.
 
-A chunk starts at the start of a line. Whether a line starts a chunk depends only on the few lines around it, so an edit
-moves only the boundaries next to it; every other chunk keeps its text and thus its cache.
+A chunk starts with a line. Whether a line starts one depends only on the lines around it, so an edit moves only the
+boundaries next to it; all other chunks keep their text and cache.
 """
 
 from zlib import crc32

@@ -1,4 +1,4 @@
-"""How the reader sees recent edits and the region to rewrite; training and the server share this layout.
+"""The layout of recent edits and the region to rewrite, shared by training and the server.
 
 Two blocks come last among the far blocks, just before the near chunk; the region itself is the gap:
 
@@ -13,8 +13,7 @@ Two blocks come last among the far blocks, just before the near chunk; the regio
     # old version of the next lines:
         rows = load(table)
 
-The titles are comments of the language; the region is plain code, so that its tokens are those of the text that
-replaces it.
+The titles are comments of the language; the region is plain code, so that its tokens are those of its replacement.
 """
 
 from collections.abc import Iterable, Sequence

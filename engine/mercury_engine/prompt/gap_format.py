@@ -1,6 +1,6 @@
-"""Gap formats: the marker tokens with which families of models were pretrained to fill gaps.
+"""Gap formats: the marker tokens that families of models were pretrained with to fill gaps.
 
-A tokenizer that holds a family's markers shows that the model knows its format. Sources, as of 2026-11:
+A tokenizer with a family's markers implies that the model knows its format. Sources, as of 2026-11:
 
 - qwen2.5-coder: technical report, arXiv 2409.12186, figures 3 and 4
 - granite-4: IBM's prompt guide for the end; the markers from memory, not checked at a source
@@ -87,19 +87,19 @@ class GapMarkers:
         return {self.start, *self.prefix, *self.suffix, *self.middle, self.end}
 
     def stack(self, head: TokenIds, rest: TokenIds, line: TokenIds) -> TokenIds:
-        """All that is read in one causal run before a canvas: `line`, which typing extends, comes last.
+        """The tokens read in one causal run before a canvas; `line`, which typing extends, comes last.
 
-        `head` is the near prefix up to the cursor's line, `line` that line up to the cursor and `rest` its rest. What
-        is typed on the line counts as the beginning of the middle, so the rest of the line is seen and a key adds only
-        its own tokens.
+        `head` is the near prefix up to the cursor's line, `line` that line up to the cursor and `rest` its rest. Typed
+        text counts as the beginning of the middle, so the model sees the rest of the line and a key adds only its own
+        tokens.
         """
         lines, gap = self.parted(head, rest)
         return (*lines, *gap, *line)
 
     def parted(self, head: TokenIds, rest: TokenIds) -> tuple[TokenIds, TokenIds]:
-        """The stack without the cursor's line, in two: what stays while that line is edited, and the gap's markers.
+        """The stack without the cursor's line: the part that stays while the line is edited, and the gap's markers.
 
-        Where the suffix comes first, the first part is empty.
+        If the suffix comes first, the first part is empty.
         """
         if self.suffix_first:
             return (), (*self.suffix, *rest, *self.prefix, *head, *self.middle)

@@ -1,4 +1,4 @@
-"""How much of a text the reader sees around a gap, and in which order; training and the server share it."""
+"""The amount and order of text that the reader sees around a gap; shared by training and the server."""
 
 from collections.abc import Sequence
 
@@ -22,8 +22,8 @@ def path_block(path: str, language: str) -> str:
 def rest_and_below(suffix: Sequence[str]) -> tuple[list[str], list[str]]:
     """Splits suffix blocks into the rest of the cursor's line and the blocks below it.
 
-    The blocks below do not change while that line is typed, so the reader, which reads from left to right, sees them
-    first: in front of the far blocks, those next to the cursor last.
+    The blocks below do not change while the line is typed, so the causal reader sees them first, in front of the far
+    blocks.
     """
     if not suffix:
         return [], []

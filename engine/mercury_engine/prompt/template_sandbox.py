@@ -1,6 +1,6 @@
-"""The sandbox that writes chat templates: a model's file may neither keep a thread nor fill the memory.
+"""The sandbox for chat templates: a model's file can neither block a thread nor fill the memory.
 
-Every body of a loop, branch or macro looks at the time; what an operation, a call or a filter makes has a limit.
+Every body of a loop, branch or macro checks the time; results of operations, calls and filters have a limit.
 """
 
 from collections.abc import Callable, Iterator

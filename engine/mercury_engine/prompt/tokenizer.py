@@ -1,7 +1,7 @@
-"""Tokenizer: text to tokens and back, and where to cut the text before a cursor.
+"""Tokenizer: text to tokens and back, and the cut of the text before a cursor.
 
-The canvas begins at a token boundary before the word under the cursor, so that caches hold only tokens that no further
-typing can change ("token healing"). The first slots then have to spell the text that was cut off.
+The canvas begins at a token boundary before the word under the cursor, so that caches hold only tokens that further
+typing cannot change ("token healing"). The first slots then spell the text that was cut off.
 """
 
 import itertools
@@ -40,7 +40,7 @@ REMEMBERED_LOOKUP_BLOCKS = 16_384
 """Number of lookup blocks whose tokens are remembered; up to 16 MB."""
 
 REMEMBERED_TEXTS = 64
-"""Number of token sequences whose text is remembered; a fill asks for some ten of them, each up to five times."""
+"""Token sequences whose text is remembered; a fill decodes some ten of them, up to five times each."""
 
 LONGEST_TOKEN = 64
 """Characters of the longest token that is looked up by its text."""
@@ -53,7 +53,7 @@ RELEASED_PER_CHARACTER = 2
 
 
 class BlockTokens(tuple[int, ...]):
-    """Tokens of a block, hashed once: every key looks contexts up by their blocks, which hold thousands of tokens."""
+    """Tokens of a block, hashed once: every key looks up contexts by blocks with thousands of tokens."""
 
     _hash: int | None = None
 

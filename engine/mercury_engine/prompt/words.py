@@ -1,4 +1,4 @@
-"""Texts as a model reads them, for clients that count tokens or write prompts themselves."""
+"""A model's tokens and template, for clients that count tokens or write prompts themselves."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Where a text may end without leaving an expression half said. By its characters and those that follow it alone."""
+"""Where a text may end without cutting an expression, judged by its characters and those that follow."""
 
 from mercury_engine.text.brackets import CLOSING, bracket_step, has_open_bracket, string_starts
 
@@ -13,11 +13,11 @@ SUFFIX_CHARS = 8
 
 
 def ends_whole(text: str, rest: str, line_prefix: str, line_suffix: str = "") -> bool:
-    """Whether a text may end before `rest`, which is how the model goes on: at a line's, statement's or argument's end.
+    """Whether a text may end before `rest`, the model's continuation: at the end of a line, statement or argument.
 
-    `line_prefix` and `line_suffix` are the rest of the cursor's line. Inside a bracket or string that the text itself
-    opens, before an operator, a call's parentheses or a word, and where nothing is known of the rest it may not. A
-    string that was open before the text may end after any word.
+    `line_prefix` and `line_suffix` are the rest of the cursor's line. It may not end inside a bracket or string that it
+    opens, before an operator, a call's parentheses or a word, or before an unknown rest. A string that was open before
+    the text may end after any word.
     """
     opened, quote, was_open = _opened(text, line_prefix)
     if opened or (quote and not was_open):

@@ -1,4 +1,4 @@
-"""Where a text of several lines runs over what stands below it. By lines and brackets alone."""
+"""Where a text of several lines runs into the text below it, judged by lines and brackets."""
 
 from mercury_engine.text.brackets import CLOSER_OF, bracket_step, outside_strings
 
@@ -10,9 +10,9 @@ MIN_REPEATED_CHARS = 12
 
 
 def overrun(text: str, line_prefix: str, following: str) -> int | None:
-    """The position before the first line that stands below, or that closes more than was opened; None without one.
+    """The position before the first line that is repeated below or closes too many brackets; None without one.
 
-    `line_prefix` is the cursor's line before the text, `following` the document after the gap. Where brackets are open,
+    `line_prefix` is the cursor's line before the text, `following` the document after the gap. If brackets are open,
     the position is before the line that opened them. The cursor's own line is only compared with the next one.
     """
     lines = text.split("\n")
@@ -25,7 +25,8 @@ def overrun(text: str, line_prefix: str, following: str) -> int | None:
         complete = (line_prefix if not number else "") + line
         if depth <= 0:
             whole = max(0, position - 1)
-        if _stands_below(_bare(complete), below if number else below[:1]) and not (depth > 0 and _closes(line)):
+        closes = line.lstrip()[:1] in CLOSER_OF.values()
+        if _stands_below(_bare(complete), below if number else below[:1]) and not (depth > 0 and closes):
             return whole
         depth, lowest = _depths(line, depth)
         if number and lowest < 0:
@@ -70,10 +71,6 @@ def _depths(line: str, depth: int) -> tuple[int, int]:
 def _bare(line: str) -> str:
     """A line without trailing blanks, commas and semicolons, unless it has nothing else."""
     return line.rstrip(" \t\r,;") or line.rstrip()
-
-
-def _closes(line: str) -> bool:
-    return line.lstrip()[:1] in CLOSER_OF.values()
 
 
 def _indent(line: str) -> int:

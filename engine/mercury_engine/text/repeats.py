@@ -1,4 +1,4 @@
-"""Where a text of several lines begins to say the same over and over, as models do that do not find its end."""
+"""Where a text of several lines starts to repeat itself, as models do if they miss its end."""
 
 import re
 

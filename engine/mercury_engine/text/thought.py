@@ -1,5 +1,6 @@
-"""Where a text of several lines has said one thing: a block, or statements up to a blank line; or where the definition
-around it ends. By indentation alone, and by the words that begin definitions.
+"""Where one thought of a text ends: a block, statements up to a blank line, or the definition around it.
+
+Judged by indentation and by the words that begin definitions.
 """
 
 import re

@@ -1,7 +1,6 @@
 """A GGUF file of the Llama, Qwen2 or Qwen3 family as a configuration and a checkpoint's tensors.
 
-`dream` and `llada` are masked diffusion models with the layers of Qwen2 and Llama; llama.cpp's converters say how they
-are written.
+`dream` and `llada` are masked diffusion models with the layers of Qwen2 and Llama, written by llama.cpp's converters.
 """
 
 from collections.abc import Iterator, Mapping

@@ -26,10 +26,10 @@ _MAGIC = b"GGUF"
 _VERSIONS = (2, 3)
 
 _MOST_ENTRIES = 1 << 20
-"""Metadata entries or tensors beyond which a header is surely damaged."""
+"""A header with more metadata entries or tensors is damaged."""
 
 _MOST_VALUES = 1 << 24
-"""Values of an array, or bytes of a text, beyond which a header is surely damaged."""
+"""A header with longer arrays or texts is damaged."""
 
 _MOST_DIMENSIONS = 4
 
@@ -62,7 +62,7 @@ _OTHER_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class _Array:
-    """An array in the metadata, which is decoded when it is asked for."""
+    """An array in the metadata, decoded on demand."""
 
     kind: int
     count: int
@@ -107,16 +107,12 @@ class GgufFile:
         if max(tensors, entries) > _MOST_ENTRIES:
             raise ValueError("its header is nonsense")
         self._at = 24
-        self._values = dict(self._entry() for _ in range(entries))
+        self._values = {self._string(): self._value(self._take("I")) for _ in range(entries)}
         self._tensors = dict(self._tensor() for _ in range(tensors))
         alignment = self.value("general.alignment", _ALIGNMENT)
         if type(alignment) is not int or not 1 <= alignment <= _MOST_ENTRIES:
             raise ValueError(f"its tensors are aligned to {alignment!r}")
         self._data = -(-self._at // alignment) * alignment
-
-    def _entry(self) -> tuple[str, Any]:
-        key = self._string()
-        return key, self._value(self._take("I"))
 
     def _value(self, kind: int) -> Any:
         if kind == _STRING:
@@ -195,10 +191,7 @@ class GgufFile:
         return list(self._tensors)
 
     def matrix(self, name: str) -> BlockMatrix:
-        """A tensor as it lies in the file; one of one dimension is a row.
-
-        Raises ModelError for an unknown type, ModelCorrupt for a truncated file.
-        """
+        """A tensor as stored; a vector is one row. Raises ModelError for an unknown type, ModelCorrupt if truncated."""
         tensor = self._tensors[name]
         kind = self._type(name, tensor.type)
         *outputs, inputs = tensor.shape or (0,)
@@ -239,14 +232,14 @@ def _number(kind: int) -> str:
 
 
 def _require_within(number: int, most: int) -> int:
-    """The number of something. Raises ValueError for one that no model has."""
+    """The number. Raises ValueError for one that no model has."""
     if number > most:
         raise ValueError(f"its header asks for {number:,} of something, at most {most:,} make sense")
     return number
 
 
 def opened(path: Path) -> GgufFile:
-    """The file, mapped; its header is parsed once however often a model is asked about. Raises what GgufFile raises."""
+    """The mapped file; the header of the last one stays parsed. Raises what GgufFile raises."""
     try:
         found = path.stat()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""From a model's answer to the new lines of its window: frames off, lines beside the window off, missing ends back."""
+"""Reads the new lines of a window from an answer: without frames and lines beside it, with missing ends restored."""
 
 import re
 from collections.abc import Sequence
@@ -7,10 +7,10 @@ from mercury_engine.prompt.edit_families.window import Family, Window, ended
 from mercury_engine.text.lines import equal_ends, lines_of
 
 MAX_DROPPED_LINES = 1
-"""Lines of a window's end that an answer may leave out to delete them; where more are missing it did not reach them."""
+"""Lines of a window's end that an answer may delete; if more are missing it did not reach them."""
 
 MIN_KNOWN_CHARS = 8
-"""Shortest lines, without blanks, by which an answer's place in a window is known: `}` stands anywhere."""
+"""Shortest line, without blanks, that locates an answer in a window: `}` may be anywhere."""
 
 _FENCED = re.compile(r"\A\s*```[^\n`]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 _TAGGED = re.compile(r"\A\s*<(\|?)([\w-]+)(\|?)>\n(.*?)\n?<\1/\2\3>\s*\Z", re.DOTALL)
@@ -53,10 +53,7 @@ def _placed(lines: Sequence[str], window: Window) -> list[str]:
 
 
 def _begun(lines: list[str], shown: list[str], beside: list[str]) -> list[str]:
-    """The lines with their first ones as the window has them.
-
-    `beside` are the lines before the window. Works for the ends too, if all is turned round.
-    """
+    """The lines, starting as the window does; `beside` are the lines before it. For the end, reverse all lists."""
     if equal_ends(lines, shown)[0]:
         return lines
     for count in range(len(beside), 0, -1):

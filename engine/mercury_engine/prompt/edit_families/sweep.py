@@ -40,14 +40,6 @@ def _given(window: Window) -> str:
     return window.text[: window.text.rfind("\n", 0, window.cursor) + 1]
 
 
-def _answer(window: Window, text: str) -> str:
-    return _given(window) + text
-
-
-def _echo(window: Window) -> str:
-    return window.text[len(_given(window)) :]
-
-
 def _card_prompt(window: Window) -> str:
     original, is_undone = _before_last(window.text, window.history)
     earlier = window.history[:-1] if is_undone else window.history
@@ -77,8 +69,8 @@ def _before_last(text: str, history: Sequence[EditHunk]) -> tuple[str, bool]:
 SWEEP = Family(
     "sweep",
     _prompt,
-    _answer,
-    _echo,
+    lambda window, text: _given(window) + text,
+    lambda window: window.text[len(_given(window)) :],
     lines=(10, 10),
     chars=3000,
     cursor=CURSOR,

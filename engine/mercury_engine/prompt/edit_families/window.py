@@ -1,4 +1,4 @@
-"""What a model of edits is shown, and how one family of such models is asked and answers; text only, no tokens."""
+"""The window of a model of edits, and the prompts and answers of a family of such models; text only, no tokens."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

@@ -40,10 +40,6 @@ def _answer_2(window: Window, text: str) -> str:
     return window.text if text.lstrip().startswith(NO_EDITS) else text
 
 
-def _echo_2(window: Window) -> str:
-    return ended(window.text)
-
-
 def _prompt_2_1(window: Window) -> str:
     return f"{_around(window)}{FIRST}\n{ended(window.marked(CURSOR))}{LAST}\n{MIDDLE}"
 
@@ -54,15 +50,11 @@ def _answer_2_1(window: Window, text: str) -> str:
     return text.strip("\n").removeprefix(FIRST).removeprefix("\n").partition(LAST)[0]
 
 
-def _echo_2_1(window: Window) -> str:
-    return f"{FIRST}\n{ended(window.text)}"
-
-
 ZETA_2 = Family(
     "zeta-2",
     _prompt_2,
     _answer_2,
-    _echo_2,
+    lambda window: ended(window.text),
     lines=(15, 15),
     chars=3000,
     cursor=CURSOR,
@@ -75,7 +67,7 @@ ZETA_2_1 = Family(
     "zeta-2.1",
     _prompt_2_1,
     _answer_2_1,
-    _echo_2_1,
+    lambda window: f"{FIRST}\n{ended(window.text)}",
     lines=(15, 15),
     chars=1050,  # 350 tokens
     cursor=CURSOR,
