@@ -41,8 +41,6 @@ LIMITS = {
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest(StreamableRequest):
-    """The fields that are read."""
-
     messages: tuple[dict[str, Any], ...] = ()
     max_tokens: int | None = None
     max_completion_tokens: int | None = None

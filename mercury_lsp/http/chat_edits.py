@@ -1,4 +1,4 @@
-"""Next edits that a conversation asks for: its last message has the markers of minuet's duet or Mercury's tags."""
+"""Next edits requested by a chat whose last message has the markers of minuet's duet or Mercury's tags."""
 
 import re
 from typing import Any
@@ -12,7 +12,7 @@ from mercury_lsp.http.service import Service
 REGION, REGION_END, CURSOR = "<editable_region>\n", "\n</editable_region>", "<cursor_position/>"
 
 _HISTORY = re.compile(r"<edit_history>((?:(?!<edit_history>).)*?)</edit_history>\n*", re.DOTALL)
-"""Ends a search at the next beginning, or many without an end would take the square of their number."""
+"""Stops a search at the next beginning; many without an end would take quadratic time."""
 
 _EDITED_FILE = re.compile(r'^User edited "(.*)":$', re.MULTILINE)
 
@@ -35,7 +35,7 @@ async def edited(service: Service, text: str) -> tuple[str, dict[str, Any]]:
 
 
 def _duet_document(text: str) -> EditedDocument | None:
-    """What a message of minuet's duet says; None if it is none."""
+    """A message of minuet's duet; None for any other."""
     if REGION not in text or CURSOR not in text:
         return None
     history = "".join(_HISTORY.findall(text))

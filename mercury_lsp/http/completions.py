@@ -61,8 +61,6 @@ class CompletionRequest(StreamableRequest):
 
 @dataclass(frozen=True, slots=True)
 class TabbySnippet:
-    """A part of another file, as Tabby's clients send it."""
-
     filepath: str = ""
     body: str = ""
     score: float = 0.0
@@ -70,8 +68,6 @@ class TabbySnippet:
 
 @dataclass(frozen=True, slots=True)
 class EditHistory:
-    """What Tabby's clients send for a next edit."""
-
     edits_diff: str = ""
     current_version: str = ""
 
@@ -83,8 +79,6 @@ class EditHistory:
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """What stands around the cursor."""
-
     prefix: str = ""
     suffix: str = ""
     filepath: str = ""
@@ -96,8 +90,6 @@ class Segments:
 
 @dataclass(frozen=True, slots=True)
 class TabbyRequest:
-    """The fields that are read."""
-
     segments: Segments
     language: str = ""
     mode: str = "standard"

@@ -36,8 +36,6 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class EditRequest:
-    """The fields that are read."""
-
     messages: tuple[Message, ...] = ()
     stream: bool = False
 

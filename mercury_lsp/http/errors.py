@@ -1,4 +1,4 @@
-"""Errors of the HTTP API, and the replies that report them: `{"error": {message, type, param, code}}`."""
+"""Errors of the HTTP API and their replies: `{"error": {message, type, param, code}}`."""
 
 import logging
 
@@ -14,7 +14,7 @@ RETRY_SECONDS = 1
 
 
 class ApiError(MercuryError):
-    """A request that is answered by an error; `param` is the field at fault."""
+    """An error reply; `param` is the invalid field."""
 
     def __init__(self, status: int, message: str, param: str | None = None, code: str | None = None):
         super().__init__(message)
@@ -50,7 +50,7 @@ async def on_error(request: Request, error: Exception) -> Response:
 
 
 def as_api_error(error: Exception) -> ApiError:
-    """What a client is told of an error; faults of ours are logged."""
+    """The error as shown to a client; our own faults are logged."""
     match error:
         case ApiError():
             return error
@@ -61,7 +61,7 @@ def as_api_error(error: Exception) -> ApiError:
         case RequestError():
             return bad_request(str(error))
         case Cancelled():
-            return ApiError(503, "the request was given up, for the model is no longer in use; try again")
+            return ApiError(503, "the request was dropped because the model is no longer in use; try again")
         case MercuryError():
             return ApiError(503, str(error), code="server_error")
     logger.error("a request failed", exc_info=error)

@@ -1,4 +1,4 @@
-"""Reads the fields of requests: nulls count as missing, unknown fields are ignored, wrong types are refused."""
+"""Reads the fields of requests: nulls count as missing, unknown fields are ignored, wrong types are rejected."""
 
 import dataclasses
 import gc
@@ -16,21 +16,21 @@ from mercury_lsp.http.errors import bad_request
 T = TypeVar("T")
 
 MAX_ITEMS = 2_000
-"""Most items of a list or an object of objects: each wrong one takes a tenth of a millisecond to explain."""
+"""Items of a list or an object of objects: each invalid one takes a tenth of a millisecond to explain."""
 
 MAX_STOPS, MAX_STOP_CHARS = 64, 256
-"""Most stop texts and longest one; each is compared with the end of a text at every token."""
+"""Number and length of stop texts; each is compared with the end of a text at every token."""
 
 MAX_EXPLANATION_CHARS = 500
 """Longest error message that repeats what the client sent."""
 
 
 MAX_STRINGS, MAX_VALUES = 20_000, 200_000
-"""Most strings, and most lists, objects and items, of a body: the event loop waits while they are read."""
+"""Strings, and lists, objects and items, of a body: the event loop waits while they are read."""
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
-"""May be one half of a surrogate pair alone."""
+"""Possibly a lone surrogate."""
 
 
 async def read(request: Request, kind: type[T]) -> T:
@@ -43,10 +43,10 @@ async def read_object(request: Request) -> dict[str, Any]:
     content = await request.body() or b"{}"
     _require_few_values(content)
     collects = gc.isenabled()
-    gc.disable()  # its passes over a million new lists take thrice as long as reading them
+    gc.disable()  # collecting a million new lists takes three times as long as reading them
     try:
         body = json.loads(content, parse_constant=_refused)
-        if _HALF_PAIR.search(content):  # which no reply could repeat
+        if _HALF_PAIR.search(content):  # no reply could repeat it
             body = json.loads(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
     except RecursionError:
         raise bad_request("the JSON is nested too deeply") from None
@@ -61,7 +61,7 @@ async def read_object(request: Request) -> dict[str, Any]:
 
 
 def _require_few_values(content: bytes) -> None:
-    """Raise ApiError for JSON of very many values, whatever is in its strings."""
+    """Raise ApiError for JSON with too many values."""
     if content.count(b'"') - content.count(b'\\"') > 2 * MAX_STRINGS:
         raise bad_request(f"the body has more than {MAX_STRINGS:,} strings")
     if sum(map(content.count, (b"[", b"{", b","))) > MAX_VALUES:
@@ -71,7 +71,7 @@ def _require_few_values(content: bytes) -> None:
 
 
 def structured(body: Mapping[str, Any], kind: type[T]) -> T:
-    """The object as a dataclass. Raises ApiError, which names the field at fault."""
+    """The object as a dataclass. Raises ApiError, naming the invalid field."""
     try:
         return _converter().structure(body, kind)
     except RecursionError:
@@ -85,13 +85,13 @@ def structured(body: Mapping[str, Any], kind: type[T]) -> T:
 
 
 def require_few(stop: tuple[str, ...]) -> None:
-    """Raise ApiError for more or longer stop texts than are looked for."""
+    """Raise ApiError for too many or too long stop texts."""
     if len(stop) > MAX_STOPS or any(len(each) > MAX_STOP_CHARS for each in stop):
         raise bad_request(f"stop may have {MAX_STOPS} texts of {MAX_STOP_CHARS} characters", "stop")
 
 
 def text_of(value: Any) -> str:
-    """A string without halves of surrogate pairs, which no tokenizer takes. Raises TypeError."""
+    """A string without lone surrogates, which no tokenizer takes. Raises TypeError."""
     if not isinstance(value, str):
         raise TypeError(f"{type(value).__name__} is not a string")
     return value.encode("utf-8", "replace").decode("utf-8")
@@ -125,7 +125,7 @@ def _converter() -> cattrs.Converter:
 
 
 def _require_bounded(value: Any, name: str) -> None:
-    """Raise ApiError for what is no list or object, or a long one."""
+    """Raise ApiError for a value that is no list or object, or too long."""
     if value is not None and not isinstance(value, list | Mapping):
         raise bad_request(f"{name} is neither a list nor an object", name)
     if value is not None and len(value) > MAX_ITEMS:
@@ -133,7 +133,7 @@ def _require_bounded(value: Any, name: str) -> None:
 
 
 def _holds_several(kind: Any) -> bool:
-    """Whether it is a list or an object of what is explained item by item where it is wrong."""
+    """Whether it is a list or object whose invalid items are explained one by one."""
     return get_origin(kind) in (tuple, dict) and kind not in (tuple[str, ...], tuple[int, ...])
 
 

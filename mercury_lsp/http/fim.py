@@ -55,7 +55,6 @@ class FimRequest(StreamableRequest):
     n: int = 1
 
     def gap(self) -> Gap:
-        """The gap to fill."""
         limits = (self.max_completion_tokens, self.max_tokens, DEFAULT_TOKENS)
         suffix = "" if self.suffix == BLANK_SUFFIX else self.suffix
         return Gap(

@@ -1,4 +1,4 @@
-"""A gap as clients of the HTTP API describe it: plain text on both sides; and what the engine sees of it."""
+"""A gap as clients of the HTTP API describe it, with plain text on both sides, and as the engine sees it."""
 
 import re
 from collections.abc import Sequence
@@ -18,21 +18,21 @@ from mercury_lsp.documents.redaction import chunk_without_secrets
 from mercury_lsp.http.fields import require_few
 
 PROMPT_CHARS, SUFFIX_CHARS = 16_000, 8_000
-"""Characters around the gap that are looked at; the window that the model reads is shorter."""
+"""Characters around the gap that are used; the model's window is shorter."""
 
 SNIPPET_CHARS = 4_800
-"""Characters of other files that the model reads; further ones are searched for n-grams."""
+"""Characters of other files that the model reads; more serve n-gram lookup."""
 
 MAX_OTHER_CHARS = 200_000
-"""Characters of other files that are looked at."""
+"""Characters of other files that are used."""
 
 MAX_OTHERS = 256
-"""Other files that are looked at."""
+"""Other files that are used."""
 
 MAX_PATH_CHARS = 200
 
 _JSON = re.compile(r"\s*(?:\[\s*)*\{\s*\"")
-"""How a JSON document begins. Most clients name no file."""
+"""The beginning of a JSON document, as most clients name no file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class OtherText:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """What a client asks for; equal gaps have equal answers."""
+    """A client's request; equal gaps have equal answers."""
 
     prompt: str
     suffix: str = ""
@@ -58,7 +58,7 @@ class Gap:
     """0 reads the context only."""
     stop: tuple[str, ...] = ()
     deadline_ms: float | None = None
-    """No fill but the first is begun after it, or goes on: the first may have to read all of the context."""
+    """Ends all fills but the first, which may have to read all of the context."""
     candidates: int = 1
 
     def __post_init__(self) -> None:
@@ -71,7 +71,7 @@ class Gap:
         return any(stop and "\n\n".startswith(stop) and len(stop) == 1 for stop in self.stop)
 
     def context(self) -> tuple[CompletionContext, Snapshot]:
-        """The context without secrets, and the document that the two sides make."""
+        """The context without secrets, and both sides as a document."""
         before, after = self.prompt[-PROMPT_CHARS:], self.suffix[:SUFFIX_CHARS]
         if len(before) < len(self.prompt):
             before = before[before.find("\n") + 1 :]

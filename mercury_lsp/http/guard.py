@@ -1,8 +1,7 @@
-"""What every request must pass before a route sees it: where it comes from, the token, and how much it sends.
+"""Checks every request before a route sees it: its origin, its token and its size.
 
-A page in a browser must not use the server: a request from another origin is refused, no CORS header is ever sent, and
-without a token the host that the request names must be this machine, or a name that an attacker's DNS points here
-would pass.
+Web pages must not use the server: requests from another origin are rejected, no CORS header is ever sent, and without a
+token the request's host must be this machine, so that a name in an attacker's DNS does not pass.
 """
 
 import asyncio
@@ -22,7 +21,7 @@ BODY_SECONDS = 20.0
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 OPEN_ROUTES = ("/health", "/v1/health", "/", "/playground.js", "/playground.css")
-"""They need no token: a load balancer asks the first two, and the playground's page asks its user for the token."""
+"""They need no token: the first two are for load balancers, and the playground asks its user for the token."""
 
 
 class Guard:
@@ -88,7 +87,7 @@ async def _body(receive: Receive) -> bytes:
 
 
 def _replaying(body: bytes, receive: Receive) -> Receive:
-    """Receives the body at once, then what comes after it: that the client is gone."""
+    """Receives the whole body, then the client's disconnection."""
     unread = [body]
 
     async def replay() -> Message:

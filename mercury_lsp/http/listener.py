@@ -1,4 +1,4 @@
-"""Listens for HTTP: the address and its token, and connections that never say anything."""
+"""Listens for HTTP: the address, the token, and limits of connections."""
 
 import asyncio
 import logging
@@ -34,7 +34,7 @@ SEND_SECONDS = 20.0
 """For a client to take what was sent."""
 
 UNREAD_BYTES = 2**16
-"""Replies that the system keeps for a client that does not read; by default Linux takes megabytes, made in vain."""
+"""The system's buffer for a client that does not read; by default Linux keeps megabytes."""
 
 MAX_CONNECTIONS = 512
 """Connections at a time; a request on a further one is answered with 503."""
@@ -43,10 +43,10 @@ MAX_REFUSED = 1024
 """Connections beyond the limit that wait for their 503; further ones are closed at once."""
 
 ACCEPTED_TOGETHER = 16
-"""Connections accepted in one turn of the event loop, which editors' keys wait for."""
+"""Connections accepted in one turn of the event loop, while editors wait."""
 
 MAX_FILES = 4096
-"""Files and sockets that the process may open, where the system lets it; editors' connections are among them."""
+"""Files and sockets that the process may open if the system allows it, including editors' connections."""
 
 STOP_SECONDS = 2
 """For replies under way when the server stops."""
@@ -99,7 +99,7 @@ def named_token() -> str | None:
 
 
 class HttpListener:
-    """Listens at once, so that a wrong address is told at once; serves later, beside the daemon."""
+    """Listens at once, to report an invalid address early; serves later, beside the daemon."""
 
     def __init__(self, address: HttpAddress, settings: Settings):
         """Raises UsageError."""
@@ -139,7 +139,7 @@ class HttpListener:
             await serving
 
     def _tell(self, loading: "asyncio.Task[InferenceEngine]") -> None:
-        """Say where it serves, once the model is loaded, or why it is not; the next request tries again."""
+        """Print the address once the model is loaded, or why it is not; the next request tries again."""
         if loading.cancelled():
             return
         error = loading.exception()

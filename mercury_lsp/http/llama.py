@@ -29,8 +29,6 @@ class Extra:
 
 @dataclass(frozen=True, slots=True)
 class InfillRequest:
-    """The fields that are read."""
-
     input_prefix: str = ""
     input_suffix: str = ""
     input_extra: tuple[Extra, ...] = ()
@@ -67,7 +65,6 @@ class LlamaRequest:
     stream: bool = False
 
     def gap(self) -> Gap:
-        """The gap to fill."""
         return taken_apart(Gap(self.prompt, max_tokens=bounded(self.n_predict), stop=self.stop))
 
 

@@ -28,31 +28,24 @@ TEMPLATE = "{{ .Prompt }}{{ if .Suffix }}{{ .Suffix }}{{ end }}"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options that are read."""
-
     num_predict: int = DEFAULT_TOKENS
     stop: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class OllamaRequest:
-    """The fields that are read."""
-
     prompt: str = ""
     suffix: str = ""
     options: Options = Options()
     stream: bool = True
 
     def gap(self) -> Gap:
-        """The gap to fill."""
         limit = bounded(self.options.num_predict)
         return taken_apart(Gap(self.prompt, self.suffix, max_tokens=limit, stop=self.options.stop))
 
 
 @dataclass(frozen=True, slots=True)
 class ChatOptions(Options):
-    """The options of a chat that are read."""
-
     num_predict: int = -1
     temperature: float = 0.8
     top_p: float = 0.9
@@ -62,8 +55,6 @@ class ChatOptions(Options):
 
 @dataclass(frozen=True, slots=True)
 class OllamaChat:
-    """The fields that are read."""
-
     messages: tuple[dict[str, Any], ...] = ()
     options: ChatOptions = ChatOptions()
     stream: bool = True

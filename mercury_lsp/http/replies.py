@@ -1,4 +1,4 @@
-"""How completions are sent: whole, or piece by piece as events; and that they end when the client is gone."""
+"""Sends completions whole or as events, until the client disconnects."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ async def streamed(
     frame: Callable[[Body], bytes],
     end: bytes = b"",
 ) -> Response:
-    """The reply that sends a completion piece by piece. An error before the first piece is raised."""
+    """A completion as events. An error before the first one is raised."""
     pieces = writing.pieces()
     first = await while_connected(request, anext(pieces, None))
 
@@ -65,7 +65,7 @@ def as_line(body: Body) -> bytes:
 
 
 async def while_connected(request: Request, awaited: Awaitable[T]) -> T:
-    """What is awaited; cancelled when the client closes the connection, which raises ApiError."""
+    """The awaited result; raises ApiError and cancels it if the client disconnects."""
     work, gone = asyncio.ensure_future(awaited), asyncio.ensure_future(_disconnected(request))
     try:
         await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
@@ -96,7 +96,7 @@ def known_chat(text: str, usage: Body, stream: bool, head: dict[str, Any]) -> Re
 
 
 async def head(service: Service, prefix: str) -> dict[str, Any]:
-    """What replies of OpenAI's kind begin with."""
+    """The common fields of OpenAI's replies."""
     return {"id": new_id(prefix), "created": int(time.time()), "model": await service.model()}
 
 
@@ -105,7 +105,7 @@ def new_id(prefix: str) -> str:
 
 
 def usage(completion: Completion) -> dict[str, Any]:
-    """The tokens of a completion, with the details in both places where clients look."""
+    """The tokens of a completion, with the details in both places that clients read."""
     return usage_of(completion.prompt_tokens, completion.cached_tokens, completion.completion_tokens)
 
 

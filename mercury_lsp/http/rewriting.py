@@ -1,4 +1,4 @@
-"""Lines that the next-edit engine rewrites for clients that send a document with a region and recent edits."""
+"""Next edits for clients that send a document with a region and recent edits."""
 
 import re
 from collections import deque
@@ -19,18 +19,18 @@ from mercury_lsp.http.errors import ApiError
 from mercury_lsp.http.service import Service
 
 LINES_ABOVE_CURSOR = 8
-"""Lines above the cursor that are rewritten where a region is longer than the engine takes."""
+"""Lines above the cursor that are rewritten if a region is too long for the engine."""
 
 MAX_HUNKS = 16
 
 MAX_DIFF_CHARS = 100_000
-"""The end of a longer diff counts."""
+"""Of a longer diff only the end counts."""
 
 WINDOW_CHARS = 16_000
-"""Characters on each side of the cursor that are looked at; the model sees fewer."""
+"""Characters on each side of the cursor that are used; the model sees fewer."""
 
 DEADLINE_MS = 10_000.0
-"""Milliseconds after which a rewrite is given up; clients wait longer than an editor's user."""
+"""After this a rewrite is given up; clients wait longer than an editor's user."""
 
 NO_EDITS = (
     "this model makes no edits; run mercury-lsp models add qwen2.5-coder-0.5b, then mercury-lsp models use "
@@ -42,7 +42,7 @@ _FILE = re.compile(r"^(?:\+\+\+ (?:b/)?|File: )(.*?)(?:\t.*)?$")
 
 @dataclass(frozen=True, slots=True)
 class EditedDocument:
-    """A document, the region that may change, and what the user changed before."""
+    """A document, the region that may change, and the user's recent edits."""
 
     text: str
     start: int
@@ -59,7 +59,7 @@ class EditedDocument:
         return Document("untitled:", language_of(self.path), 0, self.text).snapshot()
 
     def window(self) -> tuple["EditedDocument", int]:
-        """The whole lines around the cursor or the region's start, and the character that they begin with."""
+        """The whole lines around the cursor or the region's start, and their offset."""
         middle = self.start if self.cursor is None else self.cursor
         first, last = max(0, middle - WINDOW_CHARS), min(len(self.text), middle + WINDOW_CHARS)
         first = self.text.find("\n", first, middle) + 1 or first if first else 0
@@ -90,7 +90,7 @@ class RewrittenRegion:
 
     @property
     def usage(self) -> dict[str, Any]:
-        """What a client is told; the passes stand for the tokens, which are not counted."""
+        """The usage for clients; passes stand for tokens, which are not counted."""
         return replies.usage_of(self.tokens_read, 0, self.steps)
 
 

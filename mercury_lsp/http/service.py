@@ -1,7 +1,7 @@
-"""Completions for clients of the HTTP API, by the engine and the scheduler that language servers use.
+"""Completions for clients of the HTTP API, by the engine and scheduler of the language servers.
 
-Equal requests share one completion, which stops when the last client that waits for it is gone. A completion is
-written in fills of the engine's own length, one after another, so that others get their turn between two of them.
+Equal requests share one completion, which stops when its last client disconnects. A completion is written in several
+fills, so that others get their turn in between.
 """
 
 import asyncio
@@ -20,34 +20,34 @@ from mercury_lsp.http.gap import Gap
 from mercury_lsp.settings import Settings
 
 MAX_WRITING = 128
-"""Most completions that run or wait; more are refused."""
+"""Completions that run or wait; more are rejected."""
 
 MAX_AT_ONCE = 3
-"""Most fills handed to the engine at a time; it answers four, so an editor's never waits for one of these to end."""
+"""Concurrent fills; the engine answers four, so an editor's fill never waits for one of these."""
 
 MAX_BESIDE_EDITOR = 1
-"""The same while an editor asks; the fill gives way to the editor's next request."""
+"""Concurrent fills while an editor is active; they yield to its next request."""
 
 MAX_STOPS = 8
-"""Times that a completion gives way to an editor's requests; then it runs beside them."""
+"""A completion yields to an editor's requests this often; then it runs beside them."""
 
 MAX_SEARCHED_CHARS = 20_000
 """Characters of other files that are searched for secrets on the event loop; takes up to 40 ms."""
 
 EDITOR_SECONDS = 2.0
-"""For which an editor counts as asking after it did."""
+"""An editor counts as active this long after a request."""
 
 
 class Writing:
-    """A completion that is being written, for all who asked for it."""
+    """A completion in progress, shared by all who requested it."""
 
     def __init__(self) -> None:
         self.control = Control(is_patient=True)
-        """Of what the engine does for it now."""
+        """Of the current fill."""
         self.is_ended = False
-        """Whether it is to end with the text that it has, or nobody waits for it any more."""
+        """Whether it shall end with the text so far, or nobody waits for it."""
         self.text = ""
-        """As far as it is known; its beginning never changes."""
+        """The text so far; its beginning never changes."""
         self._grown = asyncio.Event()
         self._readers = 0
         self._task: asyncio.Task[Completion] | None = None
@@ -62,12 +62,11 @@ class Writing:
         self.control.cancel.set()
 
     def grow(self, text: str) -> None:
-        """The text has become this."""
         self.text = text
         self._tell()
 
     async def pieces(self) -> AsyncGenerator[str]:
-        """What is added to the text, until it is finished; close the generator. Raises what the writing raises."""
+        """Additions to the text until it is finished; close the generator. Raises what the writing raises."""
         assert self._task is not None
         sent = 0
         self._readers += 1
@@ -105,7 +104,7 @@ class Writing:
 
 
 class Service:
-    """Answers the clients of one server; to be used from the event loop's thread."""
+    """Answers the clients of one server; for the event loop's thread."""
 
     def __init__(self, engines: Engines, settings: Settings):
         self.settings = settings
@@ -130,13 +129,13 @@ class Service:
         return self._lease.engine or await self._lease.load(self.settings)
 
     async def model(self) -> str:
-        """The model's name as clients see it, who choose templates by it. Raises what loading it raises."""
+        """The model's name, by which clients choose templates. Raises what loading it raises."""
         return (await self.engine()).name.lower().replace(" ", "-")
 
     def write(self, gap: Gap, slot: Hashable = None) -> Writing:
-        """The completion of a gap, which begins now; that of an equal gap if one is being written to its end.
+        """A new completion of a gap, or the one in progress for an equal gap.
 
-        `slot`: the newest request of a slot ends the older ones, with the text that they have. Raises ApiError if too
+        `slot`: the newest request of a slot ends the older ones, which keep their text so far. Raises ApiError if too
         many are waiting.
         """
         writing = self._writing.get(gap)
@@ -218,7 +217,7 @@ class Service:
         return completion
 
     async def _begun(self, gap: Gap) -> CompletionDraft:
-        """The draft of a gap; where much text is searched for secrets, beside the event loop and one at a time."""
+        """The draft of a gap; much text is searched for secrets in a thread, one at a time."""
         if sum(len(each.text) for each in gap.others) < MAX_SEARCHED_CHARS:
             return CompletionDraft(gap)
         async with self._preparing:
@@ -235,7 +234,7 @@ class Service:
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
-        """Waits until the engine may be asked."""
+        """Waits for a free place at the engine."""
         async with self._turns:
             await self._turns.wait_for(self._has_room)
             self._running += 1
@@ -253,7 +252,7 @@ class Service:
         return self._lease.others_asked_within(EDITOR_SECONDS)
 
     async def _filled(self, request: FillRequest, writing: Writing, gives_way: bool) -> Fill | None:
-        """The engine's fill; None if it has given way to an editor's request. What was read by then stays cached."""
+        """The engine's fill; None if it yielded to an editor's request. The context read so far stays cached."""
         writing.control = control = Control(is_patient=True)
         if writing.is_ended:
             raise Cancelled("a newer request took its place")

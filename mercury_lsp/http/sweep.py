@@ -49,10 +49,10 @@ class SweepPrompt:
 
     document: EditedDocument
     prefill: str
-    """The beginning of the answer, which the client has written."""
+    """The beginning of the answer, written by the client."""
 
     def answer(self, text: str) -> str:
-        """The answer after that beginning."""
+        """The answer after the prefill."""
         return text[len(self.prefill) :] if text.startswith(self.prefill) else self.document.text[len(self.prefill) :]
 
 
@@ -92,7 +92,7 @@ def _around_cursor(asked: SweepRequest) -> EditedDocument:
 
 
 def read_prompt(prompt: str) -> SweepPrompt | None:
-    """What a prompt of Sweep's models says; None if it is none."""
+    """A prompt of Sweep's models; None for any other."""
     parts: dict[str, str] = {}
     history, path = list[EditHunk](), ""
     for each in prompt.rsplit(SEPARATOR, MAX_PARTS)[1:]:
@@ -112,7 +112,7 @@ def read_prompt(prompt: str) -> SweepPrompt | None:
 
 
 def _changed(part: str) -> EditHunk | None:
-    """The change that a part of a prompt describes; None if it is none."""
+    """The change described by a part of a prompt, if any."""
     head, begun, rest = part.partition("\noriginal:\n")
     removed, ended, inserted = rest.partition("updated:\n")
     named = _DIFF.fullmatch(head)

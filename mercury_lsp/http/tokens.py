@@ -17,7 +17,7 @@ from mercury_lsp.http.service import Service
 from mercury_lsp.http.tool_calls import ToolUse
 
 MAX_CHARS = 400_000
-"""Longest text; three times as long as the context of the models that are offered."""
+"""Longest text; three times the context of the offered models."""
 
 MAX_TOKENS = 100_000
 
@@ -27,8 +27,6 @@ Part = str | int
 
 @dataclass(frozen=True, slots=True)
 class TokenizeRequest:
-    """The fields that are read."""
-
     content: Any = ""
     """A text, or a list of texts and tokens."""
     add_special: bool = False
@@ -59,8 +57,6 @@ class TokenizeRequest:
 
 @dataclass(frozen=True, slots=True)
 class DetokenizeRequest:
-    """The fields that are read."""
-
     tokens: tuple[int, ...] = ()
 
     def answer(self, words: Words) -> str:

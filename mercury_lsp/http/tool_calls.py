@@ -1,6 +1,6 @@
-"""Calls of tools in a chat model's own format: JSON between `<tool_call>` and `</tool_call>`.
+"""Tool calls in a chat model's own format: JSON between `<tool_call>` and `</tool_call>`.
 
-A call that the client demands is begun in the model's stead, and its arguments follow the tool's JSON schema.
+A call that the client requires is prefilled, and its arguments follow the tool's JSON schema.
 """
 
 import json
@@ -84,7 +84,7 @@ class ToolUse:
         return ("", calls) if calls else (text, [])
 
     def settled(self, text: str) -> str:
-        """The part of an unfinished reply that is surely no call."""
+        """The part of an unfinished reply that is certainly not a call."""
         if self.forced or (self.tools and text.lstrip()[:1] in ("", "{")):
             return ""
         if not self.tools:
