@@ -7,7 +7,7 @@ from typing import Any
 from mercury_engine.model_folders import is_path, path_of, user_models
 
 from mercury_lsp.errors import SettingsError
-from mercury_lsp.settings import BUNDLED, SAME, named_edit_engines, named_engines
+from mercury_lsp.settings import BUNDLED, EDIT_ENGINE_VARIABLE, SAME, named_engines
 
 
 def path(edits: bool = False) -> Path:
@@ -16,7 +16,7 @@ def path(edits: bool = False) -> Path:
 
 
 def read(edits: bool = False) -> str | None:
-    """The chosen model's name; None for the bundled model, or for edits by the same one, as those have who chose none.
+    """The chosen model's name; None for the defaults: the bundled model, and for edits the one that fills.
 
     Raises SettingsError.
     """
@@ -28,7 +28,7 @@ def read(edits: bool = False) -> str | None:
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{choice} cannot be read ({error}); delete it, or run mercury-lsp models use") from error
     if is_path(name):
-        raise SettingsError(f"{choice} holds no model's name, but {name}; run mercury-lsp models use")
+        raise SettingsError(f"{choice} must hold a model's name, not {name}; run mercury-lsp models use")
     return name if name not in ("", SAME if edits else BUNDLED) else None
 
 
@@ -49,6 +49,6 @@ def added_to(section: Mapping[str, Any]) -> dict[str, Any]:
 
     `null` chooses the bundled model, no remote engine, and no model for edits.
     """
-    edits = next(iter(named_edit_engines()), None) or read(edits=True)
+    edits = next(iter(named_engines(EDIT_ENGINE_VARIABLE)), None) or read(edits=True)
     chosen = {"model": read(), "editModel": edits, "engine": next(iter(named_engines()), None)}
     return chosen | dict(section)

@@ -30,7 +30,7 @@ class DaemonError(MercuryError):
 
 
 class SilentDaemon(DaemonError):
-    """Something listens at the daemon's address but says nothing."""
+    """A process at the daemon's address does not answer."""
 
 
 class SettingsError(MercuryError):

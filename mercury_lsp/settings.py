@@ -51,13 +51,13 @@ class Settings:
     """A checked configuration; `parse` makes one from the client's JSON, whose keys are in camelCase."""
 
     model: str | None = None
-    """Whole path of a folder or GGUF file, or a name, also after `installed:`; None for the bundled model."""
+    """Absolute path of a folder or GGUF file, or a name, perhaps after `installed:`; None for the bundled model."""
     edit_model: str | None = None
-    """The model that rewrites regions for next edits, named likewise or by a URL; None for the one above."""
+    """The model that makes next edits, named likewise or by a URL; None for the one above."""
     edit_requests_per_minute: int = EDIT_REQUESTS_PER_MINUTE
     """Most requests a minute to a server for edits on another machine."""
     engine: str | None = None
-    """URL of the engine that is asked instead of the model; None for none. The model answers while it does not."""
+    """URL of the engine to ask instead of the model, which answers while the engine does not."""
     device: Device = "auto"
     threads: int | None = None
     effort: Effort = "medium"
@@ -68,7 +68,7 @@ class Settings:
     enabled: bool = True
     disabled_languages: tuple[str, ...] = ()
     disabled_in: tuple[DisabledIn, ...] = ()
-    """Where nothing is shown unasked."""
+    """Where nothing is shown automatically."""
     display: Display = "text"
     statistics: bool = True
     """Whether suggestions are counted; the counts stay on this machine."""
@@ -84,7 +84,8 @@ class Settings:
         """Settings from JSON; missing keys get their defaults. Raises SettingsError."""
         if problems := _problems(raw):
             raise SettingsError("; ".join(problems))
-        values = {_snake(key): value for key, value in raw.items() if key not in _CLIENT_KEYS}
+        snake = {key: re.sub("[A-Z]", lambda found: "_" + found[0].lower(), key) for key in raw}
+        values = {snake[key]: value for key, value in raw.items() if key not in _CLIENT_KEYS}
         if values.get("model") == BUNDLED:
             values["model"] = None
         if values.get("edit_model") == SAME:
@@ -94,33 +95,30 @@ class Settings:
         return cls(**values)
 
     def require_trusted_models(self, workspace: Sequence[Path]) -> None:
-        """Raise SettingsError for a model that a repository may have chosen or brought along, and such an engine.
+        """Raise SettingsError for models and engines that a repository may have chosen or brought along.
 
-        Those are relative paths, paths below the opened folders, no plain name after `installed:`, and URLs that the
-        environment does not name. Asks the disk.
+        Those are relative paths, paths below the opened folders or after `installed:`, and URLs that the environment
+        does not name. Accesses the disk.
         """
-        if self.engine is not None and self.engine not in named_engines():
-            raise SettingsError(
-                f"{self.engine} is not asked, for a repository may have named it; put the URL into {ENGINE_VARIABLE}"
-            )
-        if self.edit_model is not None and is_url(self.edit_model) and self.edit_model not in named_edit_engines():
-            raise SettingsError(
-                f"{self.edit_model} is not asked, for a repository may have named it; put the URL into "
-                f"{EDIT_ENGINE_VARIABLE}"
-            )
+        edit_url = self.edit_model if self.edit_model is not None and is_url(self.edit_model) else None
+        for url, variable in ((self.engine, ENGINE_VARIABLE), (edit_url, EDIT_ENGINE_VARIABLE)):
+            if url is not None and url not in named_engines(variable):
+                raise SettingsError(
+                    f"{url} is not used, because a repository may have named it; add the URL to {variable}"
+                )
         for model in (self.model, self.edit_model):
             if model is not None and not is_url(model) and is_path(model):
                 _require_trusted(model, workspace)
 
     @property
     def for_edits(self) -> "Settings | None":
-        """The same with the model for edits as the model; None if the edits have no model of their own."""
+        """The settings of the model for edits; None if there is no separate one."""
         is_own = self.edit_model is not None and self.edit_model != self.model
         return replace(self, model=self.edit_model, engine=None) if is_own else None
 
     @property
     def engine_key(self) -> EngineKey:
-        """What an engine is loaded with: connections with equal keys share one."""
+        """Connections with equal keys share an engine."""
         return self.engine, self.model, self.device, self.threads
 
     def allows(self, language_id: str) -> bool:
@@ -128,14 +126,9 @@ class Settings:
         return self.enabled and language_id not in self.disabled_languages
 
 
-def named_engines() -> list[str]:
-    """The URLs that the environment names, the default first."""
-    return os.environ.get(ENGINE_VARIABLE, "").split()
-
-
-def named_edit_engines() -> list[str]:
-    """The URLs that the environment names for edits, the default first."""
-    return os.environ.get(EDIT_ENGINE_VARIABLE, "").split()
+def named_engines(variable: str = ENGINE_VARIABLE) -> list[str]:
+    """The URLs in an environment variable, the default first."""
+    return os.environ.get(variable, "").split()
 
 
 def is_url(model: str) -> bool:
@@ -182,7 +175,7 @@ def _require_trusted(model: str, workspace: Sequence[Path]) -> None:
     try:
         path = Path(os.path.normpath(path_of(model)))
         if not path.is_absolute():
-            raise SettingsError(f"{model} could be any repository's; give the whole path, or {_ADD}")
+            raise SettingsError(f"{model} could belong to any repository; give the absolute path, or {_ADD}")
         roots = {form for root in workspace for form in (root, root.resolve())}
         if any(form.is_relative_to(root) for form in (path, path.resolve()) for root in roots):
             raise SettingsError(f"the model {model} is in the opened workspace and is not used; {_ADD}")
@@ -190,10 +183,8 @@ def _require_trusted(model: str, workspace: Sequence[Path]) -> None:
         raise SettingsError(str(error)) from error
 
 
-@dataclass(frozen=True, slots=True)
-class _ValueRule:
-    accepts: Callable[[Any], bool]
-    allowed: str
+_ValueRule = tuple[Callable[[Any], bool], str]
+"""Accepts a value, and describes what is allowed."""
 
 
 def _integer_up_to(highest: int) -> Callable[[Any], bool]:
@@ -210,37 +201,37 @@ def _is_text(value: Any) -> bool:
 
 def _choice(literal: Any) -> _ValueRule:
     choices = get_args(literal)
-    return _ValueRule(lambda value: isinstance(value, str) and value in choices, ", ".join(choices))
+    return lambda value: isinstance(value, str) and value in choices, ", ".join(choices)
 
 
-_BOOLEAN = _ValueRule(lambda value: isinstance(value, bool), "true, false")
+_BOOLEAN: _ValueRule = (lambda value: isinstance(value, bool), "true, false")
 
-_VALUE_RULES = {
-    "model": _ValueRule(
+_VALUE_RULES: dict[str, _ValueRule] = {
+    "model": (
         _optional(lambda value: _is_text(value) and not is_url(value)),
         "a folder, a GGUF file, a model name, bundled or null; a URL belongs to engine or editModel",
     ),
-    "editModel": _ValueRule(
+    "editModel": (
         _is_edit_model,
         f"a folder, a GGUF file, a model name, a URL that {EDIT_ENGINE_VARIABLE} names, same or null; the bundled "
         "model makes no edits",
     ),
-    "engine": _ValueRule(
+    "engine": (
         _optional(_is_engine),
         f"an http or https URL without a password or query, which {ENGINE_VARIABLE} names, or null",
     ),
     "device": _choice(Device),
-    "threads": _ValueRule(_optional(_integer_up_to(1024)), "an integer from 1 to 1024 or null"),
-    "editRequestsPerMinute": _ValueRule(_integer_up_to(6000), "an integer from 1 to 6000"),
+    "threads": (_optional(_integer_up_to(1024)), "an integer from 1 to 1024 or null"),
+    "editRequestsPerMinute": (_integer_up_to(6000), "an integer from 1 to 6000"),
     "effort": _choice(Effort),
-    "deadlineMs": _ValueRule(_optional(_integer_up_to(60_000)), "an integer from 1 to 60000 or null"),
+    "deadlineMs": (_optional(_integer_up_to(60_000)), "an integer from 1 to 60000 or null"),
     "eagerness": _choice(Eagerness),
     "enabled": _BOOLEAN,
-    "disabledLanguages": _ValueRule(
+    "disabledLanguages": (
         lambda value: isinstance(value, list | tuple) and all(map(_is_text, value)),
         "a list of language ids",
     ),
-    "disabledIn": _ValueRule(
+    "disabledIn": (
         lambda value: isinstance(value, list | tuple) and all(each in get_args(DisabledIn) for each in value),
         f"a list of {', '.join(get_args(DisabledIn))}",
     ),
@@ -265,14 +256,10 @@ _CLIENT_KEYS = ("trace",)
 def _problem(key: str, value: Any) -> str | None:
     if key in _CLIENT_KEYS:
         return None
-    rule = _VALUE_RULES.get(key)
-    if rule is None:
+    if key not in _VALUE_RULES:
         return f"mercury.{key} is not a setting; allowed: {', '.join(_VALUE_RULES)}"
-    return None if rule.accepts(value) else f"mercury.{key} is {value!r}; allowed: {rule.allowed}"
-
-
-def _snake(key: str) -> str:
-    return re.sub("[A-Z]", lambda found: "_" + found[0].lower(), key)
+    accepts, allowed = _VALUE_RULES[key]
+    return None if accepts(value) else f"mercury.{key} is {value!r}; allowed: {allowed}"
 
 
 def section_of(section: Any) -> dict[str, Any]:

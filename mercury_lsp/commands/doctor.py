@@ -1,4 +1,4 @@
-"""`mercury-lsp doctor`: checks what is installed and whether it works, and says how to fix what does not."""
+"""`mercury-lsp doctor`: checks the installation, and says how to fix what does not work."""
 
 import argparse
 import asyncio
@@ -29,7 +29,7 @@ from mercury_lsp.engine_host.blocking import filled, rewritten
 from mercury_lsp.engine_host.worker import LoadEngine
 from mercury_lsp.errors import MORE_MEMORY, is_short_of_memory
 from mercury_lsp.installed_models import checking
-from mercury_lsp.settings import EDIT_ENGINE_VARIABLE, ENGINE_VARIABLE, Settings, named_edit_engines
+from mercury_lsp.settings import EDIT_ENGINE_VARIABLE, ENGINE_VARIABLE, Settings, named_engines
 from mercury_lsp.statistics.store import default_path as statistics_path
 
 REQUIRED_PACKAGES = ("pygls", "lsprotocol", "tree-sitter", "tokenizers", "safetensors")
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace, load: LoadEngine = load_at_terminal) -> i
 
 
 def on_gpu(arguments: argparse.Namespace) -> Iterator[Finding]:
-    """Whether the GPU may answer; without `--quick` also all that is known of it."""
+    """Whether the GPU may answer; without `--quick` also the full report."""
     if (why := gpu.why_without_cuda()) is not None:
         value, _, fix = why.partition(": ")
         yield Finding("gpu", value, fix or "see docs/gpu.md")
@@ -83,7 +83,7 @@ def on_gpu(arguments: argparse.Namespace) -> Iterator[Finding]:
 
 
 def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
-    """Check one thing after another, from the interpreter to a fill: that of the local model, and a remote engine."""
+    """Check everything from the interpreter to a fill."""
     yield _python()
     yield Finding("platform", platform.platform())
     for package in REQUIRED_PACKAGES:
@@ -101,7 +101,7 @@ def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
         if (path := getattr(engine[0], "path", None)) is not None:
             yield _guarded("weights", lambda: _weights(path), "fetch the model again, or name another with --model")
         yield _guarded("fill", lambda: _fill(engine[0]), "try --model with another model")
-    if edits := named_edit_engines():
+    if edits := named_engines(EDIT_ENGINE_VARIABLE):
         fix = f"correct {EDIT_ENGINE_VARIABLE}, or unset it"
         yield _guarded("edit server", lambda: _edit_server(load, edits[0]), fix)
     edit_model = _guarded("edit model", lambda: _edit_model(load), "mercury-lsp models use same --edits")
@@ -125,7 +125,7 @@ def _package(name: str) -> Finding:
 
 
 def _folders() -> Finding:
-    """Whether models and statistics can be kept; what stands in the way."""
+    """Whether models and statistics can be written."""
     home, wrong = Path("~").expanduser(), []
     for folder in (default_model.path().parent, statistics_path().parent):
         there = next(each for each in (folder, *folder.parents) if each.exists())
@@ -245,7 +245,7 @@ def _edit_model(load: LoadEngine) -> str:
 
 
 def _weights(path: Path) -> str:
-    """What was read: loading skips files and tensors that the first fill does not need."""
+    """Read all weights: loading skips files and tensors that the first fill does not need."""
     files = checking.check_values(path)
     megabytes = sum(file.stat().st_size for file in files) / 1e6
     return f"all values of {len(files)} file{'' if len(files) == 1 else 's'} were read, {megabytes:.0f} MB"
@@ -257,7 +257,7 @@ def _fill(engine: InferenceEngine) -> str:
 
 
 def _guarded(name: str, check: Callable[[], str], fix: str) -> Finding:
-    """The check's result, or what it raised; our own errors say how to fix them."""
+    """The check's result, or its error; our own errors include the fix."""
     try:
         return Finding(name, check())
     except MercuryError as error:

@@ -1,7 +1,7 @@
-"""The engine that rewrites regions: a second one where the settings name a model for edits, else that of the fills.
+"""The engine for next edits: a second one if the settings name a model for edits, else that of the fills.
 
-The second one is loaded at the first next edit, and given up when memory gets short. Where it cannot be had the other
-one rewrites, if it can. A server in its place is asked again a while after it has failed.
+The second engine is loaded at the first next edit, and unloaded if memory gets short; then the first one rewrites if it
+can. A server that fails is left alone for a while.
 """
 
 import logging
@@ -22,7 +22,7 @@ from mercury_lsp.settings import Settings, is_elsewhere, is_url
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 60.0
-"""Seconds after which a model that was refused or given up is tried again."""
+"""Before a model that failed or was unloaded is tried again."""
 
 
 class EditEngine:
@@ -62,29 +62,29 @@ class EditEngine:
         return self._settings is not None and is_elsewhere(self._settings.model)
 
     def of_server(self) -> dict[str, Any]:
-        """Where a server's text goes, and how many requests were sent there; empty without a server."""
+        """The notice and the number of requests of a server; empty without one."""
         engine = self.engine if self.is_remote else None
         return {} if engine is None else {name: getattr(engine, name) for name in ("notice", "requests")}
 
     @property
     def writes_edits(self) -> bool:
-        """Whether the model was trained on edits, and not only to repeat those of the user."""
+        """Whether the model was trained on edits, rather than to repeat the user's."""
         engine = self.engine if self._settings is not None else self._fills.engine
         return self.is_remote or (engine is not None and _family(engine) is not None)
 
     @property
     def looks_ahead(self) -> bool:
-        """Whether it may be asked for more than the user waits for: not where requests may cost money."""
+        """Whether it may be asked ahead: not if requests may cost money."""
         return not self.is_remote or bool(getattr(self.engine, "is_own", False))
 
     async def family(self) -> Family | None:
-        """The family of the model, which is asked for that family's windows; None for one that was not trained so."""
+        """The family of the model, for that family's windows, if it has one."""
         if await self._has_own() and self.engine is not None:
             return _family(self.engine)
         return None if self.is_remote or self._fills.engine is None else _family(self._fills.engine)
 
     def use(self, settings: Settings) -> None:
-        """Take the model that the settings name for edits, from the next rewrite on."""
+        """Use the model for edits that the settings name, from the next rewrite on."""
         named = settings.for_edits
         if named is None or self._settings is None or named.engine_key != self._settings.engine_key:
             self._own.unload()
@@ -92,7 +92,7 @@ class EditEngine:
 
     async def rewrite(self, request: RewriteRequest, control: Control | None = None) -> Rewrite | None:
         """The rewrite; None if there is no engine for it. Raises as `Lease.rewrite` does."""
-        is_servers = self.is_remote and request.cursor is not None  # it is asked for windows around a cursor
+        is_servers = self.is_remote and request.cursor is not None  # it rewrites windows around a cursor
         if (is_servers or not self.is_remote) and await self._has_own():
             try:
                 return await self._own.rewrite(request, control)
@@ -128,7 +128,7 @@ class EditEngine:
             return True
         if self._own.engine is not None:
             if why := memory.shortage():
-                self._refuse(f"{settings.model} was unloaded, for {why}")
+                self._refuse(f"{settings.model} was unloaded: {why}")
             return not why
         try:
             engine = await self._own.load(settings)
@@ -141,14 +141,14 @@ class EditEngine:
         return self._settings is settings
 
     def _refuse(self, why: str, settings: Settings | None = None) -> bool:
-        """Do without the second engine for a while, unless the settings have changed meanwhile; False."""
+        """Do without the second engine for a while, unless the settings changed meanwhile; returns False."""
         if settings is None or settings is self._settings:
             self._own.unload()
             self._pause(why)
         return False
 
     def _pause(self, why: str) -> None:
-        """Do not ask the second engine for a while; the user is told why once."""
+        """Leave the second engine alone for a while; tell the user why, once."""
         self._refused_until = self._clock() + RETRY_SECONDS
         is_other = self._fills_rewrite and not self.is_remote
         instead = "mercury.model makes the next edits" if is_other else "no model makes next edits"

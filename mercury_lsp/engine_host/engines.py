@@ -39,7 +39,7 @@ class Engines:
                 yield worker.engine, len(self._users[key])
 
     def move(self, lease: "Lease", settings: Settings) -> Worker:
-        """The worker for these settings; the lease uses it from now on instead of its old one.
+        """Move a lease to the worker for these settings.
 
         Unused engines are kept for the next connection, until another engine needs their memory.
         """
@@ -67,7 +67,7 @@ class Engines:
     def _drop(self, key: EngineKey) -> "Future[None] | None":
         worker = self._workers.pop(key)
         del self._users[key]
-        is_loading = worker.engine is None  # there is no memory to wait for, and a load cannot be stopped
+        is_loading = worker.engine is None  # no memory to wait for, and a load cannot be stopped
         freed = worker.close()
         return None if is_loading else freed
 
@@ -113,10 +113,9 @@ class Lease:
         return self._worker is not None and self._worker.asked_within(seconds, but=self)
 
     async def fill(self, request: FillRequest, control: Control | None = None, ahead: bool = False) -> Fill | None:
-        """The engine's fill; None if there is no engine.
+        """The engine's fill; None without an engine. Raises Cancelled, and what the engine raises.
 
-        Raises Cancelled, and what the engine raises. When the caller's task is cancelled, the fill stops before its
-        next step.
+        If the caller's task is cancelled, the fill stops before its next step.
         """
         found: Fill | None = await self.answer(request, control, ahead)
         return found

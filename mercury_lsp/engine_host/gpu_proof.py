@@ -1,8 +1,7 @@
-"""Whether this machine's GPU may answer: once it has been seen to write what the CPU writes, and faster.
+"""Whether this machine's GPU may answer: only once it is known to write the CPU's texts, and faster.
 
-The check, `mercury-lsp doctor --gpu --quick`, runs once for a card, a driver, a version of torch and of this program,
-and a model, in a process of its own, so that a driver that crashes takes nothing along. Until it has passed the CPU
-answers.
+The check, `mercury-lsp doctor --gpu --quick`, runs once for each combination of card, driver, torch, this program and
+model, in a process of its own because drivers crash. Until it passes the CPU answers.
 """
 
 import contextlib
@@ -27,7 +26,7 @@ _log = logging.getLogger("mercury_lsp")
 
 
 def device_for(settings: Settings) -> Device:
-    """The device that a model is loaded on; begins the check of a GPU that was never checked."""
+    """The device for a model; starts the check of an unchecked GPU."""
     if not _needs_verdict(settings):
         return settings.device
     found = verdict(settings.model)
@@ -42,13 +41,13 @@ def device_for(settings: Settings) -> Device:
 
 
 def why_not(settings: Settings) -> str:
-    """Why the GPU does not answer though it may; empty where it does, or there is none, or the CPU was chosen."""
+    """Why the GPU does not answer; empty if it does, there is none, or the CPU was chosen."""
     found = verdict(settings.model) if _needs_verdict(settings) else ""
     return "it has not been checked yet" if found is None else found
 
 
 def verdict(model: str | None) -> str | None:
-    """Why the GPU must not answer for a model, empty if it may, None if that was never checked."""
+    """Why the GPU must not answer for a model; empty if it may, None if unchecked."""
     found = _read().get(_key(model))
     return found if isinstance(found, str) else None
 
@@ -68,7 +67,7 @@ def note(model: str | None, why: str) -> None:
 @cache
 def begin(model: str | None) -> None:
     """Start the check of the GPU for a model, once in this process."""
-    named = BUNDLED if model is None else model  # without a name the user's choice would be checked
+    named = BUNDLED if model is None else model  # otherwise the user's choice would be checked
     command = (sys.executable, "-m", "mercury_lsp", "doctor", "--gpu", "--quick", "--model", named)
     nothing = subprocess.DEVNULL
     with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Calls on threads of their own: the process ends without waiting for them, and a stalled disk can be given up."""
+"""Calls on threads of their own: the process does not wait for them, and a stalled disk can be given up."""
 
 import asyncio
 from collections.abc import Callable
@@ -30,10 +30,7 @@ def started(function: Callable[[], T], name: str) -> "Future[T]":
 
 
 async def answered(ask: Callable[[], T], about: str) -> T:
-    """What a call about a path that a user named returns or raises.
-
-    Raises SettingsError if it takes too long; its thread is then left to wait for the disk.
-    """
+    """The result of a call about a user's path. Raises SettingsError if the disk stalls, and what the call raises."""
     try:
         async with asyncio.timeout(DISK_SECONDS):
             return await asyncio.wrap_future(started(ask, "mercury-disk"))

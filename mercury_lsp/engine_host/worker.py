@@ -1,8 +1,8 @@
-"""The one engine of its settings: when it is loaded, and the order in which it answers.
+"""Loads the engine of some settings, and decides the order in which it answers.
 
-Up to `MAX_CONCURRENT_ANSWERS` requests share the engine's forward passes. A user's request goes before requests that
-look ahead, and stops those that are running. When more requests wait, the connection that was served longest ago comes
-first, so nobody waits for more than one fill of each other connection.
+Up to `MAX_CONCURRENT_ANSWERS` requests share forward passes. A user's request precedes requests that look ahead, and
+stops running ones. Of the others the connection served longest ago comes first, so nobody waits for more than one fill
+of each other connection.
 """
 
 import asyncio
@@ -30,15 +30,15 @@ from mercury_lsp.settings import Settings, is_url
 logger = logging.getLogger(__name__)
 
 MAX_CONCURRENT_ANSWERS = 4
-"""Requests answered at the same time: one more row costs a fifth of a separate pass, but slows the others down."""
+"""Concurrent requests: one more row costs a fifth of a separate pass, but slows the others down."""
 
 SWITCH_SECONDS = 0.0005
-"""Longest wait of the engine's thread before it asks the event loop's for Python's interpreter lock; less than a slice
-of long work takes. The loop releases the lock between two slices and takes it back before another thread wakes up,
-whose wait begins again: with Python's 5 ms and slices of 1.2 ms a call waited 0.3 to 1 s for a text to be cut."""
+"""Python's switch interval, shorter than a slice of long work on the event loop. The loop releases the interpreter lock
+between slices and takes it back before the engine's thread wakes up, whose wait starts over: with Python's 5 ms and
+slices of 1.2 ms a call waited 0.3 to 1 s."""
 
 IDLE_REST_SECONDS = 2.0
-"""Seconds without a request after which the engine may rest."""
+"""Without a request, after which the engine may rest."""
 
 LoadEngine = Callable[[Settings], InferenceEngine]
 
@@ -53,7 +53,7 @@ def load_engine(settings: Settings) -> InferenceEngine:
         from mercury_lsp.engine_host.remote.engine import RemoteEngine  # what speaks HTTP takes a while
 
         return RemoteEngine(settings.engine, partial(load_engine, replace(settings, engine=None)))
-    # Everything allocated now stays; repeated garbage collection would take a twelfth of the time.
+    # Everything allocated now stays; garbage collection would take a twelfth of the time.
     gc.disable()
     try:
         from mercury_engine.engine import Engine  # takes a while
@@ -64,7 +64,7 @@ def load_engine(settings: Settings) -> InferenceEngine:
 
 
 def why_not_loaded(error: Exception) -> str:
-    """What a user reads when loading failed; what was not raised on purpose is logged, too."""
+    """Why loading failed, for users; unexpected errors are logged, too."""
     if isinstance(error, MercuryError):
         return str(error)
     if is_short_of_memory(error):
@@ -94,7 +94,7 @@ class _Job:
 
 
 class Worker:
-    """Loads one engine on a thread of its own and lets it answer; to be used from the event loop's thread."""
+    """Loads an engine on a thread of its own and passes requests to it; for the event loop's thread."""
 
     def __init__(self, load: Callable[[], InferenceEngine]):
         self.engine: InferenceEngine | None = None
@@ -127,10 +127,9 @@ class Worker:
     def ask(
         self, request: Request, control: Control, owner: object, on_outcome: OnOutcome, ahead: bool = False
     ) -> None:
-        """Have the engine answer when it is the owner's turn, then call `on_outcome`.
+        """Answer when it is the owner's turn, then call `on_outcome`; a cancelled request's outcome is Cancelled.
 
-        `ahead`: no user waits for it, so any request of a user stops it. A request whose cancel flag is set stops
-        before its next step; its outcome is Cancelled.
+        `ahead`: no user waits for it, so any user's request stops it.
         """
         if self._closed:
             on_outcome(Cancelled("the model is no longer in use"))
@@ -145,12 +144,12 @@ class Worker:
         self._next()
 
     def asked_within(self, seconds: float, but: object) -> bool:
-        """Whether a user of another owner has asked in the last so many seconds."""
+        """Whether another owner's user has asked recently."""
         since = monotonic() - seconds
         return any(asked > since for owner, asked in self._asked.items() if owner is not but)
 
     def close(self) -> "Future[None]":
-        """Release the engine and start nothing more; returns at once. The future is done when the memory is free."""
+        """Release the engine; returns at once. The future is done when the memory is free."""
         for running in self._running:
             running.control.cancel.set()
         self._resting.cancel()
@@ -207,7 +206,7 @@ class Worker:
             self.engine = self._load()
         except Exception:
             raise
-        except BaseException as error:  # a library panicked, or wants to exit; the event loop must not see that
+        except BaseException as error:  # a library panicked or wants to exit, which must not reach the event loop
             raise RuntimeError(repr(error)) from error
         finally:
             self._load_ended.set()

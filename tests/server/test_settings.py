@@ -68,7 +68,7 @@ def test_an_engine_counts_only_if_the_environment_names_it(monkeypatch: pytest.M
     assert default_model.added_to({})["engine"] == "https://one.example"
     assert default_model.added_to({"engine": None})["engine"] is None
     for wrong in ("https://one.example.evil", "http://one.example", "https://one.example/x", "http://127.0.0.1:1"):
-        with pytest.raises(SettingsError, match="put the URL into MERCURY_ENGINE"):
+        with pytest.raises(SettingsError, match="add the URL to MERCURY_ENGINE"):
             Settings.parse({"engine": wrong}).require_trusted_models(())
     monkeypatch.delenv("MERCURY_ENGINE")
     assert default_model.added_to({})["engine"] is None

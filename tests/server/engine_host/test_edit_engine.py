@@ -107,7 +107,7 @@ async def test_the_model_is_given_up_when_memory_gets_short(free):
     assert await desk.rewritten() == "edits"
     free["available"] = 100.0
     assert await desk.rewritten() == "fills"
-    assert "edits was unloaded, for this machine has 100 MB of memory left" in desk.told[0]
+    assert "edits was unloaded: this machine has 100 MB of memory left" in desk.told[0]
     for _ in range(1_000):
         if desk.models["edits"].closed:
             break

@@ -205,7 +205,7 @@ def test_a_repository_names_no_server_for_edits(model: Path):
         serving(completes(FIRST)) as theirs,
         opened(model, f"{remote.url}#zeta-2", editModel=f"{theirs.url}#zeta-2") as editor,
     ):
-        assert any("is not asked" in line and "MERCURY_EDIT_ENGINE" in line for line in said(editor))
+        assert any("is not used" in line and "MERCURY_EDIT_ENGINE" in line for line in said(editor))
         Desk(editor, TYPED).asked(0, 10)
     assert theirs.sent == []
 

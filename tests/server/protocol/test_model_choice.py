@@ -80,7 +80,7 @@ def test_a_repositorys_folder_is_refused_from_the_first_settings_on(user: Path, 
     answers = {"workspace/configuration": lambda params: [setting for _ in params["items"]]}
     asked = {} if how == "options" else {"workspace": {"configuration": True}}
     with opened(user, setting if how == "options" else {}, answers, asked) as editor:
-        assert "give the whole path, or run mercury-lsp models add" in refused(editor, 1)
+        assert "give the absolute path, or run mercury-lsp models add" in refused(editor, 1)
         assert name(editor) == "Mercury 135M"
 
 
@@ -101,7 +101,7 @@ def test_a_repositorys_folder_is_refused_however_it_is_written(user: Path):
             editor.notify("workspace/didChangeConfiguration", {"settings": {"mercury": {"model": wrong}}})
             shown = refused(editor, count)
             if wrong in relative:
-                assert "give the whole path" in shown
+                assert "give the absolute path" in shown
             elif wrong in inside:
                 assert "is in the opened workspace and is not used" in shown
             elif wrong in prefixed:

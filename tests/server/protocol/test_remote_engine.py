@@ -139,7 +139,7 @@ def test_a_file_is_no_longer_sent_once_it_is_ignored(model: Path, tmp_path: Path
 
 def test_a_repository_names_no_engine(model: Path):
     with serving() as remote, serving() as theirs, opened(model, remote.url, engine=theirs.url) as editor:
-        assert any(f"{theirs.url} is not asked" in line and "MERCURY_ENGINE" in line for line in said(editor))
+        assert any(f"{theirs.url} is not used" in line and "MERCURY_ENGINE" in line for line in said(editor))
         uri = editor.opened("x = ")
         editor.items(uri, 0, 4, kind=1)
     assert theirs.sent == []
