@@ -29,22 +29,6 @@ def test_what_is_typed_in_the_end_is_the_file(seed: int) -> None:
     assert final(made) == TEXT
 
 
-def test_a_moved_script_types_the_same_text_in_the_middle_of_another() -> None:
-    made = script.moved(typed(1), "before\n", "after\n")
-    assert final(made) == "before\n" + TEXT + "after\n"
-
-
-@given(st.text(), st.data())
-def test_a_position_counts_lines_and_utf_16_units(text: str, data: st.DataObject) -> None:
-    offset = data.draw(st.integers(0, len(text)))
-    place = editor.position(text, offset)
-    line = text[:offset].split("\n")[-1]
-    assert place == {
-        "line": len(text[:offset].split("\n")) - 1,
-        "character": sum(1 + (ord(character) > 0xFFFF) for character in line),
-    }
-
-
 def row(sent: float, answered: float) -> editor.KeyTimes:
     return editor.KeyTimes("type", sent, answered, shown=True, text="x")
 

@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import subprocess
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -50,11 +49,6 @@ def test_json_can_be_read_and_has_settings_that_exist(text: str):
     assert "mercury" in text or "http://127.0.0.1:8012/" in text
     for given in options(config):
         Settings.parse(section_of(given.get("mercury", given)))
-
-
-@pytest.mark.parametrize("text", blocks("toml"))
-def test_toml_can_be_read(text: str):
-    assert tomllib.loads(text)["language-server"]["mercury"]["command"] == "mercury-lsp"
 
 
 @pytest.mark.parametrize("text", blocks("lua"))

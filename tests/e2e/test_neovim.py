@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -21,14 +20,6 @@ def test_ghost_text_is_the_servers_insert_text(desk: Desk) -> None:
     nvim = desk.start_attached()
     nvim.keys("idef add(")
     shows(nvim, ADD)
-
-
-def test_lines_of_a_suggestion_below_the_last_line_of_the_window_are_seen(desk: Desk) -> None:
-    desk.script([rule("", "first\nsecond\nthird")])
-    nvim = desk.start_attached("x\n" * 60, has_screen=True)
-    nvim.keys("Gox")
-    shows(nvim, "first\nsecond\nthird")
-    until(lambda: b"third" in nvim.drawn)
 
 
 def test_request_carries_uri_position_and_automatic_trigger(desk: Desk) -> None:
@@ -66,18 +57,6 @@ def test_accept_word_takes_one_word_and_shows_the_rest(desk: Desk) -> None:
         until(lambda line=line: nvim.lines() == [f"def add({line}"])
         shows(nvim, rest)
     assert len(desk.asked()) == asked
-
-
-def test_accept_line_takes_one_line_at_a_time(desk: Desk) -> None:
-    desk.script([rule("def add(", ADD)])
-    nvim = desk.start_attached()
-    nvim.keys("idef add(")
-    shows(nvim, ADD)
-    nvim.keys("<M-l>")
-    until(lambda: nvim.lines() == ["def add(a, b):"])
-    shows(nvim, "\n    return a + b")
-    nvim.keys("<M-l>")
-    until(lambda: nvim.lines() == ["def add(a, b):", "    return a + b"])
 
 
 def test_dismissed_text_stays_away_until_the_text_changes(desk: Desk) -> None:
@@ -159,20 +138,6 @@ def test_a_reply_to_an_older_question_is_never_shown(desk: Desk) -> None:
     assert set(nvim.lua("return seen")) == {"new"}
 
 
-def test_a_late_automatic_reply_does_not_replace_what_was_asked_for(desk: Desk) -> None:
-    gate = desk.folder / "gate"
-    desk.script([rule("x", "old", trigger=2, gate=str(gate), ignore_cancel=True), rule("x", "new", trigger=1)])
-    nvim = desk.start_attached()
-    nvim.keys("ix")
-    (older,) = until(desk.asked)
-    nvim.keys("<M-]>")
-    shows(nvim, "new")
-    gate.touch()
-    until(lambda: older["id"] in desk.answered())
-    nvim.read_all_replies()
-    assert nvim.ghost() == "new"
-
-
 def test_a_servers_error_is_told_once(desk: Desk) -> None:
     desk.script([{"before": "", "error": -32603}])
     nvim = desk.start_attached()
@@ -204,14 +169,6 @@ def test_the_items_range_is_replaced_and_only_new_text_is_shown(desk: Desk) -> N
     shows(nvim, "a, (b)")
     nvim.keys("<Tab>!")
     until(lambda: nvim.lines() == ["print(a, (b))!"])
-
-
-def test_an_item_that_does_not_continue_the_line_is_not_shown(desk: Desk) -> None:
-    wrong = {"insertText": "other text", "range": span(0, 0, 1)}
-    desk.script([{"before": "x", "result": [wrong, {"insertText": "right"}]}])
-    nvim = desk.start_attached()
-    nvim.keys("ix")
-    shows(nvim, "right")
 
 
 def test_one_accept_is_one_undo_step(desk: Desk) -> None:
@@ -341,19 +298,6 @@ def test_a_filetype_switched_off_gets_no_server(desk: Desk) -> None:
     assert nvim.lua("return #vim.lsp.get_clients({ bufnr = 1 })") == 0
 
 
-def test_a_buffer_can_opt_out(desk: Desk) -> None:
-    desk.script([rule("", "text")])
-    nvim = desk.start_attached()
-    nvim.lua("vim.b.mercury = false")
-    nvim.keys("ix")
-    nvim.keys("<Esc>")
-    nvim.open(desk.folder / "b.py")
-    until(nvim.attached)
-    nvim.keys("iy")
-    shows(nvim, "text")
-    assert {Path(message["params"]["textDocument"]["uri"]).name for message in desk.asked()} == {"b.py"}
-
-
 def test_toggle_hides_and_silences_until_toggled_again(desk: Desk) -> None:
     desk.script([rule("x", "yz")])
     nvim = desk.start_attached()
@@ -368,17 +312,6 @@ def test_toggle_hides_and_silences_until_toggled_again(desk: Desk) -> None:
     nvim.keys("<Cmd>Mercury toggle<CR>x")
     shows(nvim, "yz")
     assert len(desk.asked()) == asked + 1
-
-
-def test_two_projects_share_one_server(desk: Desk) -> None:
-    for project in ("one", "two"):
-        (desk.folder / project / ".git").mkdir(parents=True)
-    nvim = desk.start_attached(name="one/a.py")
-    nvim.open(desk.folder / "two" / "a.py")
-    until(nvim.attached)
-    assert nvim.lua("return #vim.lsp.get_clients({ name = 'mercury' })") == 1
-    (told,) = until(lambda: desk.received("workspace/didChangeWorkspaceFolders"))
-    assert [folder["uri"] for folder in told["params"]["event"]["added"]] == [(desk.folder / "two").as_uri()]
 
 
 def test_settings_reach_the_server_under_its_name(desk: Desk) -> None:

@@ -75,25 +75,6 @@ def test_the_real_one_inserts_a_word_or_a_line(desk_0_12: Desk) -> None:
     until(lambda: nvim.lines() == ["x = one +"])
 
 
-def test_the_real_ones_command_runs_after_the_last_word(desk_0_12: Desk) -> None:
-    command = {"title": "accepted", "command": "scripted.accepted", "arguments": ["id-1"]}
-    desk_0_12.script([{"before": "x = ", "result": [item("one", command=command)]}])
-    nvim = desk_0_12.start_attached()
-    nvim.keys("ix = ")
-    shows(nvim, "one")
-    nvim.keys("<M-w>")
-    (ran,) = until(lambda: desk_0_12.received("workspace/executeCommand"))
-    assert ran["params"] == {"command": "scripted.accepted", "arguments": ["id-1"]}
-    assert nvim.lines() == ["x = one"]
-
-
-def test_the_real_one_is_dismissed(desk_0_12: Desk) -> None:
-    nvim = showing(desk_0_12, SUM)
-    nvim.keys("<C-]>")
-    shows(nvim, "")
-    assert nvim.lines() == ["x = "]
-
-
 def test_in_the_real_one_null_keeps_what_is_shown_and_an_empty_list_clears_it(desk_0_12: Desk) -> None:
     nvim = showing(desk_0_12, "one")
     for result, left in ((None, "ne"), ({"items": []}, "")):

@@ -37,12 +37,6 @@ def test_without_true_colour_ghost_text_is_grey_and_typed_text_is_not(desk: Desk
     until(lambda: colour(nvim, GHOST) is None)
 
 
-def test_a_colour_scheme_that_colours_comments_without_true_colour_colours_ghost_text(desk: Desk) -> None:
-    nvim = typed(desk, "vim.o.termguicolors = false; vim.cmd.colorscheme('habamax')")
-    wanted = nvim.lua("return vim.api.nvim_get_hl(0, { name = 'Comment', link = false }).ctermfg")
-    assert wanted is not None and colour(nvim, GHOST) == wanted
-
-
 @pytest.mark.parametrize("background", ["dark", "light"])
 def test_every_group_that_shows_text_differs_from_plain_text(desk: Desk, background: str) -> None:
     nvim = typed(desk, f"vim.o.termguicolors = false; vim.o.background = {json.dumps(background)}")

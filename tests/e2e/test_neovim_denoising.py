@@ -37,24 +37,6 @@ def test_the_newest_canvas_is_drawn_until_the_answer_takes_its_place(desk: Desk)
     until(lambda: nvim.lines() == ["xa + c"])
 
 
-def test_committed_text_drafts_and_masks_look_different(desk: Desk) -> None:
-    nvim = denoising(desk, FIRST)
-    until(lambda: nvim.painted() == [("a", "MercuryGhost"), (" +", "MercuryDraft"), ("░░░", "MercuryMask")])
-    groups = nvim.lua(
-        "return vim.tbl_map(function(g) return vim.api.nvim_get_hl(0, { name = g }).link end,"
-        "{ 'MercuryGhost', 'MercuryUnsure', 'MercuryDraft', 'MercuryMask' })"
-    )
-    assert groups == ["MercuryDim", "MercuryFaint", "MercuryFaint", "MercuryFaint"]
-
-
-def test_a_canvas_cannot_be_accepted(desk: Desk) -> None:
-    nvim = denoising(desk, SECOND)
-    shows(nvim, "a + b░")
-    nvim.keys("<Tab>!")
-    until(lambda: nvim.lines()[0].endswith("!"))
-    assert "a + b" not in nvim.lines()[0]
-
-
 @pytest.mark.parametrize("keys", ["z", "<Esc>", "<C-]>", "<Left>"])
 def test_going_on_hides_the_canvas_and_cancels(desk: Desk, keys: str) -> None:
     nvim = denoising(desk, SECOND)

@@ -6,29 +6,6 @@ from tests.support.neovim import Desk, Neovim, rule, shows, until
 
 MESSAGES = "return vim.api.nvim_exec2('messages', { output = true }).output"
 
-VERBS = [
-    "accept",
-    "accept_line",
-    "accept_word",
-    "disable",
-    "dismiss",
-    "download",
-    "enable",
-    "explain",
-    "model",
-    "next",
-    "next_edit",
-    "next_edit_all",
-    "next_edit_line",
-    "next_edit_preview",
-    "next_edit_word",
-    "prev",
-    "restart",
-    "reveal",
-    "status",
-    "toggle",
-]
-
 
 @pytest.mark.parametrize(
     ("options", "note"),
@@ -49,27 +26,6 @@ def test_a_wrong_option_is_a_note_and_the_rest_works(desk: Desk, options: str, n
     assert nvim.lua(MESSAGES).split() == ["mercury:", *note.split()]
     nvim.keys("ix")
     shows(nvim, "text")
-
-
-@pytest.mark.parametrize("cmd", ["{}", "'mercury-lsp'", "{ 'mercury-lsp', 1 }"])
-def test_a_command_that_is_none_leaves_the_default(desk: Desk, cmd: str) -> None:
-    nvim = desk.start_attached()
-    assert nvim.lua(f"return require('mercury.config').use({{ cmd = {cmd} }}).cmd") == ["mercury-lsp"]
-    assert "cmd: expected a list of words, got " in nvim.lua(MESSAGES)
-
-
-def listed(nvim: Neovim) -> list[str]:
-    """The first word of every line but the last."""
-    return [line.split()[0] for line in nvim.lua(MESSAGES).splitlines()[:-1]]
-
-
-@pytest.mark.parametrize(("words", "last"), [("", "server attached"), (" strat", "no such command: strat")])
-def test_without_a_verb_that_exists_the_verbs_are_listed(desk: Desk, words: str, last: str) -> None:
-    nvim = desk.start_attached()
-    nvim.keys(f":Mercury{words}<CR>")
-    until(lambda: last in nvim.lua(MESSAGES))
-    assert listed(nvim) == VERBS
-    assert nvim.lua("return vim.fn.getcompletion('Mercury ', 'cmdline')") == VERBS
 
 
 def in_a_buffer_without_a_name(desk: Desk) -> Neovim:
@@ -125,13 +81,3 @@ def test_a_renamed_buffer_is_the_document_of_its_new_name(desk: Desk, rename: st
     shows(nvim, "first")
     assert opened_and_closed(desk) == (["a.py", "b.py"], ["a.py"])
     assert desk.asked()[-1]["params"]["textDocument"]["uri"] == (desk.folder / "b.py").as_uri()
-
-
-def test_a_buffer_of_another_filetype_is_a_document_of_that_language(desk: Desk) -> None:
-    desk.script([rule("a", "first")])
-    nvim = desk.start_attached(name="a.txt")
-    nvim.keys(":set filetype=python<CR>:set filetype=python<CR>ia")
-    shows(nvim, "first")
-    opened = [each["params"]["textDocument"] for each in desk.received("textDocument/didOpen")]
-    assert [each["languageId"] for each in opened] == ["text", "python"]
-    assert opened_and_closed(desk) == (["a.txt", "a.txt"], ["a.txt"])

@@ -86,20 +86,3 @@ def test_in_a_snippet_tab_goes_to_the_next_stop(desk: Desk) -> None:
     nvim.keys("<Tab>")
     until(lambda: nvim.lua("return vim.api.nvim_win_get_cursor(0)") == [1, 5])
     assert nvim.lines() == ["f(x, )"]
-
-
-def test_in_a_snippet_of_luasnip_tab_does_what_it_was_mapped_to(desk: Desk) -> None:
-    desk.script([rule("x", "one")])
-    before = (
-        "package.loaded.luasnip = { locally_jumpable = function() return _G.jumpable end }\n"
-        "vim.keymap.set('i', '<Tab>', function() _G.jumped = true end)"
-    )
-    nvim = desk.start_attached(before=before)
-    nvim.keys("ix")
-    shows(nvim, "one")
-    nvim.lua("_G.jumpable = true")
-    nvim.keys("<Tab>")
-    assert nvim.lua("return _G.jumped") is True and nvim.lines() == ["x"]
-    nvim.lua("_G.jumpable = false")
-    nvim.keys("<Tab>")
-    until(lambda: nvim.lines() == ["xone"])

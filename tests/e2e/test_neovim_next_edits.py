@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from tests.support.editor import COMMAND, script
@@ -92,15 +90,6 @@ def test_the_next_edit_is_drawn_in_place_and_one_key_goes_there_and_makes_it(des
     until(lambda: drawn(nvim) == "")
 
 
-def test_the_key_works_while_inserting_too_and_types_nothing(desk: Desk) -> None:
-    nvim = renamed(desk)
-    nvim.keys("i")
-    until(lambda: nvim.lua("return vim.fn.mode()") == "i")
-    nvim.keys("<M-n><M-n>")
-    until(lambda: nvim.lines()[2] == "    𝒳 = total")
-    assert nvim.lua("return vim.fn.mode()") == "i"
-
-
 def test_keys_pressed_faster_than_the_server_answers_type_nothing(desk: Desk) -> None:
     nvim = desk.start_attached(TEXT, cmd=COMMAND)
     nvim.lua("vim.api.nvim_win_set_cursor(0, { 2, 6 })")
@@ -158,16 +147,6 @@ def test_tab_inserts_ghost_text_before_it_goes_to_an_edit(desk: Desk) -> None:
     assert cursor(nvim)[0] == 2
 
 
-def test_tab_with_a_count_goes_on_in_the_jump_list_where_no_edit_is_drawn(desk: Desk) -> None:
-    nvim = desk.start_attached(TEXT, cmd=COMMAND)
-    nvim.keys("gg3Ggg2G4G<C-o><C-o><C-o>")
-    here = cursor(nvim)[0]
-    nvim.keys("2<Tab>")
-    after_two = cursor(nvim)[0]
-    nvim.keys("2<C-o><Tab><Tab>")
-    assert cursor(nvim)[0] == after_two != here
-
-
 def test_a_dismissed_edit_stays_away(desk: Desk) -> None:
     nvim = renamed(desk)
     nvim.keys(":Mercury dismiss<CR>")
@@ -193,32 +172,12 @@ def test_another_change_hides_it_and_nothing_stale_is_made(desk: Desk) -> None:
     assert nvim.lines()[2] == "    𝒳 = count"
 
 
-def test_out_of_sight_the_cursors_line_says_where_it_is(desk: Desk) -> None:
-    far = TEXT.replace("    return count\n", "    pass\n" * 80).replace("𝒳 = count", "pass") + "    return count\n"
-    nvim = renamed(desk, far)
-    assert f"↓ line {len(far.splitlines())}" in drawn(nvim) and "rename count to total" in drawn(nvim)
-
-
 def test_all_that_is_left_of_a_renaming_is_made_by_one_command_and_undone_at_once(desk: Desk) -> None:
     nvim = renamed(desk)
     nvim.keys(":Mercury next_edit_all<CR>")
     until(lambda: nvim.lines()[1:] == ["def f(total):", "    𝒳 = total", "    return total"])
     nvim.keys("u")
     until(lambda: nvim.lines()[2:] == ["    𝒳 = count", "    return count"])
-
-
-def test_a_preview_shows_the_whole_edit_as_a_diff(desk: Desk) -> None:
-    nvim = renamed(desk)
-    nvim.keys(":Mercury next_edit_preview<CR>")
-    windows = "local t = '' for _, w in ipairs(vim.api.nvim_list_wins()) do "
-    inside = "if vim.api.nvim_win_get_config(w).relative ~= '' then t = t .. table.concat("
-    text = "vim.api.nvim_buf_get_lines(vim.api.nvim_win_get_buf(w), 0, -1, true), '\\n') end end return t"
-    until(lambda: "-    𝒳 = count\n+    𝒳 = total" in nvim.lua(windows + inside + text))
-    nvim.keys("<Esc>")
-    until(lambda: "𝒳 = count" not in nvim.lua(windows + inside + text))
-    assert "total" in drawn(nvim), "only the preview is closed"
-    nvim.keys("<Esc>")
-    until(lambda: drawn(nvim) == "")
 
 
 def test_switched_off_nothing_is_drawn(desk: Desk) -> None:
@@ -239,58 +198,6 @@ def test_the_key_for_a_word_makes_the_edit_only_where_the_cursor_is_in_it(desk: 
     until(lambda: nvim.lines()[2] == "    𝒳 = total")
     nvim.keys("u")
     until(lambda: nvim.lines()[2] == "    𝒳 = count")
-
-
-def shown(nvim: Neovim, old: str, new: str) -> None:
-    """Draw an edit that turns the document into another text."""
-    nvim.lua(
-        "local edits = require('mercury.edit') local asked = require('mercury.client').get(0) "
-        f"local old, new = {json.dumps(old)}, {json.dumps(new)} "
-        "local function at(line) return { line = line, character = 0 } end "
-        "local range = { start = at(0), ['end'] = at(#vim.split(old, '\\n')) } "
-        "local item = { text = new, range = range, textDocument = { uri = vim.uri_from_bufnr(0) } } "
-        "local request = asked.request "
-        "asked.request = function(self, method, params, done, bufnr) "
-        "if method ~= 'textDocument/copilotInlineEdit' then return request(self, method, params, done, bufnr) end "
-        "if item then done(nil, { edits = { item } }) end item = nil return true, 999 end return true"
-    )
-    nvim.keys("ggx")
-    nvim.keys("u")
-
-
-FIELDS = """\
-class Order:
-    def __init__(self, name):
-        self.name = name
-"""
-
-FIELDS_ADDED = """\
-class Order:
-    def __init__(self, name, price):
-        self.name = name
-        self.price = price
-        self.taxes = price * 2
-"""
-
-
-def test_several_spans_of_an_edit_are_drawn_and_made_line_by_line(desk: Desk) -> None:
-    nvim = desk.start_attached(FIELDS)
-    nvim.keys("ggxu")
-    nvim.read_all_replies()
-    shown(nvim, FIELDS, FIELDS_ADDED)
-    until(lambda: "price" in drawn(nvim))
-    assert drawn(nvim) == "  <Tab>, price\n        self.price = price\n        self.taxes = price * 2"
-    whole, lines = FIELDS_ADDED.splitlines(), FIELDS.splitlines()
-    nvim.keys(":Mercury next_edit_line<CR>")
-    until(lambda: nvim.lines() == [lines[0], whole[1], lines[2]])
-    nvim.keys(":Mercury next_edit_line<CR>")
-    until(lambda: nvim.lines() == whole[:4])
-    nvim.keys(":Mercury next_edit_word<CR>")
-    until(lambda: nvim.lines() == [*whole[:4], "        self"])
-    nvim.keys(":Mercury next_edit<CR>")
-    until(lambda: nvim.lines() == whole)
-    nvim.keys("uuuu")
-    until(lambda: nvim.lines() == lines)
 
 
 def project(desk: Desk) -> Neovim:
@@ -333,15 +240,3 @@ def test_escape_in_normal_mode_hides_the_edit_and_otherwise_does_what_it_did(des
     assert nvim.lua("return vim.g.escaped") is None
     nvim.keys("<Esc>")
     until(lambda: nvim.lua("return vim.g.escaped") == 1)
-
-
-def test_an_insertion_at_the_cursor_is_ghost_text_and_not_drawn_as_an_edit(desk: Desk) -> None:
-    text = script(confidence=0.1) + "a = call(value)\nb = call(value)\nc = call(value)\n"
-    nvim = desk.start_attached(text, cmd=COMMAND)
-    nvim.lua("vim.api.nvim_win_set_cursor(0, { 4, 14 })")
-    nvim.keys("i")
-    until(lambda: nvim.lua("return vim.fn.mode()") == "i")
-    nvim.lua("for row = 1, 2 do vim.api.nvim_buf_set_text(0, row, 14, row, 14, { ', timeout' }) end")
-    until(lambda: ", timeout" in nvim.ghost())
-    nvim.read_all_replies()
-    assert "timeout" not in drawn(nvim)

@@ -13,8 +13,6 @@ from tests.support.neovim import Desk, Neovim, until
 
 INFO, ERROR = 3, 1
 
-LONG = "Mercury makes no suggestions in a.py, " + "which has a line of more than 50,000 characters. " * 3
-
 
 def noted(nvim: Neovim) -> str:
     return nvim.ghost("mercury.notes")
@@ -79,11 +77,3 @@ def test_the_status_says_off_here_and_why_where_nothing_is_suggested(desk: Desk)
     until(lambda: re.search(f"mercury: off here, .*{why}", " ".join(messages(nvim).split())))
     nvim.keys(":messages clear<CR>:Mercury explain<CR>")
     until(lambda: f"Mercury: {why}" in " ".join(noted(nvim).split()))
-
-
-@pytest.mark.parametrize("kind", [ERROR, INFO])
-def test_what_the_server_says_by_itself_is_kept_whole_and_needs_no_enter(desk: Desk, kind: int) -> None:
-    nvim = desk.start_attached("x = 1\n", has_screen=True)
-    desk.say("window/showMessage", {"type": kind, "message": LONG})
-    until(lambda: LONG.split() == messages(nvim).split())
-    assert noted(nvim) == ""

@@ -79,16 +79,6 @@ def test_restart_starts_a_new_server_at_once(desk: Desk) -> None:
     assert "server" not in nvim.lua(MESSAGES)
 
 
-def test_a_server_that_the_user_stopped_stays_away_until_restarted(desk: Desk) -> None:
-    nvim = desk.start_attached()
-    nvim.lua("require('mercury.client').get():stop()")
-    until(lambda: nvim.lua("return #vim.lsp.get_clients()") == 0)
-    until(lambda: nvim.lua("return require('mercury.status').word") == "off")
-    assert nvim.lua(MESSAGES) == ""
-    nvim.keys(":Mercury restart<CR>")
-    until(nvim.attached)
-
-
 def test_a_server_that_could_not_be_found_is_started_once_it_is_there(desk: Desk) -> None:
     script = desk.folder / "server"
     nvim = desk.start(cmd=[str(script)])

@@ -36,18 +36,6 @@ def test_loading_is_said_in_a_corner_and_then_that_the_model_is_ready(desk: Desk
     until(lambda: signs(nvim) == [])
 
 
-def test_the_sign_goes_along_to_another_tab_page_and_the_first_one_can_be_closed(desk: Desk) -> None:
-    nvim = desk.start_attached()
-    status(desk, "loading the model")
-    until(lambda: signs(nvim) == ["mercury: loading the model"])
-    nvim.keys(":tab split<CR>")
-    until(lambda: nvim.lua("return #vim.api.nvim_tabpage_list_wins(0)") == 2)
-    assert signs(nvim) == ["mercury: loading the model"]
-    nvim.keys(":bwipe!<CR>")
-    until(lambda: nvim.lua("return #vim.api.nvim_list_tabpages()") == 1)
-    assert signs(nvim) == ["mercury: loading the model"]
-
-
 @pytest.mark.parametrize(
     ("typed", "answer"),
     [("download", "yes"), ("download yes", "yes"), ("download later", "notNow"), ("download never", "never")],

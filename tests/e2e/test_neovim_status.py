@@ -67,28 +67,6 @@ def test_a_buffer_is_switched_off_and_on(desk: Desk) -> None:
     shows(nvim, "text")
 
 
-def test_a_filetype_is_switched_off_in_all_its_buffers_and_on_again(desk: Desk) -> None:
-    desk.script([rule("", "text")])
-    nvim = desk.start_attached()
-    nvim.lua("vim.cmd.Mercury({ args = { 'disable', 'filetype' } })")
-    nvim.open(desk.folder / "b.py")
-    nvim.keys("iy<Esc>")
-    assert nvim.lua("return #vim.lsp.get_clients({ bufnr = 0 })") == 0
-    assert desk.asked() == []
-    nvim.lua("vim.cmd.Mercury({ args = { 'enable', 'filetype' } })")
-    until(nvim.attached)
-    nvim.keys("az")
-    shows(nvim, "text")
-
-
-def test_commands_and_scopes_are_completed(desk: Desk) -> None:
-    nvim = desk.start_attached()
-    complete = "return vim.fn.getcompletion('Mercury %s', 'cmdline')"
-    assert nvim.lua(complete % "dis") == ["disable", "dismiss"]
-    assert nvim.lua(complete % "disable ") == ["buffer", "filetype"]
-    assert nvim.lua(complete % "accept ") == []
-
-
 def health(nvim: Neovim) -> str:
     nvim.lua("vim.cmd.checkhealth('mercury')")
     return until(lambda: "\n".join(nvim.lines()))
@@ -99,20 +77,6 @@ def test_health_names_server_model_backend_and_neovim(desk: Desk) -> None:
     for fact in ("mercury-lsp 1.2.3", "the model scripted runs on cpu by paper", "Neovim 0."):
         assert fact in told
     assert "WARNING" not in told
-
-
-def test_health_tells_where_nothing_is_suggested_and_why(desk: Desk) -> None:
-    nvim = desk.start_attached()
-    nvim.open(desk.folder / "COMMIT_EDITMSG")
-    nvim.open(desk.folder / "notes")
-    nvim.open(desk.folder / "b.py")
-    until(nvim.attached)
-    nvim.lua("vim.cmd.Mercury({ args = { 'disable' } })")
-    told = health(nvim)
-    assert 'nothing is suggested in COMMIT_EDITMSG: the filetype "gitcommit" is switched off' in told
-    assert "nothing is suggested in notes: the buffer has no filetype" in told
-    assert "in a.py" not in told and "in b.py" not in told
-    assert "suggestions are switched off" in told
 
 
 def test_a_neovim_that_is_too_old_is_named(desk: Desk) -> None:
@@ -159,15 +123,3 @@ def test_health_does_not_warn_of_a_completion_plugin_that_hands_the_key_on(desk:
     told = health(nvim)
     assert f"{name} has <Tab> first; it reaches accept where its mapping calls its fallback" in told
     assert "WARNING" not in told
-
-
-@pytest.mark.parametrize(
-    ("loaded", "name"),
-    [
-        ("vim.g.loaded_copilot = 1", "copilot.vim"),
-        ("package.loaded['copilot'] = {}", "copilot.lua"),
-        ("vim.g.llama_config = vim.empty_dict()", "llama.vim"),
-    ],
-)
-def test_health_names_other_sources_of_ghost_text(desk: Desk, loaded: str, name: str) -> None:
-    assert f"{name} is loaded too" in health(desk.start_attached(before=loaded))

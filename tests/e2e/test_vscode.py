@@ -16,8 +16,6 @@ from tests.support.vscode import FAKE_SERVER, STATUS, Open, Window, head
 
 SUM = {"text": "1 + 2"}
 
-CANCEL = "$/cancelRequest"
-
 PANEL = ".panel .view-lines"
 
 
@@ -65,13 +63,6 @@ def test_a_word_can_be_accepted_and_then_the_rest(window: Open) -> None:
     vscode.reads(head(SUM) + "x = 1 + 2")
 
 
-def test_typing_through_the_ghost_text_keeps_its_rest(window: Open) -> None:
-    vscode = window(SUM).is_ready()
-    suggests(vscode)
-    vscode.page.type("1 +")
-    vscode.shows(" 2")
-
-
 def test_a_subtle_text_comes_with_the_key_and_stays_while_it_is_typed(window: Open) -> None:
     vscode = window(SUM, settings={"mercury.display": "subtle"}).is_ready()
     vscode.page.type("x = ")
@@ -81,17 +72,6 @@ def test_a_subtle_text_comes_with_the_key_and_stays_while_it_is_typed(window: Op
     vscode.shows("1 + 2")
     vscode.page.type("1 +")
     vscode.shows(" 2")
-
-
-def test_the_next_key_cancels_what_was_asked_for(window: Open) -> None:
-    slow = SUM | {"ms": 3_600_000}
-    vscode = window(slow).is_ready()
-    vscode.page.type("x")
-    first = min(vscode.waits(vscode.asked))
-    vscode.page.type(" =")
-    vscode.waits(lambda: vscode.asked() - {first})
-    cancelled = [message["params"]["id"] for message in vscode.said("editor") if message.get("method") == CANCEL]
-    assert first in cancelled
 
 
 def test_fill_here_inserts_and_puts_the_cursor_behind(window: Open) -> None:
@@ -109,16 +89,6 @@ def test_silence_is_explained_by_a_command(window: Open) -> None:
     vscode.run("Mercury: Explain Why Nothing Is Shown")
     vscode.waits(lambda: "text at the cursor" in "".join(vscode.page.texts(".monaco-dialog-box")))
     assert not any("text at the cursor" in message for message in vscode.messages())
-
-
-def test_fill_here_says_plainly_that_it_does_not_work_in_a_panel(window: Open) -> None:
-    vscode = window(SUM).is_ready()
-    vscode.run("Mercury: Show Log")
-    vscode.waits(lambda: vscode.page.texts(PANEL))
-    vscode.page.click(PANEL)
-    vscode.run("Mercury: Fill Here")
-    vscode.waits(lambda: vscode.messages())
-    assert vscode.messages() == ["Mercury works in files, new files and cells of notebooks only."]
 
 
 def test_the_menu_of_code_actions_has_both(window: Open) -> None:
@@ -157,20 +127,6 @@ def test_the_status_says_ready_and_its_menu_switches_suggestions_off(window: Ope
     ]
     vscode.page.press("Enter")
     vscode.waits(lambda: vscode.status() == "Mercury off: switched off by mercury.enabled")
-
-
-def test_nothing_is_shown_in_a_language_that_is_switched_off(window: Open) -> None:
-    vscode = window(SUM).is_ready()
-    vscode.run("Mercury: Switch Suggestions On or Off for This Language")
-    vscode.waits(lambda: vscode.status() == "Mercury off here: python is among mercury.disabledLanguages")
-    vscode.page.type("x = ")
-    vscode.settles()
-    assert vscode.ghost() == ""
-    vscode.run("Mercury: Switch Suggestions On or Off for This Language")
-    vscode.is_ready()
-    vscode.page.press("Enter")
-    vscode.page.type("y = ")
-    vscode.shows("1 + 2")
 
 
 def test_settings_reach_the_server_as_they_change(window: Open) -> None:

@@ -94,17 +94,6 @@ def test_all_places_are_renamed_by_one_key_and_taken_back_by_one(window: Open) -
     vscode.waits(lambda: set(before) <= set(vscode.page.texts(f"{EDITOR} .view-line")))
 
 
-def test_the_next_key_cancels_the_request_for_an_edit(window: Open) -> None:
-    vscode = renamed(window)
-    method = "textDocument/copilotInlineEdit"
-    last = vscode.waits(
-        lambda: max((each["id"] for each in vscode.said("editor") if each.get("method") == method), default=0)
-    )
-    vscode.page.type("s")
-    vscode.waits(lambda: last in [each["id"] for each in vscode.calls("$/cancelRequest")])
-    assert vscode.drawn().added == []
-
-
 def test_tab_takes_ghost_text_first(window: Open) -> None:
     loud = {"text": ", other"}
     vscode = renamed(window, fill=loud)
@@ -112,15 +101,6 @@ def test_tab_takes_ghost_text_first(window: Open) -> None:
     vscode.draws("total", "2 of 4 · Tab to jump")
     vscode.page.press("Tab")
     vscode.reads(head(loud) + BODY.replace("count", "total, other", 1))
-
-
-def test_tab_indents_at_the_start_of_a_line_although_an_edit_is_drawn(window: Open) -> None:
-    vscode = renamed(window)
-    vscode.draws("total", "2 of 4 · Tab to jump")
-    vscode.page.press("End", CTRL)
-    vscode.draws("total", "2 of 4")
-    vscode.page.press("Tab")
-    vscode.reads(head(SILENT) + BODY.replace("count", "total", 1) + "    ")
 
 
 def test_a_word_of_an_edit_is_applied_and_the_rest_stays_drawn(window: Open) -> None:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from mercury_engine.api import FillRequest
-from mercury_engine.errors import DeviceError
+from mercury_engine.errors import DeviceError, ModelCorrupt
 from mercury_engine.prompt import budget
 
 from tests.support import tiny
@@ -40,6 +40,19 @@ def test_typing_moves_the_start_of_a_long_near_prefix_rarely():
     starts = {budget.near_part(ids[: budget.NEAR_TOKENS + typed])[0] for typed in range(budget.NEAR_HOP_TOKENS + 1)}
     assert starts == {0, budget.NEAR_HOP_TOKENS}
     assert len(budget.near_part(ids)) <= budget.NEAR_TOKENS
+
+
+def test_weights_that_compute_nan_are_reported_and_the_engine_goes_on(engine):
+    norm = engine.reader.decoder.norm
+    kept = norm.detach().clone()
+    with torch.no_grad():
+        norm.fill_(float("nan"))
+    with pytest.raises(ModelCorrupt, match="fetch the model again"):
+        engine.fill(REQUEST)
+    with torch.no_grad():
+        norm.copy_(kept)
+    engine.cache.clear()
+    assert engine.fill(REQUEST).steps > 0
 
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), MemoryError()])

@@ -1,6 +1,5 @@
 """A model with a gap format reads in it: cached, exactly, and with the rest of the cursor's line in sight."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -117,12 +116,3 @@ def test_special_tokens_end_a_fill_and_are_never_written(engine, multiline):
             assert stop is not None and {PREFIX, SUFFIX, MIDDLE, FILE, 0} <= set(stop.tokens.tolist())
     hidden_V = engine.decoder.rules.masks.hidden_tokens(SlotLimits("", multiline))
     assert hidden_V[[0, *range(500, 504)]].all()
-
-
-def test_a_model_that_was_taught_on_blocks_keeps_them_unless_its_settings_say_otherwise(tmp_path):
-    taught = tiny.folder(tmp_path / "taught", rank=4, markers=tiny.QWEN_MARKERS)
-    assert tiny.load(taught).gap_format is None
-    plain = tiny.folder(tmp_path / "plain", rank=0, markers=tiny.QWEN_MARKERS)
-    assert tiny.load(plain).gap_format is not None
-    (plain / "settings.json").write_text(json.dumps({"markers": False}))
-    assert tiny.load(plain).gap_format is None

@@ -204,16 +204,6 @@ def test_a_deadline_returns_what_was_accepted_by_either_decoder(tmp_path, monkey
     assert whole.text.startswith(early.text)
 
 
-def test_several_diffusion_fills_share_their_passes(tmp_path, monkeypatch):
-    engine = tiny.load(tiny.folder(tmp_path, rank=4))
-    asked = [FillRequest(near=f"x{n} = 1", suffix=("\n",), max_slots=8, multiline=True) for n in range(3)]
-    alone = [engine.fill(each) for each in asked]
-    passes = count_passes(monkeypatch)
-    for found, expected in zip(filled(engine, asked), alone, strict=True):
-        same(found, expected)
-    assert passes[0] == 3 and len(passes) < sum(each.steps for each in alone)
-
-
 def layers_run(monkeypatch: pytest.MonkeyPatch, engine: Engine, at: Callable[[int], None]) -> list[int]:
     """Cut long passes into single layers, and count these from now on; `at` is called before each."""
     stack, counted = engine.reader._stack, []  # type: ignore[attr-defined]

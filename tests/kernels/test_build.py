@@ -2,7 +2,6 @@
 
 import os
 import platform
-import runpy
 import shutil
 import subprocess
 import sys
@@ -41,15 +40,6 @@ def test_without_a_compiler_the_build_fails_and_says_how_to_get_one(monkeypatch)
         compile_kernels.BuildError, match=r"no C compiler .* Install .* or install Zig \(pip install ziglang\)"
     ):
         compile_kernels.build()
-
-
-@unix_only
-def test_a_compiler_too_old_for_an_instruction_set_is_passed_over_unless_it_is_asked_for(only_compiler, monkeypatch):
-    monkeypatch.setattr(builds, "machine", lambda: "x86_64")
-    only_compiler('case "$*" in *-mavxvnni*) echo unrecognized; exit 1;; esac')
-    assert compile_kernels.needs_zig()
-    monkeypatch.setenv("CC", "old --cc")
-    assert not compile_kernels.needs_zig() and compile_kernels.compiler() == ["old", "--cc"]
 
 
 @unix_only
@@ -103,12 +93,3 @@ def test_the_package_asks_for_zig_exactly_without_a_compiler(tmp_path, script, a
     assert [line.partition("==")[0] for line in ran.stdout.split()] == asked, ran.stderr
     if asked:
         assert ran.stdout.strip() in (ROOT / "constraints.txt").read_text().splitlines()
-
-
-def test_links_and_pictures_of_the_readme_work_on_the_page_of_an_index():
-    pytest.importorskip("hatchling")
-    made = runpy.run_path(str(ROOT / "hatch_build.py"))
-    text = made["with_whole_links"]("![a](docs/a.svg) [b](docs/b.md#c) [d](https://e.org) [f](#g)")
-    site = made["REPOSITORY"]
-    assert text == f"![a]({site}/raw/main/docs/a.svg) [b]({site}/blob/main/docs/b.md#c) [d](https://e.org) [f](#g)"
-    assert "](docs/" not in made["with_whole_links"]((ROOT / "README.md").read_text("utf-8"))

@@ -32,15 +32,3 @@ async def test_documents_opened_together_are_worked_on_one_in_a_turn(monkeypatch
     while done[-1] != "again":
         await asyncio.sleep(0)
     pauses.close()
-
-
-async def test_of_thousands_opened_together_only_the_last_are_made_ready(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(typing_pauses, "TYPING_PAUSE_SECONDS", 0.0)
-    done: list[str] = []
-    pauses = TypingPauses(done.append, ())
-    for number in range(10_000):
-        pauses.wait_for_pause(str(number))
-    while "9999" not in done:
-        await asyncio.sleep(0)
-    assert done == [str(number) for number in range(10_000 - typing_pauses.MAX_WAITING, 10_000)]
-    pauses.close()

@@ -78,13 +78,6 @@ def test_tokens_are_accepted_from_the_left_and_never_changed(engine):
         before = accepted
 
 
-def test_whoever_watches_a_causal_model_sees_drafts_before_they_are_accepted(causal):
-    request = FillRequest(near=NEAR, suffix=SUFFIX, max_slots=12, multiline=True, lookup_text=(NEAR * 2,))
-    _, views = tiny.watched(causal, request)
-    assert any(slot.state == "draft" for view in views for slot in view)
-    assert all(slot.state == "committed" for slot in views[-1])
-
-
 def test_candidates_differ_and_come_surest_first(engine):
     fill = engine.fill(FillRequest(near=NEAR, suffix=(SUFFIX[1],), max_slots=12, candidates=8))
     found = [fill, *fill.others]
@@ -175,27 +168,6 @@ def test_text_that_breaks_the_syntax_is_filled_differently(causal, sentence):
     assert mended.text != plain.text
     assert mended.text.startswith(plain.text[:1])
     assert mended.steps > plain.steps
-
-
-def test_a_character_of_several_tokens_counts_once(causal):
-    rules, encode = causal.decoder.rules, causal.tokenizer.encode
-    text = "'ü\U0001f600'+(b\U0001f600)"
-    ids = encode(text)
-    assert len(ids) > len(text)
-
-    def written() -> Hypothesis:
-        found = Hypothesis(rules.vocabulary, [], 32)
-        for token in ids:
-            found.accept(token, 0.5)
-        return found
-
-    reopened = written()
-    reopened.reopen(text.index("b"))
-    assert rules.text(reopened) == text[: text.index("b")]
-    for end in range(1, len(text)):
-        ended = written()
-        ended.end_at(end)
-        assert rules.text(ended) == text[:end]
 
 
 def test_a_fill_stops_when_nothing_longer_can_be_worth_showing(engine):

@@ -58,15 +58,6 @@ def test_the_parts_that_are_told_make_up_the_text(scripted):
     assert "".join(parts) == TEXT
 
 
-def test_a_character_is_told_when_its_last_byte_is_written(scripted):
-    engine, network = scripted
-    network.script = writes(engine.tokenizer, "x = 'é€🙂'\n", {END: 0.99}, engine.tokenizer.encode(PROMPT))
-    parts: list[str] = []
-    engine.generate(GenerateRequest(PROMPT), Control(on_text=parts.append))
-    assert "".join(parts) == "x = 'é€🙂'\n"
-    assert not any("\ufffd" in part for part in parts)
-
-
 def test_a_longer_prompt_with_the_same_beginning_is_not_read_again(scripted):
     engine, network = scripted
     network.script = lambda before: {END: 0.99}
@@ -76,20 +67,6 @@ def test_a_longer_prompt_with_the_same_beginning_is_not_read_again(scripted):
     assert max(rows for rows in network.passes for rows in rows) <= PREFILLED_AT_ONCE
     longer = engine.generate(GenerateRequest("".join([*lines, "x = 1\n"])))
     assert longer.cached_tokens >= first.prompt_tokens - 2
-
-
-async def test_prompts_of_replies_written_at_the_same_time_all_stay_read(scripted):
-    engine, network = scripted
-    network.script = lambda before: {END: 0.99}
-    prompts = ["".join(f"{name}_{number} = {number}\n" for number in range(40)) for name in "abcd"]
-
-    async def unread() -> list[int]:
-        found = await asyncio.gather(*(engine.answer(GenerateRequest(each)) for each in prompts))
-        return [each.prompt_tokens - 1 - each.cached_tokens for each in found]
-
-    assert min(await unread()) > 50
-    assert await unread() == [0] * 4
-    engine.close()
 
 
 def test_prompts_leave_the_cache_of_fills_alone(scripted):

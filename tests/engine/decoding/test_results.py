@@ -7,19 +7,16 @@ import pytest
 from mercury_engine.api import FillRequest
 from mercury_engine.decoding.autoregressive.drafting import Draft
 from mercury_engine.decoding.autoregressive.next_tokens import NextTokens
-from mercury_engine.decoding.context_reader import GapContext
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
-from mercury_engine.decoding.results import closed, cut_after, fill_of, most_useful, sure_enough
+from mercury_engine.decoding.results import closed, cut_after, most_useful, sure_enough
 from mercury_engine.decoding.vocabulary import Vocabulary
-from mercury_engine.kv_cache.cache import CachedContext
 from mercury_engine.models.row_answers import answered
 from mercury_engine.utility import Utility
 
 from tests.support import tiny
 
 ASKED = FillRequest("", utility=Utility())
-READ = GapContext(CachedContext([], [], 0), (0,), (0,))
 PROSE = FillRequest("# ", utility=Utility(), prose=True)
 
 
@@ -79,16 +76,6 @@ def test_half_an_expression_is_never_shown(rules, reading):
     assert most_useful(written, PROSE, reading(written)).text == "item.price_of_all"
 
 
-def test_the_rest_of_a_half_typed_name_is_shown_though_the_call_after_it_is_unsure(rules, reading):
-    written = accepted(rules, ("ter_checkpoint", 0.95), ("(", 0.6), ("name", 0.2), ("", 0.9), ended=True)
-    asked = replace(ASKED, near="    tracker.regis")
-    assert most_useful(written, asked, reading(written)).text == "ter_checkpoint"
-    assert most_useful(written, replace(asked, near="    tracker."), reading(written)).text == ""
-    by_key = FillRequest("    tracker.regis", give_up_below=0.5)
-    assert sure_enough(written, by_key, reading(written)).text == "ter_checkpoint"
-    assert sure_enough(written, replace(by_key, near="    tracker."), reading(written)).text == ""
-
-
 def test_the_beginning_that_is_worth_most_is_shown_not_the_surest(rules, reading):
     written = accepted(rules, ("self", 0.95), (".measure", 0.85), ("(argument)", 0.9), (";", 0.1), (" or", 0.9))
     assert most_useful(written, ASKED, reading(written)).text == "self.measure(argument)"
@@ -104,23 +91,6 @@ def test_no_beginning_ends_inside_a_word(rules, reading):
     found = [cut_after(written, PROSE, tokens, reading(written)) for tokens in (1, 2, 3)]
     assert [cut.text for cut in found] == ["", "measure", "measure"]
     assert [cut.confidence for cut in found] == pytest.approx([0.9, 0.81, 0.729])
-
-
-def with_closings(rules: GapRules) -> Hypothesis:
-    """`user_code` in an open string, then a quote whose belief three tokens share."""
-    written = accepted(rules, ("user_code", 0.99), ('")', 0.4), (", 1", 0.5), ("", 0.5), ended=True)
-    written.closings[1] = (('"', 0.98), ('")', 0.5))
-    return written
-
-
-def test_a_text_goes_on_to_a_quote_that_only_all_tokens_with_it_make_sure(rules, reading):
-    written = with_closings(rules)
-    asked = replace(ASKED, near='print(get("')
-    cut = most_useful(written, asked, reading(written))
-    assert (cut.text, cut.confidence) == ('user_code"', pytest.approx(0.99 * 0.98))
-    assert fill_of(asked, [written], READ, rules).unsure_from is None
-    prose = replace(PROSE, near='print(get("')
-    assert most_useful(written, prose, reading(written)).text == "user_code"
 
 
 def test_a_token_counts_for_every_run_of_marks_that_it_begins_with(rules):

@@ -6,11 +6,10 @@ from dataclasses import replace
 import pytest
 from mercury_engine.api import Control, EditHunk, FillRequest, Rewrite, RewriteRequest
 from mercury_engine.decoding.autoregressive.present_text import PresentText
-from mercury_engine.decoding.autoregressive.rewriting import MORE_LINES, PASS_ROWS
+from mercury_engine.decoding.autoregressive.rewriting import PASS_ROWS
 from mercury_engine.errors import Cancelled
 
 from tests.support import tiny
-from tests.support.answering import answered
 from tests.support.scripted_network import engine as scripted_engine
 from tests.support.scripted_network import writes
 
@@ -92,13 +91,6 @@ def test_the_prompt_shows_edits_and_the_present_text_before_the_region(desk):
     ]
     assert places == sorted(places)
     assert prompt.count("def views(self, names)") == 2  # as it is now, and as it is written
-
-
-def test_text_that_runs_on_is_no_hunk(desk):
-    line = "    found = None\n"
-    found = desk.rewrite(REGION + line * 99)
-    assert (found.text, found.hunks) == (REGION, ())
-    assert found.steps <= 4 + 2 * (MORE_LINES + 1) * desk.tokens(line)
 
 
 def test_a_gap_that_ends_inside_a_line_goes_on(tmp_path):
@@ -187,13 +179,6 @@ def test_a_change_is_written_though_each_other_token_is_less_likely_than_the_pre
     assert hunk.probability == pytest.approx(0.32 * 0.99 ** (tokens - 1), rel=0.05)
 
 
-def test_lines_stay_where_a_hunk_is_too_unlikely(desk):
-    changed = REGION.replace("def views", "def other")
-    low = lambda script: lambda before: dict.fromkeys(script(before), 0.2)  # noqa: E731
-    found = desk.rewrite(changed, replace(REQUEST, give_up_below=0.5), low)
-    assert (found.text, found.hunks) == (REGION, ())
-
-
 def test_a_rewrite_is_cancelled_within_one_pass(desk):
     control = Control()
     desk.network.on_pass = lambda: control.cancel.set() if len(desk.network.passes) == 4 else None
@@ -205,18 +190,6 @@ def test_a_rewrite_is_cancelled_within_one_pass(desk):
 def test_a_second_rewrite_reads_only_what_is_new(desk):
     first, second = desk.rewrite(REGION), desk.rewrite(REGION)
     assert (first.tokens_read > 0, second.tokens_read) == (True, 0)
-
-
-def test_several_regions_share_their_passes(desk):
-    script = writes(desk.tokenizer, REGION + ("" if desk.end else SUFFIX[0]), desk.end or {0: 0.99}, desk.behind)
-    desk.network.script = script
-    requests = [replace(REQUEST) for _ in range(3)]
-    desk.engine.rewrite(REQUEST)
-    alone = (desk.network.passes.clear(), desk.engine.rewrite(REQUEST), len(desk.network.passes))[-1]
-    desk.network.passes.clear()
-    found = [*answered(desk.engine, requests).values()]
-    assert [answer.text for answer in found] == [REGION] * 3
-    assert len(desk.network.passes) == alone
 
 
 @pytest.mark.parametrize("markers", [(), tiny.QWEN_MARKERS], ids=["plain blocks", "gap format"])

@@ -30,22 +30,6 @@ def test_temperature_1_draws_from_the_model():
     assert drawn(Sampling(1.0, seed=1)) == pytest.approx(PROBABILITIES, abs=0.03)
 
 
-LEFT = {
-    "top_k": (Sampling(1.0, top_k=2, seed=1), 2),
-    "top_k beyond the vocabulary": (Sampling(1.0, top_k=100, seed=1), 5),
-    "top_p": (Sampling(1.0, top_p=0.69, seed=1), 2),
-    "top_p that the likeliest has": (Sampling(1.0, top_p=0.1, seed=1), 1),
-    "top_p of what top_k leaves": (Sampling(1.0, top_p=0.5, top_k=2, seed=1), 1),
-    "min_p": (Sampling(1.0, min_p=0.3, seed=1), 3),
-}
-
-
-@pytest.mark.parametrize(("sampling", "left"), LEFT.values(), ids=LEFT)
-def test_only_the_likeliest_are_left(sampling, left):
-    expected = np.where(np.arange(5) < left, PROBABILITIES, 0)
-    assert drawn(sampling) == pytest.approx(expected / expected.sum(), abs=0.03)
-
-
 def test_penalties_count_the_text_and_repetition_the_prompt_too():
     present = TokenSampler(Sampling(presence_penalty=0.5), [0])
     assert present.choose(LOGP) == 0

@@ -36,3 +36,9 @@ def test_a_folder_that_cannot_be_made_says_what_to_set(tmp_path: Path):
     (tmp_path / "file").touch()
     with pytest.raises(StorageError, match="cannot be made.*set XDG_DATA_HOME"), files.disk_errors(tmp_path / "file/a"):
         (tmp_path / "file" / "a").mkdir(parents=True)
+
+
+def test_too_little_space_is_found_before_anything_is_written(tmp_path: Path):
+    files.require_space(tmp_path, 1)
+    with pytest.raises(StorageError, match="MB are needed; free some space"):
+        files.require_space(tmp_path, 2**62)

@@ -155,28 +155,6 @@ def test_typing_a_character_reads_at_most_two_tokens(engine):
     assert sum(read) > 5
 
 
-def touched_limit(engine: Engine, request: FillRequest, known: set[str]) -> tuple[int, int]:
-    """Number of blocks with new text, including the near one, and the most tokens they may hold."""
-    blocks = [block for block in (*request.far, *request.suffix) if block]
-    new = {block for block in blocks if block not in known}
-    largest = max(len(engine.tokenizer.encode(block)) for block in [*blocks, request.near])
-    return len(new) + 1, largest * (len(new) + 1)
-
-
-def test_a_jump_inside_the_window_reads_at_most_a_chunk_per_touched_block(engine):
-    place = editor(LONG, 3000)
-    engine.cache.clear()
-    first = place.request()
-    whole = context(engine, first).tokens_read
-    known = {*first.far, *first.suffix}
-    place.cursor = 2500
-    request = place.request()
-    touched, limit = touched_limit(engine, request, known)
-    read = context(engine, request).tokens_read
-    assert touched <= 4
-    assert 0 < read <= limit < whole
-
-
 def test_undo_reads_nothing(engine):
     place = editor(LONG, LONG.index("\n", 3000))
     engine.cache.clear()
@@ -261,14 +239,6 @@ def test_a_cached_side_is_not_dropped_while_the_other_is_read():
     again = read(cache, [a], (), [b])
     assert torch.equal(again.before[0].keys, first.before[0].keys)
     assert torch.equal(again.after[0].keys, first.after[0].keys)
-
-
-def test_the_first_fill_in_a_file_reads_no_more_than_its_limit(engine):
-    engine.cache.clear()
-    place = editor(LONG)
-    first = engine.fill(place.request(unread_limit=256, max_slots=4))
-    assert 0 < first.tokens_read <= 256
-    assert first.tokens_unread > 1000
 
 
 def test_what_is_read_in_a_pause_is_seen_by_the_next_fill(engine):

@@ -1,7 +1,5 @@
 """CpuNetwork computes what TorchNetwork does, within the error of eight bits."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -131,30 +129,6 @@ def test_canvases_packed_side_by_side_do_not_see_each_other(native):
     both = denoised(native, ids, *sides, 4, packing)
     for found, canvas in zip(np.split(both, [3]), canvases, strict=True):
         assert np.array_equal(found, denoised(native, np.array(canvas), *sides, 4))
-
-
-def test_canvases_of_several_requests_share_a_pass_and_do_not_see_each_other(native):
-    mask = native.config.mask_id
-    _, block = read(native)
-    contexts = [([native.rotated(block, 0)], [native.rotated(block, 0)], 4), ([native.rotated(block, -5)], [], 0)]
-    forwards = [
-        CanvasForward(native, np.array(ids), *context)
-        for ids, context in zip(([7, mask, mask], [9, mask]), contexts, strict=True)
-    ]
-    for found, forward in zip(native.denoise_together(forwards), forwards, strict=True):
-        assert np.array_equal(found, native.denoise_together([forward])[0])
-
-
-def test_the_reader_is_not_changed_by_denoising(folder):
-    network = loaded(folder)
-    before, _ = read(network)
-    denoised(network, IDS, [], [], 0)
-    assert np.array_equal(read(network)[0], before)
-
-
-def test_a_model_without_a_writer_reads(tmp_path):
-    network = loaded(tiny.folder(tmp_path, rank=0, **tiny.WIDE))
-    assert np.isfinite(read(network)[0]).all()
 
 
 def test_an_untied_head(tmp_path):
@@ -336,44 +310,6 @@ def test_an_adapter_with_nan_is_refused(tmp_path, name):
     save_file(adapter, path / "adapter.safetensors")
     with pytest.raises(ModelCorrupt, match="not finite"):
         loaded(path)
-
-
-def test_a_reader_change_with_an_infinite_value_is_refused(tmp_path):
-    path = packed(tiny.folder(tmp_path, **tiny.WIDE), "q4")
-    change = {name: t for name, t in load_file(path / "adapter.safetensors").items() if "layers" in name}
-    change["layers.0.out.up"][0, 0] = float("inf")
-    save_file(change, path / weights.READER_FILE)
-    with pytest.raises(ModelCorrupt, match="not finite"):
-        loaded(path)
-
-
-def test_weights_beyond_float16_are_left_to_torch(tmp_path, caplog):
-    path = tiny.folder(tmp_path, **tiny.WIDE)
-    state = load_file(path / "model.safetensors")
-    state["model.layers.0.mlp.gate_proj.weight"][3, 1] = -7e4
-    save_file(state, path / "model.safetensors")
-    assert type(Engine.load(path, device="cpu", threads=1).reader) is TorchNetwork
-    assert "as large as" in caplog.text
-
-
-def test_query_heads_must_share_key_heads_evenly(tmp_path):
-    path = tiny.folder(tmp_path, **tiny.WIDE)
-    config = json.loads((path / "config.json").read_text()) | {"num_attention_heads": 3}
-    (path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ModelCorrupt, match="evenly"):
-        Engine.load(path, device="cpu")
-
-
-def test_the_native_backend_refuses_a_dtype(folder):
-    with pytest.raises(RequestError, match="leave out"):
-        Engine.load(folder, device="cpu", backend="native", dtype=torch.float32)
-
-
-def test_a_cpu_uses_the_kernels_by_default(folder):
-    engine = Engine.load(folder, device="cpu", threads=1)
-    assert engine.backend == "native"
-    assert engine.reader is engine.parts.denoiser, "they share their matrices"
-    assert engine.fill(FillRequest(near="def add(", suffix=("):\n",), max_slots=8)).steps >= 1
 
 
 @pytest.mark.parametrize("wish", [{"backend": "torch"}, {"dtype": torch.float32}])

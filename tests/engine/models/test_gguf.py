@@ -9,8 +9,7 @@ import pytest
 import torch
 from mercury_engine.api import FillRequest
 from mercury_engine.device.torch_network import TorchNetwork
-from mercury_engine.errors import ModelCorrupt, ModelError, ModelNotFound
-from mercury_engine.loading import find_model
+from mercury_engine.errors import ModelCorrupt, ModelError
 from mercury_engine.models import decoder_weights, weights
 from mercury_engine.models.cpu import CpuNetwork, layers_for
 from mercury_engine.models.gguf.file import opened
@@ -93,14 +92,6 @@ def test_a_file_fills_without_torch_and_without_another_file(tmp_path):
 
 
 @tiny.needs_kernels
-def test_the_kernels_scale_rotary_frequencies_too(tmp_path):
-    factors = tuple(1.0 + number for number in range(32))
-    path = tiny_gguf.convert(tmp_path / "tiny.gguf", network(head_dim=64, rope_factors=factors), "llama")
-    config = weights.read_config(path)
-    close(read(CpuNetwork(path, config, layers_for(config, 2))), read(in_torch(path)), 0.05)
-
-
-@tiny.needs_kernels
 def test_a_folder_may_hold_a_change_of_its_reader(tmp_path):
     made = network(head_dim=64)
     tiny_gguf.convert(tmp_path / "tiny.gguf", made, "llama")
@@ -125,13 +116,6 @@ def test_a_header_is_read_once_and_again_when_the_file_changes(tmp_path):
     before = weights.read_config(path)
     tiny_gguf.convert(path, network(), "llama", **{"llama.rope.freq_base": 5e5})
     assert (before.rope_theta, weights.read_config(path).rope_theta) == (1e4, 5e5)
-
-
-def test_a_folder_with_a_file_is_a_model_and_a_name_finds_it(tmp_path, monkeypatch):
-    written(tmp_path)
-    assert find_model(tmp_path) == tmp_path
-    assert find_model(tmp_path / "tiny.gguf") == tmp_path / "tiny.gguf"
-    assert weights.read_config(tmp_path) == weights.read_config(tmp_path / "tiny.gguf")
 
 
 def test_the_head_is_tied_unless_the_file_has_one(tmp_path):
@@ -199,10 +183,3 @@ def test_a_damaged_header_is_refused(tmp_path, damage):
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(ModelCorrupt, match="fetch it again"):
         tiny.load(path)
-
-
-def test_several_files_in_a_folder_are_for_the_user_to_choose_from(tmp_path):
-    content = written(tmp_path).read_bytes()
-    (tmp_path / "other.gguf").write_bytes(content)
-    with pytest.raises(ModelNotFound, match="has 2 GGUF files; set mercury.model to the path of one of them"):
-        tiny.load(tmp_path)

@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 import torch
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
@@ -114,15 +113,3 @@ def test_fitted_settings_reach_the_engine(folder):
     (folder / "settings.json").write_text(json.dumps({"utility": {"least": 2.5}, "decoding": {"bound": 0.75}}))
     engine = load(folder)
     assert (engine.utility, engine.parts.options.bound) == (Utility(least=2.5), 0.75)
-
-
-def test_packed_matrices_unpack_to_code_times_scale_plus_low():
-    rng = np.random.default_rng(0)
-    codes = rng.integers(0, 16, (3, 64))
-    scale, low = rng.random((3, 2)).astype(np.float16), rng.normal(size=(3, 2)).astype(np.float16)
-    wide_scale, wide_low = (ends.astype(np.float32).repeat(32, 1) for ends in (scale, low))
-    groups = codes.reshape(3, 2, 2, 16)
-    packed = (groups[:, :, 0] | groups[:, :, 1] << 4).astype(np.uint8).reshape(3, 32)
-    assert np.array_equal(weights.unpack_q4(packed, scale, low), codes.astype(np.float32) * wide_scale + wide_low)
-    signed = rng.integers(-127, 128, (3, 64)).astype(np.int8)
-    assert np.array_equal(weights.unpack_q8(signed, scale), signed.astype(np.float32) * wide_scale)

@@ -39,6 +39,16 @@ def family(name: str) -> Family:
     return found
 
 
+def test_zeta_2_is_shown_the_text_below_the_edits_and_the_window_in_conflict_marks():
+    assert family("zeta-2").prompt(WINDOW) == (
+        "<[fim-suffix]>\n\n\nprint(area(2))\n<[fim-prefix]><filename>edit_history\n"
+        "--- a/shapes/box.py\n+++ b/shapes/box.py\n@@ -1,1 +1,1 @@\n"
+        "-def area(side):\n+def area(width, height):\n\n"
+        "<filename>shapes/box.py\nimport math\n\n\n<<<<<<< CURRENT\ndef area(width, height):\n"
+        "    return <|user_cursor|>side * side\n=======\n<[fim-middle]>"
+    )
+
+
 def test_zeta_2_1_is_shown_the_window_between_numbered_markers():
     prompt = family("zeta2.1").prompt(WINDOW)
     assert prompt.endswith(
@@ -88,6 +98,13 @@ def test_the_published_sample_of_sweep_gets_the_published_prompt():
     assert prompt == (PUBLISHED / "sweep-published.txt").read_text("utf-8")
 
 
+def test_sweeps_cards_take_the_last_edit_back_only_if_it_was_made_here():
+    here, elsewhere = EditHunk(0, "c\n", "d\n"), EditHunk(0, "x\n", "y\n", "other.py")
+    for history, original in (((elsewhere, here), "b\nc\n"), ((here, elsewhere), "b\nd\n")):
+        prompt = family("sweep-card").prompt(Window("site/views.py", "b\nd\n", 0, history=history))
+        assert f"<|file_sep|>original/site/views.py\n{original}<|file_sep|>current/" in prompt
+
+
 def test_instinct_is_shown_the_edits_and_the_excerpt_with_the_region_marked():
     prompt = family("instinct").prompt(WINDOW)
     assert prompt.endswith(
@@ -120,6 +137,21 @@ def test_instinct_is_shown_the_edits_and_the_excerpt_with_the_region_marked():
 )
 def test_an_answer_becomes_the_windows_new_text(name: str, written: str):
     assert new_text(family(name), WINDOW, written) == NEW
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("zeta-2", "NO_EDITS\n"),
+        ("zeta-2", WINDOW.text),
+        ("zeta-2", ""),
+        ("zeta-2.1", "<|marker_1|>\n<|marker_1|>"),
+        ("mercury-edit", "None"),
+        ("sweep", "    return side * side"),
+    ],
+)
+def test_no_change_is_the_windows_own_text(name: str, written: str):
+    assert new_text(family(name), WINDOW, written) == WINDOW.text
 
 
 @pytest.mark.parametrize("each", FAMILIES, ids=lambda each: each.name)

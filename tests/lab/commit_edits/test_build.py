@@ -9,7 +9,6 @@ from mercury_lab.commit_edits.changes import Change, ChangedText
 from mercury_lab.commit_edits.position import Texts, read_list, scenario
 from mercury_lab.commit_edits.shapes import shape_of
 from mercury_lab.editing.edit_desk import Answer
-from mercury_lab.training.commits import repositories
 
 from mercury_lsp.errors import UsageError
 from tests.support import tiny
@@ -90,28 +89,10 @@ def test_held_out_projects_and_those_of_training_are_left_out(name):
     assert build.is_taken(name)
 
 
-def test_no_repository_of_the_list_serves_in_training():
-    listed = read_list(Path(__file__).parents[2] / "data" / "commit_edits" / "positions.json")
-    assert not {each.name.lower() for each in listed.sources} & {each.name.lower() for each in repositories.load()}
-    assert not any(build.is_taken(each.name) for each in listed.sources)
-    assert {each.licence for each in listed.sources} <= {"MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC"}
-    assert [sum(bool(at.left) is wants for at in listed.positions) for wants in (True, False)] == [300, 250]
-
-
 def test_a_clone_that_lacks_a_commit_is_an_error_that_names_it(found, mirror, tmp_path):
     GitProject(tmp_path / "empty" / "someone+toy").commit("Start", {"a.js": VARS})
     with Texts(tmp_path / "empty", found.sources) as texts, pytest.raises(UsageError, match=r"someone/toy.* lacks"):
         scenario(found.positions[0], texts)
-
-
-def test_an_answer_after_the_deadline_is_none(found, mirror):
-    at = next(at for at in found.positions if at.shape == "sibling")
-    with Texts(mirror, found.sources) as texts:
-        shown = scenario(at, texts)
-    answers = [Answer(shown.wants[0], ms, source="rule") for ms in (900, 1100)]
-    intime, late = (run.judged(at, shown, "unasked", answer, 1.0) for answer in answers)
-    assert (intime.is_shown, intime.is_exact, intime.source) == (True, True, "rule")
-    assert (late.is_shown, late.is_late, late.is_useful) == (False, True, False)
 
 
 def test_the_command_goes_on_from_its_record(found, mirror, tmp_path, monkeypatch, capsys):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from mercury_lab.editing import edits
-from mercury_lab.editing.edit_desk import Answer, Jump
+from mercury_lab.editing.edit_desk import Answer
 from mercury_lab.editing.edit_figures import Verdict, judge
 from mercury_lab.editing.line_edits import LineEdit, keystrokes
 from mercury_lab.editing.scenarios import Scenario, read_scenarios
@@ -37,21 +37,6 @@ def shown(at: Scenario, edit: LineEdit | None) -> edits.Judged:
 def test_any_of_several_wanted_edits_is_right():
     for edit in (FIRST, SECOND):
         assert verdict(edit, FIRST, SECOND) == Verdict(True, True, 1.0)
-
-
-def jumped(at: Scenario, line: int | None) -> edits.Judged:
-    return edits.judged(at, Answer(None, 10.0, None if line is None else Jump("a.py", line)))
-
-
-def test_jumps_count_apart_from_edits():
-    late, quiet = renamed(LineEdit("a.py", 9, 10, "x\n")), renamed()
-    found = edits.figures(
-        [jumped(late, 9), jumped(late, 2), jumped(late, None), jumped(quiet, 5), jumped(quiet, None)], 0
-    )
-    shares = {name: found[name]["share"] for name in ("show", "right_place", "jump_right", "right_place_or_jump")}
-    assert shares == {"show": 0.0, "right_place": 0.0, "jump_right": 1 / 3, "right_place_or_jump": 1 / 3}
-    assert found["right_of_jumps"]["share"] == 1 / 3
-    assert (found["quiet_with_history"]["share"], found["quiet_without_jump"]["share"]) == (1.0, 0.5)
 
 
 def test_the_score_is_character_f_times_the_harmonic_mean_of_show_and_quiet():

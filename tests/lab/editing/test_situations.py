@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 from mercury_lab.editing import situations
-from mercury_lab.editing.cursors import Cursor, read_beginnings
+from mercury_lab.editing.cursors import Cursor
 from mercury_lab.editing.editor import ShownSuggestion
-from mercury_lab.intervals import wilson
 
 from tests.support import tiny
 
@@ -64,24 +63,6 @@ def test_what_follows_an_accepted_line_is_judged(answer, shown, verdict):
     figures = situations.next_line_figures([found.followed])
     row = figures["lines follow" if answer.strip().count("\n") else "nothing follows"]
     assert (row["accepted"], row["shown"], row["wrong"]) == (1, int(bool(shown)), int(verdict == "wrong"))
-
-
-def test_a_wilson_interval_is_that_of_the_tables():
-    assert wilson(0, 0) is None
-    assert wilson(8, 10) == pytest.approx((0.4902, 0.9433), abs=1e-4)
-    assert wilson(0, 20) == pytest.approx((0.0, 0.1611), abs=1e-4)
-
-
-def test_beginnings_count_what_is_wrong_and_what_leaves_a_bracket_open(tmp_path):
-    path = tmp_path / "cursors.json"
-    rows = [("a = re", ["sult"]), ("b = re", ["sult"]), ("c = re", ["sult"]), ("d = re", ["sult", "st"])]
-    path.write_text(
-        json.dumps([{"name": b[0], "path": "a.py", "before": b, "after": "\n", "expected": e} for b, e in rows])
-    )
-    editor = ScriptedEditor({"a = re": "sult(1", "b = re": "turned", "d = re": "st(1)"})
-    record = situations.judge_beginnings(read_beginnings(path), editor)
-    assert (record["cursors"], record["shown"], record["wrong"], record["left open"]) == (4, 3, 1, 1)
-    assert [each["name"] for each in record["answers"] if each["wrong"]] == ["b"]
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from mercury_lab.editing.cursors import Cursor
-from mercury_lab.editing.verdicts import begins_right, is_cut, leaves_open, saved, verdict
+from mercury_lab.editing.verdicts import is_cut, leaves_open, saved, verdict
 
 ANSWERS = ("self.entries.append(entry)\n    return entry", "self.entries += [entry]")
 
@@ -64,14 +64,6 @@ def test_a_text_is_cut_where_it_stops_inside_an_expression(shown, right, cut):
 )
 def test_a_text_leaves_open_what_it_opens_and_nothing_closes(before, shown, after, is_open):
     assert leaves_open(shown, Cursor(Path("a.ts"), "body", "x\n" + before, after, (), False)) == is_open
-
-
-@pytest.mark.parametrize(
-    ("shown", "is_right"),
-    [("self.en", False), ("self.entries", True), ("self.entries = []", True), ("self", True), ("other", False)],
-)
-def test_a_text_is_right_that_begins_like_a_right_one(shown, is_right):
-    assert begins_right(shown, ["self.entries", "item"]) == is_right
 
 
 def test_a_perfect_user_saves_the_right_words_of_a_wrong_text():

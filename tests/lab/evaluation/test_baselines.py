@@ -8,7 +8,6 @@ import pytest
 from mercury_engine.api import Fill, FillRequest
 from mercury_lab.evaluation import baselines
 from mercury_lab.evaluation.gaps import Gap, HeldOutFile, gap_at
-from mercury_lab.evaluation.infill import answer_every_way, figures_of
 
 from tests.support import tiny
 
@@ -40,24 +39,3 @@ def test_the_reader_alone_sees_one_run_of_plain_text_before_the_gap():
         patch.setattr(baselines, "left_to_right", lambda _: engine)
         baselines.reader_filler(engine)(made)
     assert [(request.near, request.far, request.suffix) for request in asked] == [(CODE, (), ())]
-
-
-def test_the_reader_alone_writes_several_lines_until_the_one_that_follows():
-    answers = iter(("a = 1", "    b = 2", "    c = 3", "never"))
-    engine = SimpleNamespace(fill=lambda request: Fill(next(answers), 0.5, 2, 0.25))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(baselines, "left_to_right", lambda _: engine)
-        made = gap("def f():\n    ", "a = 1\n    b = 2", "\n    c = 3\n", multiline=True)
-        found = answer_every_way(
-            made,
-            {
-                "mercury": baselines.reader_filler(engine),
-                "left_to_right": baselines.copying,
-                "copy": baselines.copying,
-            },
-        )
-    assert (found.right["mercury"], found.fills["mercury"].steps, found.fills["mercury"].elapsed) == (True, 6, 0.75)
-    figures = figures_of([found])
-    assert figures is not None
-    assert (figures.exact_match, figures.copy_exact_match) == (1.0, 0.0)
-    assert figures_of([]) is None

@@ -6,10 +6,7 @@ from pathlib import Path
 
 import pytest
 from mercury_engine.decoding.calibration import Calibration
-from mercury_engine.decoding.results import Cut
-from mercury_engine.errors import RequestError
 from mercury_lab.evaluation import calibration, confidence
-from mercury_lab.evaluation.calibration import JudgedCut, JudgedGap
 
 CODE_FOLDER = Path(__file__).parents[2] / "data" / "code"
 
@@ -44,33 +41,7 @@ def test_the_fitted_curve_rises_from_nothing_to_one(pairs):
     assert [Calibration(curve).kept(raw) for raw, _ in curve] == [pytest.approx(y) for _, y in curve]
 
 
-def cut(text: str, confidence: float, right: bool = True, stub: bool = False, saved: int = 0) -> JudgedCut:
-    return JudgedCut(Cut(text, confidence), right, stub, saved)
-
-
-def test_the_fit_saves_as_much_as_its_limits_allow():
-    sure = [JudgedGap((cut("self.total", 0.9, saved=10),), 10)] * 8
-    unsure = [JudgedGap((cut("self.other", 0.6, right=n % 2 == 0, saved=10 * (n % 2 == 0)),), 10) for n in range(8)]
-    strict = calibration.fit_utility([*sure, *unsure], Calibration(), wrong=0.1, stubs=0.2)
-    generous = calibration.fit_utility([*sure, *unsure], Calibration(), wrong=0.5, stubs=0.2)
-    shown = [
-        calibration.figures_at([*sure, *unsure], utility, Calibration())["shown"] for utility in (strict, generous)
-    ]
-    assert shown == [0.5, 1.0]
-
-
 def test_fitted_and_reported_files_are_of_different_repositories():
     fitting, reported = calibration.fitting_and_reported_files(CODE_FOLDER, None)
     assert not {d.repository for d in fitting} & {d.repository for d in reported}
     assert fitting and reported
-
-
-def test_no_reported_file_is_fitted_on(tmp_path):
-    for name, text in (("reported/a.py", "a = 1\n"), ("other/copy.py", "a = 1\n"), ("other/b.py", "b = 2\n")):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    fitting, reported = calibration.fitting_and_reported_files(tmp_path / "reported", tmp_path / "other")
-    assert [d.name for d in fitting] == ["b.py"]
-    assert [d.name for d in reported] == ["a.py"]
-    with pytest.raises(RequestError, match="--fit"):
-        calibration.fitting_and_reported_files(tmp_path / "reported", None)

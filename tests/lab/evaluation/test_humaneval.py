@@ -5,7 +5,6 @@ import json
 import sys
 
 import pytest
-import torch
 from mercury_engine.api import Fill
 from mercury_lab.engine import Engine
 from mercury_lab.evaluation import humaneval
@@ -61,21 +60,6 @@ def test_a_program_has_neither_the_environment_nor_this_folder(monkeypatch):
     assert humaneval.passes(seen)
 
 
-def test_a_long_gap_takes_several_fills():
-    class Halves:
-        def __init__(self):
-            self.asked = []
-
-        def fill(self, request):
-            self.asked.append(request.near)
-            return Fill("ab"[len(self.asked) - 1], 1.0, 1, 0.0, is_finished=len(self.asked) == 2)
-
-    engine = Halves()
-    text, fills = humaneval.fill(engine, SPAN.request())
-    assert (text, len(fills)) == ("ab", 2)
-    assert engine.asked[1] == engine.asked[0] + "a"
-
-
 @pytest.fixture(scope="module", params=["causal", "masked"])
 def model(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("humaneval") / request.param
@@ -92,17 +76,3 @@ def test_pass_at_1_comes_with_its_interval(model, tmp_path, capsys, monkeypatch)
     assert record["pass_at_1"] == pytest.approx(2 / 3)
     assert record["interval"] == pytest.approx([0.208, 0.939], abs=0.01)
     assert record["exact_match"] == pytest.approx(1 / 3)
-
-
-def test_a_true_length_is_the_number_of_slots_of_the_right_text(tmp_path, monkeypatch):
-    folder, _ = masked.folder(tmp_path / "model", "A2D-qwen2")
-    engine, slots = Engine.load(folder, device="cpu", dtype=torch.float32), []
-    fill = Engine.fill
-    monkeypatch.setattr(
-        Engine,
-        "fill",
-        lambda self, request: slots.append((request.max_slots, self.parts.options)) or fill(self, request),
-    )
-    humaneval.figures(engine, [SINGLE], true_length=True)
-    [(count, options)] = slots
-    assert count == len(engine.tokenizer.encode("    y = x + x")) and not options.searches_length

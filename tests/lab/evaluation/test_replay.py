@@ -90,14 +90,6 @@ def test_levels_type_the_same_lines_and_auto_learns_from_what_is_taken():
     assert asked[0] == Utility().wrong_cost > asked[-1]
 
 
-def test_the_rest_of_the_line_is_out_of_sight_and_the_rest_of_the_file_is_not():
-    model = Scripted({})
-    typed(model)
-    for count, gap in enumerate(model.asked):
-        assert "".join(gap.request.suffix) == "\n    return total\n"
-        assert "".join(gap.request.far[1:]) + gap.request.near == "def add(left, right):\n    " + TRUTH[:count]
-
-
 @pytest.mark.parametrize(
     ("suggestion", "rest", "taken"),
     [

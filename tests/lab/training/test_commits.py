@@ -7,7 +7,7 @@ from mercury_lab.training.commits import build, commit_edit, repositories
 from mercury_lab.training.commits.build import Collector
 from mercury_lab.training.commits.commit_edit import CommitEdit, CommitFile, Step
 from mercury_lab.training.commits.examples import edit_example
-from mercury_lab.training.commits.moments import Moment, begun, moments
+from mercury_lab.training.commits.moments import begun, moments
 from mercury_lab.training.commits.repositories import Repository
 from mercury_lab.training.data.contamination import Fingerprints
 from mercury_lab.training.data.sources import HeldOut, SourceError
@@ -20,8 +20,6 @@ LOAD = FIRST + "\n\ndef show(path):\n    print(load(path))\n"
 USE = (
     "from load import load\n\n\ndef main(argv):\n    value = load(argv[1])\n    print(value, argv)\n    return value\n"
 )
-
-HEAD_LINES = "".join(f"line = {n}\n" for n in range(10))
 
 
 @pytest.fixture
@@ -85,16 +83,6 @@ def test_held_out_text_and_paths_are_dropped(project):
     assert dropped["held-out part"] == 1
 
 
-def test_files_that_earlier_commits_changed_stand_for_open_documents(project):
-    project.commit("Change a use", {"use.py": USE.replace("value", "result")})
-    project.commit("Add a mode", {"load.py": with_mode(LOAD)})
-    edits, _ = collected(project)
-    last = edits[-1]
-    assert [file.path for file in last.files] == ["load.py", "use.py"]
-    assert last.changed == 1
-    assert "result" in last.files[1].text
-
-
 @pytest.mark.parametrize(
     ("entry", "error"),
     [
@@ -141,20 +129,6 @@ def test_a_third_of_the_moments_or_more_are_quiet():
     assert all(moment.open == () for moment in drawn if moment.is_quiet)
 
 
-def test_the_middle_of_a_step_shows_its_typed_part_and_asks_for_the_rest():
-    for seed in range(40):
-        moment = begun(EDIT, random.Random(seed))
-        assert moment is not None
-        document = moment.documents[moment.document]
-        rest = moment.open[0]
-        typed = "".join(document.lines[rest.start : rest.end]).rstrip("\n")
-        assert typed
-        assert rest.text.startswith(typed)
-        done = [*document.lines[: rest.start], rest.text, *document.lines[rest.end :]]
-        after = Moment(moment.edit, moment.order, moment.done + 1).documents[rest.document].text
-        assert "".join(done) == after
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_a_moment_becomes_an_example_whose_document_is_the_present_one(seed):
     rng = random.Random(seed)
@@ -167,20 +141,3 @@ def test_a_moment_becomes_an_example_whose_document_is_the_present_one(seed):
         assert [change.path for change in example.history] == [
             None if step.file == number else EDIT.files[step.file].path for step in moment.made
         ]
-
-
-def test_the_region_around_the_last_change_is_rewritten_or_stays():
-    before = HEAD_LINES + "a = f(1)\nb = f(2)\nc = f(3)\n" + HEAD_LINES + "d = f(4)\n"
-    steps = tuple(
-        Step(0, at, at + 1, text) for at, text in ((10, "a = g(1)\n"), (12, "c = g(3)\n"), (23, "d = g(4)\n"))
-    )
-    edit = CommitEdit("r", "c", (CommitFile("a.py", "python", before),), 1, steps)
-
-    def around(order, done):
-        return edit_example(Moment(edit, order, done), random.Random(0), lambda _: True, 7, around=(3, 3))
-
-    first = around((0, 1, 2), 1)
-    assert first.region_text.endswith("a = g(1)\nb = f(2)\nc = f(3)\nline = 0\n")
-    assert first.rewritten == first.region_text.replace("f(3)", "g(3)") and "d" not in first.rewritten
-    assert around((0, 1, 2), 2).is_quiet
-    assert [hunk.inserted for hunk in around((0, 1, 2), 2).history] == ["a = g(1)\n", "c = g(3)\n"]

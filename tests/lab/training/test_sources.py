@@ -66,32 +66,6 @@ def test_language_comes_from_suffix_and_content(path: str, content: bytes, langu
     assert filters.language_of(path, content) == language
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "key = 'AKIA" + "ABCDEFGHIJ234567'",
-        "auth('ghp_" + "a1B2c3D4e5F6" * 3 + "')",
-        "url = 'xoxb-" + "123456789012-abc'",
-        "SECRET_KEY = 'k3J9xQ2mV7" + "bN5tR8wZ1yL4pD6s'",
-        '"api_token": "9f8e7d6c5b4a' + '3210Zyxwvutsrq"',
-    ],
-)
-def test_a_secret_is_found(line: str):
-    assert filters.has_secret(line)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "token = 'end_of_the_sequence_marker'",
-        "secret = os.environ['SECRET']",
-        "password = 'aaaaaaaaaaaaaaaaaaaaaaaa1'",
-    ],
-)
-def test_a_name_or_a_placeholder_is_no_secret(line: str):
-    assert not filters.has_secret(line)
-
-
 @pytest.mark.parametrize("path", ["pip/rich/color.py", "lib/_click/core.py", "lib/flask.py", "x/gorilla/mux/a.go"])
 def test_a_copy_of_a_held_out_package_is_dropped(path: str):
     names = sources.load().held_names

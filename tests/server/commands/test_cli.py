@@ -163,19 +163,6 @@ def test_the_server_started_at_a_terminal_says_that_it_waits_for_an_editor(monke
     assert out == "" and err.count("waiting for an editor") == err.count("\n") == lines
 
 
-def test_watch_prints_every_step_on_a_line_without_a_terminal(sample: Path, capsys):
-    assert main(["watch", f"{sample}:1:5", "--delay", "0"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[:4] == ["  0 ░░░", "  1 1░░", "  2 1 + 1", "an editor shows 1 + 1"]
-
-
-def test_doctor_finds_nothing_wrong_with_a_model_that_works():
-    found = {each.name: each for each in doctor.findings(Settings(), engine)}
-    assert found["model"].fix is None and "fake" in found["model"].value
-    assert found["fill"].fix is None and "2 steps" in found["fill"].value
-    assert found["folders"].fix is None
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="there the home is not in HOME")
 @pytest.mark.parametrize(("edit_format", "fix"), [("sweep", None), (None, "use another with --edits, or same")])
 def test_doctor_loads_the_model_that_was_chosen_for_next_edits(monkeypatch, edit_format: str | None, fix: str | None):
@@ -211,13 +198,6 @@ def test_doctor_names_other_plugins_that_draw_suggestions(monkeypatch: pytest.Mo
         "copilot.lua in Vim or Neovim",
         "supermaven-nvim in Vim or Neovim",
     ]
-
-
-def test_doctor_says_which_folder_takes_no_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    (tmp_path / "file").touch()
-    monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: tmp_path / "file" / "mercury-lsp")
-    found = {each.name: each for each in doctor.findings(Settings(), engine)}["folders"]
-    assert "cannot be written" in found.value and found.value.count("mercury-lsp") == 1
 
 
 @pytest.mark.parametrize(

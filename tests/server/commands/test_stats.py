@@ -1,7 +1,6 @@
 """`mercury-lsp stats`: tables, JSON and the reset."""
 
 import io
-import json
 import sys
 import time
 from dataclasses import replace
@@ -55,19 +54,6 @@ def test_the_tables_have_languages_days_and_the_sum(state: Path, capsys):
     assert ["lua", "1", "1", "0", "100%", "0", "8", "10", "10"] in lines
     assert [line[0] for line in lines if line].count("all") == 2
     assert day(NOW) in {line[0] for line in lines if line}
-
-
-def test_earlier_days_are_left_out(state: Path, capsys):
-    counted(TAKEN, replace(TAKEN, shown_at=NOW - 5 * 86_400))
-    assert json.loads(said(capsys, "--json", "--days", "3"))["total"]["shown"] == 1
-    assert json.loads(said(capsys, "--json", "--days", "8"))["total"]["shown"] == 2
-
-
-def test_the_object_has_the_same_figures(state: Path, capsys):
-    counted(TAKEN, REFUSED)
-    figures = json.loads(said(capsys, "--json"))
-    assert figures["total"] == figures["by_language"]["python"] == figures["by_day"][day(NOW)]
-    assert figures["total"]["acceptance_rate"] == 0.5
 
 
 @pytest.mark.parametrize("days", ["0", "-1", "401", "many", 5000 * "9"], ids=lambda days: days[:9])

@@ -4,8 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mercury_lsp.completion.next_edits.change import Change, differing
-from mercury_lsp.documents.document import Edit
 from tests.support.next_edit_desk import RENAMED, NextEditDesk
 
 
@@ -13,12 +11,6 @@ def test_keys_that_touch_are_one_change():
     desk = NextEditDesk(RENAMED)
     desk.erase(desk.find("count"), 5).type(6, "total")
     assert desk.change() == ("count", "total")
-
-
-@pytest.mark.parametrize("new", ["total", "c", "counts"])
-def test_typing_over_a_selected_name_changes_all_of_it_even_if_letters_coincide(new):
-    desk = NextEditDesk(RENAMED).replace("count", new[0])
-    assert desk.type(7, new[1:]).change() == ("count", new)
 
 
 def test_an_edit_elsewhere_starts_another_change():
@@ -51,25 +43,6 @@ def test_the_reverse_of_a_change_undoes_it():
 def test_a_line_that_looks_like_a_secret_is_not_repeated():
     desk = NextEditDesk('password = "hunter2-Zq8!kPx"\npassword\n').replace("password", "pass_word")
     assert desk.change() is None
-
-
-@given(
-    st.text("ab\n", max_size=12), st.lists(st.tuples(st.integers(0, 12), st.integers(0, 5), st.text("cd", max_size=4)))
-)
-def test_a_change_knows_the_text_before_it(text, edits):
-    """Undoing the change in the text gives the text before it, however its edits touch."""
-    now, change, before = text, None, text
-    for start, count, inserted in edits:
-        start = min(start, len(now))
-        edit = Edit(start, now[start : start + count], inserted)
-        made = differing(Change(edit.start, edit.removed, edit.inserted))
-        if made.old == made.new:
-            continue
-        grown = change.then(Edit(made.start, made.old, made.new)) if change is not None else None
-        before = now if grown is None else before
-        change = grown or made
-        now = now[:start] + inserted + now[start + count :]
-        assert now[: change.start] + change.old + now[change.end :] == before
 
 
 @pytest.mark.parametrize("behind", [", mode", " = 1, ", ":", ")\n"], ids=repr)

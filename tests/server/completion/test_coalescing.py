@@ -1,10 +1,8 @@
 """Which requests run side by side, which are superseded, and which share a fill."""
 
 import asyncio
-from threading import Event
 
 import pytest
-from mercury_engine.api import Fill, FillRequest
 from mercury_engine.errors import Cancelled
 
 from mercury_lsp.completion.coalescing import Feature
@@ -84,32 +82,7 @@ async def test_an_invoked_request_outlives_automatic_ones(editor: CompleterDesk,
     assert [request.candidates for request in editor.engine.asked] == [3], "the answer by key serves both"
 
 
-async def test_an_unsure_invoked_answer_is_not_shown_for_an_automatic_request(editor: CompleterDesk):
-    editor.engine.confidence = 0.2
-    invoked, automatic = await start_request(editor, invoked=True), await start_request(editor)
-    assert await answers(editor, invoked, automatic) == [["suggested"], []]
-
-
 async def test_closing_a_document_cancels_all_its_requests(editor: CompleterDesk):
     asked = [await start_request(editor, "inline"), await start_request(editor, "action", invoked=True)]
     editor.completer.forget("file:///sample.py")
     assert all([await is_cancelled(each) for each in asked])
-
-
-async def test_a_fill_that_finishes_after_its_document_was_closed_leaves_nothing_behind(
-    editor: CompleterDesk, monkeypatch
-):
-    monkeypatch.setattr("mercury_lsp.completion.completer.LOOK_AHEAD_AFTER_SECONDS", 0.001)
-    go = Event()
-
-    async def late(request: FillRequest, control: object = None) -> Fill:
-        await asyncio.to_thread(go.wait, 10)
-        return Fill("late", 0.9, steps=1, elapsed=0.0)
-
-    monkeypatch.setattr(editor.engine, "answer", late)
-    asked = await start_request(editor)
-    editor.completer.forget("file:///sample.py")
-    go.set()
-    assert await is_cancelled(asked)
-    await editor.completer._lease.fill(FillRequest(near="", suffix=()))
-    assert not editor.completer._typing and editor.completer._ahead is None

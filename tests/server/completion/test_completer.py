@@ -4,7 +4,6 @@ import asyncio
 from threading import Event
 
 import pytest
-from lsprotocol import types
 from mercury_engine.api import Fill, FillRequest
 from mercury_engine.errors import Cancelled
 
@@ -47,20 +46,6 @@ async def test_closing_a_document_stops_its_fill(editor: CompleterDesk):
         await asked
 
 
-@pytest.mark.parametrize("settings", [Settings(enabled=False), Settings(disabled_languages=("python",))])
-@pytest.mark.parametrize("automatic", [True, False], ids=["unasked", "by key"])
-async def test_a_fill_under_way_is_not_shown_when_suggestions_are_switched_off(
-    editor: CompleterDesk, settings: Settings, automatic: bool
-):
-    editor.engine.held = True
-    asked = asyncio.ensure_future(editor.ask(4, automatic))
-    await begun(editor.engine)
-    editor.completer.configure(settings)
-    editor.engine.held = False
-    assert await asked == []
-    assert editor.engine.controls[0].cancel.is_set()
-
-
 async def test_requests_wait_for_the_model_and_the_newest_gets_it():
     editor = CompleterDesk(FakeEngine(), "x = ")
     older = asyncio.ensure_future(editor.ask(3))
@@ -88,17 +73,6 @@ async def test_what_is_not_worth_showing_is_shown_only_when_invoked(editor: Comp
     editor.engine.confidence = 0.2
     assert await editor.ask(4, automatic=True) == []
     assert await editor.ask(4, automatic=False) == ["suggested"]
-
-
-async def test_a_distracting_text_fetched_by_key_is_not_shown_unasked(editor: CompleterDesk):
-    editor.engine.text, editor.engine.held = '"left', True
-    by_key = asyncio.ensure_future(editor.ask(4, automatic=False))
-    await asyncio.sleep(0)
-    unasked = asyncio.ensure_future(editor.ask(4, automatic=True, feature="popup"))
-    await asyncio.sleep(0)
-    editor.engine.held = False
-    assert (await by_key, await unasked) == (['"left'], [])
-    assert len(editor.engine.asked) == 1
 
 
 async def test_an_eager_user_sees_what_others_do_not(editor: CompleterDesk):
@@ -199,46 +173,11 @@ async def test_unsure_alternatives_are_left_out(editor: CompleterDesk):
     assert (await editor.ask(4, automatic=False))[0] == "one", "the first is what was asked for"
 
 
-async def test_alternatives_that_differ_in_one_word_are_left_out(editor: CompleterDesk):
-    def fill(request: FillRequest) -> Fill:
-        texts = ("self.size + 1", "len(self.values)", "self.total + 1", "len(self.items)")
-        others = tuple(Fill(text, 0.5, steps=2, elapsed=0.0) for text in texts[1:])
-        return Fill(texts[0], 0.6, steps=2, elapsed=0.0, others=others)
-
-    editor.engine.fill = fill
-    assert await editor.ask(4, automatic=False) == ["self.size + 1", "len(self.values)"]
-
-
 async def test_an_accepted_suggestion_that_is_deleted_is_not_offered_again(editor: CompleterDesk):
     await editor.ask(4)
     editor.replace(4, 4, "suggested")
     editor.replace(4, 13, "")
     assert await editor.ask(4) == []
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["lf", "crlf"])
-async def test_accepted_lines_that_are_deleted_are_not_offered_again_whatever_breaks_the_document_has(end: str):
-    desk = CompleterDesk(FakeEngine("first()\nsecond()", 0.95), end + "x = 1" + end)
-    await desk.completer.load()
-    assert await desk.ask(0) == ["first()\nsecond()"]
-    desk.replace(0, 0, f"first(){end}second()")
-    desk.replace(0, 8, "", line=1)
-    assert await desk.ask(0) == []
-    desk.completer.close()
-
-
-async def test_a_suggestion_on_display_keeps_its_id_when_the_user_invokes_more(editor: CompleterDesk):
-    async def ids(column: int, automatic: bool) -> list[str]:
-        context, snapshot = editor.documents.context_at(URI, types.Position(0, column))
-        return [each.id for each in await editor.completer.complete(context, snapshot, automatic)]
-
-    shown = await ids(4, automatic=True)
-    assert await ids(4, automatic=False) == shown
-    editor.replace(4, 4, "sug")
-    editor.engine.text = "gested"
-    assert await ids(7, automatic=False) == shown
-    editor.engine.text = "other"
-    assert await ids(7, automatic=False) != shown
 
 
 async def test_only_a_model_that_was_trained_to_edit_rewrites_places():

@@ -61,12 +61,6 @@ def test_an_error_that_went_is_none_and_one_again_if_it_comes_back():
     assert desk.reports(40).errors() == {40}
 
 
-def test_one_report_with_the_ranges_of_an_older_text_makes_no_old_error_new():
-    desk = Desk().reports(30, 40).edits(3, "b = 1\n")
-    desk.reports(30, 40)  # the lines of the text before
-    assert desk.reports(31, 41).errors() == set()
-
-
 # Places
 
 
@@ -77,11 +71,6 @@ def lines(desk: Desk, *hunks: Hunk) -> list[tuple[str, int]]:
     documents = [(desk.now(B), "b.py"), (desk.now(A), "a.py")]
     found = broken_places(documents, hunks, desk.diagnostics.errors)
     return [(each.path, each.line) for each in found]
-
-
-def test_places_come_below_the_change_first_and_in_its_document_first():
-    desk = Desk().reports().reports(uri=B).edits(20).reports(5, 12, 30, 50).reports(1, uri=B)
-    assert lines(desk, CHANGED) == [("a.py", 30), ("a.py", 50), ("a.py", 12), ("a.py", 5), ("b.py", 1)]
 
 
 @pytest.mark.parametrize("broken", ["a40 = (40\n", "def f(:\n"])

@@ -3,22 +3,17 @@
 from pathlib import Path
 from textwrap import dedent
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lsprotocol import types
 
 from mercury_lsp.completion.next_edits.history import (
-    MAX_HISTORY_CHARS,
-    MAX_HUNK_CHARS,
-    MIN_SWITCHED_FILES,
     RELOAD_SECONDS,
     History,
     Hunk,
     shown,
 )
 from mercury_lsp.context.open_documents import OpenDocuments
-from mercury_lsp.documents.document import Edit
 from mercury_lsp.documents.roots import Roots
 
 A, B = "file:///work/a.py", "file:///work/b.py"
@@ -83,14 +78,6 @@ def test_keys_of_one_word_are_one_hunk_of_whole_lines():
     assert desk.hunks() == [("a.py", 0, "def f(count):\n", "def f(account):\n")]
 
 
-def test_hunks_are_cut_once_for_each_text():
-    desk = HistoryDesk().put((10, "", "s")).put((10, "", "s"), uri=B)
-    first, other = desk.history.hunks()
-    assert all(ours is theirs for ours, theirs in zip(desk.history.hunks(), (first, other), strict=True))
-    again = {hunk.uri: hunk for hunk in desk.put((0, "", "# ")).history.hunks()}
-    assert again[other.uri] is other and again[first.uri] is not first
-
-
 def test_changes_in_neighbouring_lines_are_one_hunk_and_others_are_not():
     desk = HistoryDesk().replace("x = ", "xs = ").replace("y = x", "y = xs")
     assert desk.hunks() == [("a.py", 1, "    x = count + 1\n    y = x\n", "    xs = count + 1\n    y = xs\n")]
@@ -150,13 +137,6 @@ def test_a_formatted_document_sent_as_one_edit_is_a_formatters():
     assert desk.put((0, text, text.replace("'", '"'))).hunks() == []
 
 
-def test_a_thousand_lines_replaced_at_once_are_no_hunk_and_take_the_hunks_among_them_away():
-    desk = HistoryDesk(a=TEXT * 200).replace("x = ", "xs = ")
-    desk.replace(desk.text()[:20], "# new\n" * 1000)
-    desk.put((10, desk.text()[10:40_000], "y = 1\n" * 1000))
-    assert desk.hunks() == []
-
-
 def test_edits_of_a_file_that_is_reloaded_from_disk_are_not_the_users():
     desk = HistoryDesk().replace("x = count", "x = total")
     desk.history.files_changed([Path("/work/a.py")])
@@ -167,35 +147,7 @@ def test_edits_of_a_file_that_is_reloaded_from_disk_are_not_the_users():
     assert [line for _, line, *_ in desk.replace("y = x", "y = total").hunks()] == [2]
 
 
-def test_many_closed_files_that_change_at_once_are_another_branch():
-    desk = HistoryDesk().type(0, "# x")
-    desk.history.files_changed([Path(f"/work/{n}.py") for n in range(MIN_SWITCHED_FILES - 1)])
-    assert desk.hunks()
-    desk.history.files_changed([Path(f"/work/{n}.py") for n in range(MIN_SWITCHED_FILES)])
-    assert desk.hunks() == []
-
-
 # Bounds
-
-
-def test_the_characters_of_the_history_are_bounded():
-    count, size = 2 + MAX_HISTORY_CHARS // (MAX_HUNK_CHARS - 10), MAX_HUNK_CHARS - 10
-    desk = HistoryDesk(a="\n\n\n" * count)
-    for number in reversed(range(count)):
-        desk.put((3 * number, "", "x" * size))
-    assert [len(after) for *_, after in desk.hunks()] == [size + 1] * (MAX_HISTORY_CHARS // size)
-
-
-@pytest.mark.parametrize("size", [MAX_HUNK_CHARS + 1, 10 * MAX_HUNK_CHARS])
-def test_a_change_that_is_too_large_is_no_hunk(size):
-    assert HistoryDesk().put((0, "", "x" * size)).hunks() == []
-
-
-def test_an_edit_costs_the_same_in_a_long_document():
-    """Work is counted: an edit looks at the text only when someone asks for hunks."""
-    desk = HistoryDesk(a="x = 1\n" * 20_000)
-    desk.documents.snapshot = None  # any look at a document fails
-    desk.history.record(A, [Edit(60_000, "", "y")])
 
 
 # Truth

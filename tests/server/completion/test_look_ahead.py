@@ -91,12 +91,6 @@ async def test_one_line_follows_another_as_long_as_they_are_accepted(lines):
     assert len(lines.engine.asked) == 3
 
 
-async def test_the_next_line_is_offered_also_to_who_was_faster_than_the_pause(lines):
-    await lines.ask(4)
-    lines.replace(4, 4, "one")
-    assert await lines.ask(7) == ["\ny = two"]
-
-
 async def test_an_edit_ends_the_offer_of_the_next_line(lines):
     await lines.ask(4)
     lines.replace(4, 4, "one")
@@ -120,14 +114,6 @@ async def test_by_key_the_next_line_is_offered_at_the_end_of_any_line_to_which_n
         assert await desk.ask(7) == []
         assert await desk.ask(7, automatic=False) == ["\ny = two"]
         assert [request.multiline for request in desk.engine.asked] == [False, False, True]
-
-
-async def test_what_is_prepared_is_checked_against_the_syntax_behind_the_text_on_display(lines):
-    await lines.ask(4)
-    await looked_ahead(lines)
-    check = lines.engine.controls[-1].check
-    assert check("\ny = two") is None
-    assert check("\ny = two)\nz = 3") is not None
 
 
 async def test_a_request_stops_looking_ahead(editor):
@@ -191,13 +177,6 @@ async def test_a_text_from_all_of_the_context_replaces_the_first_one_while_it_is
         desk.replace(4, 4, "o")
         assert await desk.ask(5) == shown
         assert len(desk.engine.asked) == asked
-
-
-async def test_the_pause_is_used_also_where_nothing_is_shown(stranger):
-    stranger.engine.confidence = 0.0
-    assert await stranger.ask(4) == []
-    await looked_ahead(stranger)
-    assert [request.max_steps for request in stranger.engine.asked] == [None, 0]
 
 
 async def test_a_key_stops_the_reading(stranger):

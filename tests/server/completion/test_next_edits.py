@@ -1,7 +1,5 @@
 """Where else a change is offered, by rules alone, and what the model is asked about a site."""
 
-from textwrap import dedent
-
 import pytest
 
 from mercury_lsp.documents import document as module
@@ -65,14 +63,6 @@ def test_a_renaming_continued_by_hand_is_recognised_although_the_editor_asks_at_
         desk.type(desk.find("x = ") + 4 + number, key)
         desk.lines()
     assert (desk.change(), desk.lines()) == (("count", "total"), [2])
-
-
-def test_the_same_renaming_in_another_function_is_a_separate_one():
-    desk = NextEditDesk(RENAMED).replace("count", "total")
-    assert desk.lines() == [1, 2]
-    desk.replace("x = ", "y = ")
-    assert desk.replace("g(count)", "g(total)").lines() == [5]
-    assert desk.replace("return count", "return total", 1).lines() == [1, 2]
 
 
 def test_types_mean_the_same_throughout_the_file():
@@ -157,18 +147,7 @@ def test_a_switch_requested_before_the_parse_is_still_not_repeated(monkeypatch):
     assert desk.lines() == []
 
 
-def test_a_word_changed_in_a_comment_is_no_renaming():
-    desk = NextEditDesk("# count\n" + dedent(RENAMED)).replace("count", "total")
-    assert desk.lines() == []
-    assert desk.replace("count", "total").lines() == [2, 3]
-
-
 # Continued by hand
-
-
-def test_a_renaming_continued_by_hand_is_recognised_at_a_later_request():
-    desk = NextEditDesk(RENAMED).replace("count", "total").replace("count", "total")
-    assert desk.lines() == [2]
 
 
 def test_a_name_of_another_file_changed_in_two_places_is_left_alone():
@@ -188,11 +167,6 @@ def test_a_renaming_at_two_cursors_is_one():
     desk.put(use, "count", "total")
     desk.put(name, "count", "total")
     assert desk.lines() == [2]
-
-
-def test_a_switch_made_twice_by_hand_is_still_not_repeated():
-    desk = NextEditDesk("def f(a, b):\n    g(a)\n    h(a)\n    return a + b\n")
-    assert desk.replace("g(a)", "g(b)").replace("h(a)", "h(b)").lines() == []
 
 
 def test_a_renaming_in_another_function_is_separate_even_without_a_request_between():

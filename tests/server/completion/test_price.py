@@ -6,8 +6,6 @@ from mercury_engine.utility import Utility
 from mercury_lsp.completion.price import (
     CALM_SECONDS,
     OF_EDITS,
-    PRIOR_SUGGESTIONS,
-    REMEMBERED,
     Price,
     least_probability_of_edit,
 )
@@ -41,17 +39,6 @@ def test_each_language_has_its_own_share_and_fixed_levels_have_none():
     assert price.gate(Utility(), "high", "go") == HIGH
 
 
-def test_only_the_latest_suggestions_count():
-    price = told("go", [False] * 10 * REMEMBERED + [True] * REMEMBERED)
-    assert as_numbers(price.gate(Utility(), "auto", "go")) == pytest.approx(as_numbers(HIGH))
-
-
-def test_what_was_forgotten_counts_no_more():
-    price = told("go", [False] * PRIOR_SUGGESTIONS)
-    price.forget()
-    assert price.gate(Utility(), "auto", "go") == MEDIUM
-
-
 def test_three_refusals_in_half_a_minute_double_the_price_for_a_minute():
     now = 0.0
     price = Price(clock=lambda: now)
@@ -61,14 +48,6 @@ def test_three_refusals_in_half_a_minute_double_the_price_for_a_minute():
     assert price.gate(Utility(), "medium", "go") == LOW
     assert "typed against" in price.explanation("medium", "go")
     now = 20.0 + CALM_SECONDS + 1
-    assert price.gate(Utility(), "medium", "go") == MEDIUM
-
-
-def test_refusals_far_apart_change_nothing():
-    now = 0.0
-    price = Price(clock=lambda: now)
-    for now in (0.0, 20.0, 40.0):  # noqa: B007
-        price.refused()
     assert price.gate(Utility(), "medium", "go") == MEDIUM
 
 

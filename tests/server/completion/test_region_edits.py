@@ -1,17 +1,14 @@
 """Which rewritten lines are offered: the cursor's region first, by key new errors, and never against the user."""
 
 import asyncio
-from collections.abc import Coroutine
 from threading import Event
-from typing import Any
 
 import pytest
 from mercury_engine.api import REGION_LINES_BELOW
 from mercury_engine.errors import Cancelled
 
-from mercury_lsp.completion.coalescing import Coalescer, Feature
-from mercury_lsp.completion.completer import Completer
-from mercury_lsp.completion.next_edits.filters import MAX_EDIT_CHARS, objection, strays
+from mercury_lsp.completion.coalescing import Coalescer
+from mercury_lsp.completion.next_edits.filters import objection, strays
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.next_edits import NextEdits
 from mercury_lsp.completion.next_edits.places import Place, named_place
@@ -19,10 +16,7 @@ from mercury_lsp.completion.next_edits.region_edits import MIN_PROBABILITY, MIN_
 from mercury_lsp.completion.next_edits.rewriting import RewrittenLines
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Snapshot
-from mercury_lsp.engine_host.engines import Engines
-from mercury_lsp.settings import Settings
 from tests.server.completion.test_history import A, B, HistoryDesk
-from tests.support.fake_engine import FakeEngine
 
 CODE = "def load(path):\n    return read(path)\n\n\ndef show(name):\n    text = load(name)\n    return text\n"
 
@@ -95,13 +89,6 @@ def test_the_region_at_hand_is_rewritten_without_a_likely_place(invoked):
     assert [(each.start_line, each.end_line) for each in desk.asked] == [(0, REGION_LINES_BELOW + 1)]
 
 
-def test_lines_are_rewritten_for_ghost_text_only_if_the_user_pauses():
-    desk = RewriteDesk(("load(name", "load(name, count", 0.9))
-    cursor = desk.text().index("load(name") + len("load(name")
-    assert desk.inserted(cursor, pauses=False) == [] and desk.asked == []
-    assert [each.text for each in desk.inserted(cursor, pauses=True)] == [", count"]
-
-
 def test_the_first_lines_that_are_likely_enough_are_offered():
     desk = RewriteDesk(
         ("def show(name)", "def show(key)", MIN_PROBABILITY / 2), ("load(name)", "load(name, count)", 0.7)
@@ -151,21 +138,6 @@ def test_by_key_a_line_in_which_an_error_appeared_is_rewritten():
     assert [(each.text, each.source) for each in found] == [("fetch(1, count)", "region")]
 
 
-def test_what_is_found_by_key_is_not_shown_unasked_at_the_start_of_the_document():
-    desk = RewriteDesk(("print(fetch(1))", "print(fetch(1, count))", 0.9), text=FAR)
-    desk.errors = frozenset({37})
-
-    def find(cursor: int | None) -> Coroutine[Any, Any, list[Suggestion]]:
-        feature: Feature = "action" if cursor is None else "edit"
-        return desk.next_edits.find(desk.question(cursor), feature)
-
-    async def both() -> list[list[Suggestion]]:
-        return await asyncio.gather(find(None), find(0))
-
-    by_key, unasked = asyncio.run(both())
-    assert [each.text for each in by_key] == ["print(fetch(1, count))"] and unasked == []
-
-
 # Related regions
 
 
@@ -204,15 +176,6 @@ def test_a_name_that_the_change_took_away_is_looked_for_first_in_its_document_th
 # Offers
 
 
-def test_a_dismissed_edit_is_not_offered_again():
-    desk = RewriteDesk()
-    [offer] = desk.found()
-    assert [each.text for each in desk.found()] == [offer.text]
-    [offer] = desk.found()
-    desk.next_edits.dismissed(offer.id)
-    assert desk.found() == [] and "it was offered before" in desk.silence
-
-
 # Never
 
 
@@ -228,12 +191,6 @@ def test_lines_that_look_like_secrets_are_not_touched():
     desk = HistoryDesk(a=CODE + 'password = "hunter2-Zq8!kPx"\n')
     assert not wanted(desk, "password", "passphrase")
     assert not wanted(desk, "text = load(name)", 'password = "hunter2-Zq8!kPx"')
-
-
-def test_an_edit_outside_the_text_or_of_a_thousand_lines_is_not_wanted():
-    desk = HistoryDesk(a=CODE)
-    assert objection(desk.documents.parsed(A), 10, len(CODE) + 1, "x", []) == "it is too long"
-    assert not wanted(desk, "load(name)", "x\n" * MAX_EDIT_CHARS)
 
 
 @pytest.mark.parametrize(
@@ -309,24 +266,3 @@ TYPED = "    log(reponse)\n"
 def test_a_word_mistyped_by_the_user_is_corrected_to_one_that_stands_in_the_document(new, probability, rest, is_shown):
     made = [Hunk(A, "a.py", "python", 1, "", TYPED)]
     assert (strays(TYPED, new, made, probability, rest + TYPED) is None) is is_shown
-
-
-def test_what_an_example_added_is_not_written_twice():
-    desk = HistoryDesk(a=CODE).replace("return read(path)", "return await read(path)")
-    assert wanted(desk, "load(name)", "await load(name)")
-    assert why_not(desk, "await read", "await await read") == "it doubles what is there"
-
-
-async def test_a_next_edit_under_way_is_not_shown_when_next_edits_are_switched_off():
-    async def wait(region: Place, history: object, enough: float, cancel: Event) -> list[RewrittenLines]:
-        begun.set()
-        await asyncio.Event().wait()
-        return []
-
-    desk, begun, completer = RewriteDesk(), asyncio.Event(), Completer(Engines(lambda _: FakeEngine()))
-    completer.next_edits.regions.rewrite = wait
-    asked = asyncio.ensure_future(completer.next_edits.find(desk.question(0), "edit"))
-    await begun.wait()
-    completer.configure(Settings(next_edits=False))
-    assert await asyncio.wait_for(asked, 60) == []
-    completer.close()

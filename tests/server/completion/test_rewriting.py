@@ -85,20 +85,6 @@ def test_neighbouring_lines_that_are_likely_enough_are_one_edit():
     assert [each.probability for each in hunks(*pair, enough=0.7)] == [0.8, 0.6]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        TEXT.replace("value = load(name)", 'key = "AKIAIOSFODNN7EXAMPL3"'),
-        TEXT.replace("load(name)", "load(name)\r"),
-        TEXT.replace("load(name)", "load(\rname)"),
-        TEXT.replace("load(name)", "x" * 5000),
-    ],
-    ids=["a secret", "mixed line ends", "a carriage return", "a long line"],
-)
-def test_such_a_region_is_not_sent(text):
-    assert rewrite_request(region(text), (), None) is None
-
-
 def test_the_last_line_without_a_break_is_rewritten():
     text = TEXT.rstrip("\n")
     found = hunk("'b'", "'b', None", text=text, start=8, end=10)

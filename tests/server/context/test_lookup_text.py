@@ -2,13 +2,10 @@
 
 import random
 
-import pytest
-
 from mercury_lsp.context import lookup_text as module
 from mercury_lsp.context.context import CompletionContext, ContextBuilder
 from mercury_lsp.context.lookup_text import LookupText, with_rest_of_document
 from mercury_lsp.documents.document import Document, Snapshot
-from tests.support.document_edits import type_at
 
 SECRET = 'password = "Zq83kfPwm20dKxLw"\n'
 
@@ -58,40 +55,8 @@ def test_there_is_no_lookup_text_before_the_check_which_runs_in_small_slices(mon
     assert sorted(looked_at) == sorted(set(snapshot.chunks)) and not made.pending
 
 
-def test_after_an_edit_only_the_chunks_around_it_are_checked(monkeypatch):
-    monkeypatch.setattr(module, "WORK_SLICE_SECONDS", 0.0)
-    made, doc = LookupText(), document(text_of(900))
-    made.update(doc.snapshot())
-    asked(made, doc.snapshot(), 9000)
-    worked(made)
-    type_at(doc, 9000, "x = 1\n")
-    made.update(doc.snapshot())
-    assert worked(made) <= 2
-    assert not any("x = 1" in chunk for chunk in asked(made, doc.snapshot(), 9000).lookup_text)
-    assert any("x = 1" in chunk for chunk in asked(made, doc.snapshot(), 0).lookup_text)
-
-
 def test_lines_that_look_like_secrets_are_removed():
     text = text_of(300) + SECRET + text_of(300)
     snapshot = document(text).snapshot()
     found = "".join(with_rest_of_document(ContextBuilder().build(snapshot, 0, None), snapshot).lookup_text)
     assert "Zq83" not in found and "name_0_250" in found
-
-
-@pytest.fixture
-def three() -> tuple[LookupText, list[Snapshot]]:
-    made = LookupText()
-    snapshots = [document(text_of(200, n), f"file:///{n}.py").snapshot() for n in range(3)]
-    for snapshot in snapshots:
-        made.update(snapshot)
-    worked(made)
-    return made, snapshots
-
-
-def test_other_documents_contribute_only_text_around_their_windows(three, monkeypatch):
-    made, snapshots = three
-    monkeypatch.setattr(module, "OTHER_DOCUMENT_REACH_CHUNKS", 1)
-    first, last = asked(made, snapshots[1], 5000).window
-    made.update(snapshots[1])
-    context = asked(made, snapshots[0], 0, (snapshots[1].uri,))
-    assert context.lookup_text[: last - first + 3] == (*snapshots[1].chunks[first - 1 : last + 1], "") and first > 1

@@ -72,14 +72,3 @@ def test_a_decision_by_rules_that_have_changed_meanwhile_does_not_count(
     held.go_on.set()
     decided(workspace)
     assert not workspace.may_use(uri(tmp_path))
-
-
-def test_a_document_is_shown_again_once_it_is_no_longer_ignored(workspace: Workspace, tmp_path: Path):
-    (tmp_path / ".gitignore").write_text("a.py\n")
-    workspace.enable(True, client_watches=True)
-    decided(workspace)
-    assert not workspace.may_use(uri(tmp_path))
-    (tmp_path / ".gitignore").unlink()
-    workspace.files_changed([tmp_path / ".gitignore"])
-    decided(workspace)
-    assert workspace.may_use(uri(tmp_path))

@@ -133,17 +133,6 @@ def test_large_binary_and_minified_files_show_nothing(tmp_path: Path, text: str)
     assert not prepared[(tmp_path / "main.py").as_uri()].snippets
 
 
-def test_new_folders_are_searched(tmp_path: Path):
-    library, _ = opened(tmp_path)
-    written(tmp_path, {"new/a.py": "", "new/deep/b.py": ""})
-    library.changed([str(tmp_path / "new")])
-    finish(library)
-    assert len(library.index) == 2
-    (tmp_path / "new" / "a.py").unlink()
-    library.changed([str(tmp_path / "new" / "a.py")])
-    assert len(library.index) == 1
-
-
 # Imports
 
 FILES = [

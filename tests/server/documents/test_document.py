@@ -188,18 +188,3 @@ def test_a_long_document_is_parsed_in_slices_and_has_no_tree_until_the_last(monk
     assert slices > 20 and document.snapshot().is_parsed
     assert str(document.snapshot().tree.root_node) == fresh_tree(document)
     assert not document.begin_parsing() and not document.parse_a_little()
-
-
-def test_edits_during_a_parse_in_slices_are_in_its_tree_and_the_next_parse_brings_it_up_to_date(monkeypatch):
-    monkeypatch.setattr(parsing, "PARSE_SLICE_SECONDS", 0.0)
-    document = open_document(long_code())
-    document.begin_parsing()
-    for version in range(2, 5):
-        document.parse_a_little()
-        document.apply([partial((version * 100, 0), (version * 100, 0), f"x{version} = [1]\n")], version)
-    while document.parse_a_little():
-        pass
-    tree = document.snapshot().tree.root_node
-    assert tree.has_changes and tree.end_byte == len(document.snapshot().text)
-    document.finish_parsing()
-    assert document.snapshot().is_parsed and str(document.snapshot().tree.root_node) == fresh_tree(document)

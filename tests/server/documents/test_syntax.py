@@ -27,11 +27,6 @@ def test_an_error_inside_the_fill_is_found_where_it_begins():
     assert found < len(text) - 4
 
 
-def test_unfinished_syntax_at_the_end_is_no_error():
-    assert first_error(*document("def f(x):\n    ", "\n"), "if x:") is None
-    assert first_error(*document("def f(x):\n    ", "\n"), "call(") is None
-
-
 @pytest.mark.parametrize(
     ("text", "old", "new", "expected"),
     [

@@ -7,7 +7,6 @@ import pytest
 from mercury_engine.api import Control, Rewrite, RewriteRequest
 from mercury_engine.errors import ModelError
 
-from mercury_lsp.completion.completer import Completer
 from mercury_lsp.engine_host import memory
 from mercury_lsp.engine_host.edit_engine import RETRY_SECONDS, EditEngine
 from mercury_lsp.engine_host.engines import Engines
@@ -100,30 +99,6 @@ async def test_a_model_that_does_not_fit_is_told_of_once_and_tried_again_after_a
     assert await desk.rewritten() == "fills"
     desk.now += RETRY_SECONDS
     assert await desk.rewritten() == "edits"
-
-
-async def test_the_model_is_given_up_when_memory_gets_short(free):
-    desk = await Desk().open()
-    assert await desk.rewritten() == "edits"
-    free["available"] = 100.0
-    assert await desk.rewritten() == "fills"
-    assert "edits was unloaded: this machine has 100 MB of memory left" in desk.told[0]
-    for _ in range(1_000):
-        if desk.models["edits"].closed:
-            break
-        await asyncio.sleep(0.01)
-    assert desk.models["edits"].closed and not desk.models["fills"].closed
-
-
-async def test_next_edits_by_a_model_are_on_as_soon_as_there_is_one_for_them():
-    completer = Completer(Engines(Desk(fills=None).load))
-    completer.configure(Settings(model="fills"))
-    await completer.load()
-    assert completer.next_edits.regions.rewrite is None
-    completer.configure(BOTH)
-    assert completer.next_edits.regions.rewrite is not None
-    completer.configure(Settings(model="fills"))
-    assert completer.next_edits.regions.rewrite is None
 
 
 async def test_a_server_for_edits_that_fails_is_told_once_and_asked_again_after_a_while():

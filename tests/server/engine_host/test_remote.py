@@ -142,21 +142,6 @@ async def test_cancelling_hangs_up_and_stops_the_fill_there(how: str):
         assert not engine.has_failed
 
 
-async def test_closed_while_it_is_asked_it_loads_no_local_engine(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(remote_engine, "POLL_SECONDS", 3.0)
-    async with served() as server:
-        engine = await remote(server.url, lambda: pytest.fail("the local engine was loaded"))
-        server.engine.held = True
-        control = Control()
-        asking = asyncio.ensure_future(engine.answer(FILL, control))
-        await begun(server.engine)
-        control.cancel.set()
-        await asyncio.to_thread(engine.close)
-        with pytest.raises(Cancelled):
-            await asking
-        assert not engine.has_failed
-
-
 async def test_at_the_deadline_there_is_an_answer_and_a_server_that_misses_many_is_left_alone():
     timed, edit = replace(FILL, deadline_ms=30.0), replace(REWRITE, deadline_ms=30.0)
     async with served(Editing()) as server:

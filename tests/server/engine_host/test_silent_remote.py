@@ -161,20 +161,6 @@ async def test_keys_that_withdraw_each_other_count_as_misses_together():
         assert (await filled(engine)).text == "local" and "does not answer" in engine.notice
 
 
-async def test_a_question_under_way_goes_to_the_local_model_once_another_shows_that_the_server_is_silent():
-    clock = Clock()
-    async with stuck() as server:
-        engine = await remote(server.url, clock)
-        for _ in range(11):
-            await typed_on(engine, clock, 0.35, lambda: server.asked)
-        asking = asyncio.ensure_future(engine.answer(BY_KEY))
-        await until(lambda: server.asked == 12)
-        await typed_on(engine, clock, 0.35, lambda: server.asked)
-        assert engine.has_failed
-        found = await asking
-        assert isinstance(found, Fill) and found.text == "local"
-
-
 async def test_keys_faster_than_the_server_usually_answers_are_no_misses():
     clock = Clock()
     async with stuck() as server:

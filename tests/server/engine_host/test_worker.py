@@ -1,14 +1,12 @@
 """One engine for several connections: the order of answers, and who loads it."""
 
 import asyncio
-from threading import Event
 
 import pytest
 from mercury_engine.api import Fill, FillRequest
 from mercury_engine.errors import Cancelled
 
 from mercury_lsp.engine_host.engines import Engines
-from mercury_lsp.engine_host.worker import MAX_CONCURRENT_ANSWERS
 from mercury_lsp.settings import Settings
 from tests.support.fake_engine import FakeEngine
 
@@ -58,16 +56,6 @@ async def until(holds) -> None:
         await asyncio.sleep(0.002)
 
 
-async def test_requests_during_a_fill_join_it_up_to_a_limit():
-    desk = Desk("abcde")
-    asked = [await desk.begin(), *(desk.ask(name, name) for name in "abcde")]
-    await until(lambda: len(desk.engine.asked_near) == MAX_CONCURRENT_ANSWERS)
-    await asyncio.sleep(0.01)
-    assert desk.engine.asked_near == ["first", "a", "b", "c"]
-    desk.engine.held = False
-    assert [(await each).text for each in asked] == ["first", *"abcde"]
-
-
 async def test_looking_ahead_joins_no_fill_and_gives_way_to_requests():
     desk = Desk("ab")
     first, ahead = await desk.begin(), desk.ask("b", "ahead", ahead=True)
@@ -95,16 +83,6 @@ async def test_connections_are_served_in_turn_however_much_each_asks():
     assert desk.engine.asked_near == ["first", "b1", "c1", "a1", "a2"]
 
 
-async def test_looking_ahead_is_given_up_for_another_connections_request():
-    desk = Desk("ab")
-    ahead = await desk.begin(ahead=True)
-    asked = desk.ask("b", "asked")
-    with pytest.raises(Cancelled):
-        await ahead
-    desk.engine.held = False
-    assert (await asked).text == "asked"
-
-
 async def test_several_loads_of_the_same_engine_are_one():
     desk = Desk("abcd")
     await asyncio.gather(*(lease.load(Settings(deadline_ms=1 + n)) for n, lease in enumerate(desk.leases.values())))
@@ -122,40 +100,3 @@ async def test_an_unused_engine_is_kept_until_another_needs_its_memory():
     await b.load(Settings(model="other"))
     assert [users for _, users in desk.engines.loaded()] == [1]
     assert [settings.model for settings in desk.loads] == [None, "other"]
-
-
-async def test_a_request_given_up_while_the_model_loads_is_not_kept():
-    desk, go = Desk("a"), Event()
-    lease = desk.leases["a"]
-    desk.engines._load = lambda settings: go.wait(10) and desk.load(settings)
-
-    async def ask_and_give_up(text: str) -> None:
-        asked = desk.ask("a", text)
-        await asyncio.sleep(0)
-        asked.cancel()
-        await asyncio.wait([asked])
-
-    for number in range(20):
-        await ask_and_give_up(f"early {number}")
-    assert len(lease._early) == 1
-    loading = asyncio.ensure_future(lease.load(Settings()))
-    for number in range(20):
-        await ask_and_give_up(f"{number}")
-    assert len(lease._worker._waiting) == 1
-    go.set()
-    await loading
-    desk.engine.held = False
-    assert (await desk.ask("a", "next")).text == "next" and desk.engine.asked_near == ["next"]
-
-
-async def test_after_a_failed_load_the_next_request_tries_again():
-    def fail(settings: Settings) -> Echoing:
-        tried.append(settings)
-        raise RuntimeError("no")
-
-    tried: list[Settings] = []
-    engines = Engines(fail)
-    for _ in range(2):
-        with pytest.raises(RuntimeError):
-            await engines.lease().load(Settings())
-    assert len(tried) == 2

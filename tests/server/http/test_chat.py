@@ -2,19 +2,15 @@
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import openai
 import pytest
 from inceptionai import AsyncInception
 from mercury_engine.api import (
-    Answer,
     Chat,
-    Control,
-    RegionHunk,
-    Request,
-    Rewrite,
-    RewriteRequest,
     Sampling,
+    TokenLogProbability,
 )
 
 from tests.support import masked, tiny
@@ -132,15 +128,6 @@ async def test_calls_of_tools_are_read_from_the_reply(server: Served):
     assert server.engine.generating[0].chat.tools == (WEATHER,)
 
 
-@pytest.mark.parametrize("begin", ["", "\n\n"])
-async def test_a_stream_never_shows_the_text_of_a_call(server: Served, begin: str):
-    server.engine.parts = (begin, "One moment. <tool", '_call>\n{"name": "wea', 'ther", "arguments": {}}\n</tool_call>')
-    events = await server.events(ROUTE, HELLO | {"tools": [WEATHER], "stream": True})
-    deltas = [event["choices"][0]["delta"] for event in events[:-1]]
-    assert "".join(delta.get("content", "") for delta in deltas).strip() == "One moment."
-    assert [delta["tool_calls"][0]["index"] for delta in deltas if "tool_calls" in delta] == [0]
-
-
 async def test_a_demanded_call_is_begun_and_follows_the_tools_schema(server: Served):
     server.engine.parts = ('{"city": "Rome"}',)
     choice = {"type": "function", "function": {"name": "weather"}}
@@ -173,84 +160,19 @@ async def test_response_formats_are_schemas(server: Served):
     assert schemas == [None, {"type": "object"}, schema]
 
 
-BAD = {
-    "no message": ({"messages": []}, "messages"),
-    "a message without a role": ({"messages": [{"content": "x"}]}, "messages"),
-    "a message that is none": ({"messages": ["x"]}, "messages"),
-    "a picture": ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]}, "messages"),
-    "a temperature below 0": (HELLO | {"temperature": -1}, "temperature"),
-    "top_p beyond 1": (HELLO | {"top_p": 1.5}, "top_p"),
-    "an unknown format": (HELLO | {"response_format": {"type": "xml"}}, "response_format"),
-    "a schema that is none": (
-        HELLO | {"response_format": {"type": "json_schema", "json_schema": {}}},
-        "response_format",
-    ),
-    "a tool without a name": (HELLO | {"tools": [{"type": "function"}]}, "tools"),
-    "a choice that is no tool": (
-        HELLO | {"tools": [WEATHER], "tool_choice": {"function": {"name": "x"}}},
-        "tool_choice",
-    ),
-    "a choice without tools": (HELLO | {"tool_choice": "required"}, "tool_choice"),
-    "several streams": (HELLO | {"n": 2, "stream": True}, "n"),
-}
-
-
-@pytest.mark.parametrize(("body", "field"), BAD.values(), ids=BAD)
-async def test_bad_requests_name_the_field(server: Served, body: dict, field: str):
-    reply = await server.post(ROUTE, body)
-    assert reply.status_code == 400
-    assert reply.json()["error"]["param"].startswith(field)
-    assert not server.engine.generating
-
-
-DUET = """\
-<edit_history>
-User edited "a.py":
-@@ -1 +1 @@
--x = 1
-+count = 1
-</edit_history>
-
-count = 1
-<editable_region>
-y = x<cursor_position/>
-z = x
-</editable_region>
-print(z)
-"""
-
-
-class Editing(Chatting):
-    """Rewrites x as count."""
-
-    edit_format = "scripted"
-
-    async def answer(self, request: Request, control: Control | None = None) -> Answer:
-        if not isinstance(request, RewriteRequest):
-            return await super().answer(request, control)
-        self.rewriting = request
-        lines = request.text.splitlines(keepends=True)
-        hunks = [
-            RegionHunk(number, number + 1, line.replace("x", "count"), 0.9)
-            for number, line in enumerate(lines)
-            if "x" in line
-        ]
-        text = request.text.replace("x", "count")
-        return Rewrite(text, 2, 0.01, is_finished=True, tokens_read=5, hunks=tuple(hunks))
-
-
-async def test_a_next_edit_asked_for_in_duets_markers_is_the_edit_engines():
-    async with served(Editing()) as server:
-        body = {"messages": [{"role": "user", "content": DUET}]}
-        found = await sdk(server).chat.completions.create(model="m", **body)
-        events = await server.events(ROUTE, body | {"stream": True})
-        request = server.engine.rewriting
-    text = found.choices[0].message.content
-    assert text == "<editable_region>\ny = count\nz = count<cursor_position/>\n</editable_region>"
-    assert events[0]["choices"][0]["delta"]["content"] == text
-    assert [(hunk.removed, hunk.inserted) for hunk in request.history] == [("x = 1\n", "count = 1\n")]
-    assert (request.path, request.text) == ("a.py", "y = x\nz = x\n")
-    assert not server.engine.generating
+async def test_log_probabilities_come_token_by_token(monkeypatch: pytest.MonkeyPatch, server: Served):
+    others = TokenLogProbability("é", -0.5, (0xC3, 0xA9)), TokenLogProbability("\ufffd", float("-inf"), (0xC3,))
+    told = (TokenLogProbability("é", -0.5, (0xC3, 0xA9), others),)
+    made = replace(Chatting().generation, log_probabilities=told)
+    monkeypatch.setattr(Chatting, "generation", property(lambda _: made))
+    found = await sdk(server).chat.completions.create(model="m", logprobs=True, top_logprobs=2, **HELLO)
+    [token] = found.choices[0].logprobs.content
+    assert (token.token, token.logprob, bytes(token.bytes)) == ("é", -0.5, "é".encode())
+    assert [each.logprob for each in token.top_logprobs] == [-0.5, -9999.0]
+    assert token.top_logprobs[1].bytes == [0xC3]
+    assert server.engine.generating[0].alternatives == 2
+    await server.json(ROUTE, HELLO)
+    assert server.engine.generating[1].alternatives is None
 
 
 async def test_a_model_chats_by_its_template(tmp_path):

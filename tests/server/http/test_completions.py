@@ -63,23 +63,6 @@ def test_markers_in_the_code_around_the_gap_are_its_text(before: str, after: str
         assert taken_apart(Gap(f"[SUFFIX]{after}[PREFIX]{before}")) == Gap(before, after)
 
 
-async def test_what_zed_and_cursortab_send_is_answered():
-    zed = {
-        "model": "qwen2.5-coder",
-        "prompt": "<|fim_prefix|>x = <|fim_suffix|>\ny = 1<|fim_middle|>",
-        "max_tokens": 256,
-        "stop": ["<|endoftext|>", "<|fim_prefix|>"],
-        "temperature": None,
-        "environment": None,
-    }
-    cursortab = {"prompt": ["x = "], "suffix": ")", "n": 1, "echo": False, "top_k": 40, "stream": False}
-    async with served() as server:
-        for body in (zed, cursortab):
-            found = await server.json("/v1/completions", body)
-            assert found["id"] and found["choices"][0]["text"] == "suggested"
-        assert (await server.post("/v1/completions", {"prompt": ["a", "b"]})).json()["error"]["param"] == "prompt"
-
-
 TABBY = {
     "language": "python",
     "segments": {
@@ -122,18 +105,6 @@ async def test_llamas_completion_streams_what_continue_puts_into_a_template():
     assert [event["content"] for event in events] == ["suggested", ""] and events[-1]["stop"] is True
     assert whole["content"] == "suggested" and whole["timings"]["predicted_n"] == 2
     assert props["default_generation_settings"]["n_ctx"] > 1000
-
-
-async def test_ollamas_clients_find_a_model_that_takes_a_suffix():
-    body = {"model": "any", "prompt": "x = ", "suffix": ")", "options": {"num_predict": 30, "temperature": 0.2}}
-    async with served() as server:
-        lines = await server.events("/api/generate", body | {"keep_alive": 1800, "raw": True})
-        whole = await server.json("/api/generate", body | {"stream": False})
-        assert ".Suffix" in (await server.json("/api/show", {"model": "any"}))["template"]
-        [model] = (await server.client.get("/api/tags")).json()["models"]
-    assert [(line["response"], line["done"]) for line in lines] == [("suggested", False), ("", True)]
-    assert (whole["response"], whole["done"], whole["eval_count"]) == ("suggested", True, 2)
-    assert whole["created_at"] and model["name"] == "fake"
 
 
 @pytest.mark.parametrize("field", [{"echo": True}, {"logprobs": 3}])

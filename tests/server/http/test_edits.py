@@ -149,22 +149,6 @@ async def test_sweeps_plugins_get_the_first_edit_in_utf16_units():
     assert [(each.removed, each.path) for each in asked.history] == [("x = old(1)\n", None)] and silent.text == ""
 
 
-async def test_sweeps_prompt_is_taken_apart_and_answered_after_its_prefill():
-    prompt = (
-        "<|file_sep|>main.py.diff\noriginal:\nx = old(1)\nupdated:\nx = new(1)\n"
-        "<|file_sep|>original/main.py:3:4\ny = old(2)\nz = 3\n"
-        "<|file_sep|>current/main.py:3:4\ny = old(<|cursor|>2)\nz = 3\n"
-        "<|file_sep|>updated/main.py:3:4\ny = "
-    )
-    async with served(Editing()) as server:
-        found = await server.json("/v1/completions", {"model": "sweep-next-edit", "prompt": prompt})
-        [asked] = server.engine.regions
-    assert found["choices"][0]["text"] == "new(2)\nz = 3\n"
-    assert [(each.removed, each.inserted, each.path) for each in asked.history] == [
-        ("x = old(1)\n", "x = new(1)\n", None)
-    ]
-
-
 ORIGINAL = "import os\n\n\ndef one():\n    return 1\n\n\ndef two():\n    return 2\n\n\ndef three():\n    return 3\n"
 
 
@@ -187,17 +171,3 @@ ORIGINAL = "import os\n\n\ndef one():\n    return 1\n\n\ndef two():\n    return 
 )
 def test_a_snippet_is_merged_where_its_lines_stand(snippet: str, changed: tuple[str, str]):
     assert merged(ORIGINAL, snippet) == ORIGINAL.replace(*changed)
-
-
-async def test_apply_answers_as_a_chat():
-    prompt = f"<|original_code|>\n{ORIGINAL}<|/original_code|>\n"
-    prompt += "<|update_snippet|>\ndef two():\n    return 22\n<|/update_snippet|>"
-    async with served() as server:
-        body = {"messages": [{"role": "user", "content": prompt}]}
-        whole = await server.json("/v1/apply/completions", body)
-        events = await server.events("/v1/apply/completions", body | {"stream": True})
-        other = prompt.replace("def two():\n    return 22", "class Other:\n    pass")
-        bad = await server.post("/v1/apply/completions", {"messages": [{"content": other}]})
-    expected = ORIGINAL.replace("return 2\n", "return 22\n")
-    assert whole["choices"][0]["message"]["content"] == events[0]["choices"][0]["delta"]["content"] == expected
-    assert bad.status_code == 422

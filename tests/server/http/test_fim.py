@@ -8,7 +8,6 @@ import pytest
 from inceptionai import AsyncInception
 from mercury_engine.api import Fill, FillRequest
 
-from mercury_lsp.http.service import Service, Writing
 from mercury_lsp.settings import Settings
 from tests.support.fake_engine import begun
 from tests.support.http_server import Scripted, Served, served
@@ -50,28 +49,6 @@ async def test_without_a_suffix_it_writes_one_paragraph_unless_told_where_to_sto
     assert line["choices"][0]["text"] == "items[0]"
 
 
-LOOP = {"= ": "1\nb()\nc()", "1\nb()\nc()\n": "  b()", "  b()\n": "c()", "c()\n  b()\nc()\n": "b()"}
-"""A text of which two lines stand twice."""
-
-
-@pytest.mark.parametrize(
-    ("path", "prompt", "text"),
-    [
-        ("/infill", "prompt", "content"),
-        ("/v1/completions", "prompt", "text"),
-        ("/api/generate", "prompt", "response"),
-        ("/completion", "prompt", "content"),
-    ],
-)
-@pytest.mark.parametrize("stream", [True, False])
-async def test_a_text_ends_before_lines_that_repeat_those_above(path: str, prompt: str, text: str, stream: bool):
-    async with served(Scripted(LOOP)) as server:
-        events = await server.events(path, {prompt: "x = ", "stream": stream})
-    found = [event for event in events if event != "[DONE]"]
-    said = [event["choices"][0] if "choices" in event else event for event in found]
-    assert "".join(each[text] for each in said) == "1\nb()\nc()"
-
-
 @pytest.mark.parametrize(("steps", "reason"), [(1, "stop"), (0, "length")])
 async def test_a_text_ends_where_the_model_adds_nothing_but_not_where_time_is_up(steps: int, reason: str):
     class Ending(Scripted):
@@ -81,25 +58,6 @@ async def test_a_text_ends_where_the_model_adds_nothing_but_not_where_time_is_up
     async with served(Ending({"= ": "1"})) as server:
         [choice] = (await server.json("/v1/fim/completions", {"prompt": "x = ", "stop": ["END"]}))["choices"]
     assert (choice["text"], choice["finish_reason"]) == ("1", reason)
-
-
-async def test_equal_requests_at_the_same_time_are_one_fill(monkeypatch: pytest.MonkeyPatch):
-    arrived, write = asyncio.Semaphore(0), Service.write
-
-    def counted(self: Service, *about) -> Writing:
-        arrived.release()
-        return write(self, *about)
-
-    monkeypatch.setattr(Service, "write", counted)
-    body = {"prompt": "x = ", "suffix": "\ny"}
-    async with served() as server:
-        server.engine.held = True
-        asking = [asyncio.ensure_future(server.json("/v1/fim/completions", body)) for _ in range(3)]
-        for _ in asking:
-            await arrived.acquire()
-        server.engine.held = False
-        texts = [(await each)["choices"][0]["text"] for each in asking]
-    assert texts == ["suggested"] * 3 and len(server.engine.asked) == 1
 
 
 @pytest.mark.parametrize("stream", [True, False])
@@ -122,23 +80,6 @@ async def test_the_newest_request_of_a_slot_ends_the_older_one():
         assert (await older)["content"] == ""
         server.engine.held = False
         assert (await newer)["content"] == "suggested"
-
-
-async def test_warming_reads_the_context_and_ends_nobodys_fill():
-    warm = {"id_slot": 0, "input_prefix": "", "input_suffix": "", "prompt": "", "n_predict": 0, "response_fields": [""]}
-    extra = [{"text": "def area(width): ...\n", "time": 1, "filename": "shapes.py"}]
-    async with served() as server:
-        server.engine.held = True
-        asking = asyncio.ensure_future(server.json("/infill", {"input_prefix": "x", "input_suffix": ")", "id_slot": 0}))
-        await begun(server.engine)
-        warming = asyncio.ensure_future(server.json("/infill", warm | {"input_extra": extra, "t_max_predict_ms": 1}))
-        await server.client.get("/health")
-        server.engine.held = False
-        assert (await asking)["content"] == "suggested"
-        assert await warming == {}
-        [fill, read] = server.engine.asked
-    assert (fill.max_steps, read.max_steps) == (None, 0)
-    assert read.far[:2] == ("# shapes.py\n", "def area(width): ...\n")
 
 
 async def test_infill_reads_the_line_and_the_other_files():

@@ -65,13 +65,6 @@ def test_at_a_cursor_there_is_one_action_and_listing_it_asks_no_model(editor: Ed
     assert editor.received("window/showMessage") == []
 
 
-def test_a_block_cursor_counts_as_a_cursor_and_a_selection_does_not(editor: Editor):
-    uri = editor.opened("x = 𝒳 + 1\n")
-    assert len(actions(editor, uri, span((0, 4), (0, 6)))) == 1
-    assert actions(editor, uri, span((0, 0), (0, 5))) == []
-    assert actions(editor, uri, span((0, 9), (1, 0))) == []
-
-
 def test_a_client_without_action_literals_gets_the_command_itself():
     with Editor() as editor:
         editor.initialize({"textDocument": {"codeAction": {}}, "workspace": {"applyEdit": True}})
@@ -212,15 +205,3 @@ def test_the_user_can_cancel_work_that_is_shown(editor: Editor, method: str):
     assert refused.value.code == -32800
     editor.wait_for("$/progress", 2)
     assert editor.received("workspace/applyEdit") == []
-
-
-def test_a_cancelled_command_stops_its_fill(editor: Editor):
-    uri = editor.opened(script(ms=60_000) + "x = ")
-    asked = fill(editor, uri, 1, 4)
-    editor.wait_for("$/progress")
-    editor.notify("$/cancelRequest", {"id": asked})
-    with pytest.raises(Refused) as refused:
-        editor.result(asked)
-    assert refused.value.code == -32800
-    other = editor.opened("x = ")
-    assert editor.result(fill(editor, other, 0, 4)) == {"applied": True}  # the engine is free again

@@ -87,20 +87,3 @@ async def test_of_a_model_that_is_named_again_only_the_newest_load_is_told(let_g
     await asyncio.gather(*updates)
     assert board.current == Status() and editor.messages == ["loaded fake on cpu"]
     session.close()
-
-
-async def test_a_model_that_could_not_be_loaded_is_tried_again_by_the_next_update():
-    problems = [ModelNotFound("no such model yet")]
-
-    def load(settings: Settings) -> FakeEngine:
-        if problems:
-            raise problems.pop()
-        return FakeEngine()
-
-    editor, board, session = Editor(), StatusBoard(lambda _: None), Session(Engines(load))
-    configuration = Configuration(session, editor, board)
-    await configuration.update({"mercury": {"model": "some"}})
-    assert board.current.kind == "Error"
-    await configuration.update({"mercury": {"model": "some", "eagerness": "high"}})
-    assert board.current == Status() and editor.messages[1:] == ["loaded fake on cpu"]
-    session.close()

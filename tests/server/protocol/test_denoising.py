@@ -52,14 +52,6 @@ def test_an_invoked_completion_streams_its_canvas_step_by_step(editor: Editor):
     assert [item["insertText"] for item in items] == ["a = 1"]
 
 
-def test_no_part_is_sent_after_the_answer(editor: Editor):
-    msg_id = ask(editor, steps=[FIRST, SECOND], step_ms=0)
-    editor.result(msg_id)
-    before = len(parts(editor))
-    editor.result(editor.inline(URI, 1, 0))
-    assert len(parts(editor)) == before
-
-
 def test_a_cancelled_request_streams_nothing_further(editor: Editor):
     msg_id = ask(editor, steps=[FIRST], rounds=200, step_ms=5)
     editor.wait_for("$/progress")

@@ -24,7 +24,7 @@ from tests.support.edit_server import (
     vllm_probabilities,
 )
 from tests.support.editor import Editor
-from tests.support.fake_remote import FakeRemote, Reply, Sent, elsewhere
+from tests.support.fake_remote import FakeRemote, elsewhere
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="other systems keep user data elsewhere"),
@@ -76,17 +76,6 @@ def asked(remote: FakeRemote, editor: Editor, times: int) -> None:
     """Wait until the server has been asked so many times."""
     while len(remote.sent) < times:
         editor.request("mercury/status", {})
-
-
-def test_the_next_edit_is_asked_for_while_the_user_looks_at_one(model: Path):
-    with serving(completes(FIRST, BOTH)) as remote, opened(model, f"{remote.url}#zeta-2") as editor:
-        desk = Desk(editor, TYPED)
-        assert desk.asked(0, 10)
-        asked(remote, editor, 2)
-        assert "width * height\n<|user_cursor|>" in remote.posted(COMPLETIONS)[1]["prompt"]
-        desk.replace("side * side", "width * height")  # takes the edit on display
-        assert desk.take(2, 0) and desk.text == BOTH
-        assert all("area(side, side)" in body["prompt"] for body in remote.posted(COMPLETIONS)[2:])  # not asked again
 
 
 def test_what_was_asked_ahead_is_of_no_use_once_the_user_types_something_else(model: Path):
@@ -166,16 +155,6 @@ def test_an_unlikely_edit_is_not_shown_where_the_server_tells_probabilities(mode
         assert is_shown or "its probability is 0.10, and it would be worth showing from" in desk.explained()
 
 
-def test_a_server_that_refuses_to_tell_probabilities_is_asked_without_them_from_then_on(model: Path):
-    def route(sent: Sent) -> Reply | None:
-        return (400, b"{}") if "logprobs" in sent.body else completes(FIRST)(sent)
-
-    with serving(route) as remote, opened(model, f"{remote.url}#zeta-2") as editor:
-        desk = Desk(editor, TYPED)
-        assert desk.asked(0, 10) and desk.asked(0, 11)
-        assert ["logprobs" in body for body in remote.posted(COMPLETIONS)][:3] == [True, False, False]
-
-
 def test_no_secret_is_sent(model: Path):
     far = "".join(f"value_{number} = {number}\n" for number in range(30))
     text = f'AWS_SECRET_ACCESS_KEY = "{SECRET}"\n{far}x = 1\n{far}password = "hunter2Zx9"\n'
@@ -208,15 +187,6 @@ def test_a_repository_names_no_server_for_edits(model: Path):
         assert any("is not used" in line and "MERCURY_EDIT_ENGINE" in line for line in said(editor))
         Desk(editor, TYPED).asked(0, 10)
     assert theirs.sent == []
-
-
-def test_an_unknown_model_is_told_once_with_the_families(model: Path):
-    with serving(completes(FIRST)) as remote, opened(model, f"{remote.url}#llama") as editor:
-        desk = Desk(editor, TYPED)
-        assert not desk.take(0, 10) and not desk.take(0, 11)
-        [told] = [line for line in said(editor) if "no known family" in line]
-        assert all(name in told for name in ("mercury-edit", "zeta-2", "zeta-2.1", "sweep", "instinct", "?format="))
-    assert remote.posted(COMPLETIONS) == []
 
 
 def test_rules_and_fills_do_not_wait_for_a_silent_server(model: Path):

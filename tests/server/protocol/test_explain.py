@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.editor import COMMAND, Editor, script, span
-
-NOTHING = "Mercury: nothing was requested here, or nothing spoke against showing it"
+from tests.support.editor import COMMAND, Editor, script
 
 LONG_LINE = "x = '" + "a" * 129_000 + "'\n"
 
@@ -106,27 +104,3 @@ def test_an_empty_answer_says_why(editor: Editor, text: str, at: int, kind: int,
     assert editor.items(uri, 1, at, kind=kind) == []
     assert f"text at the cursor: {why}" in explained(editor)[0]
     assert status(editor, uri)["suggests"] is True
-
-
-def test_a_shown_text_takes_the_reason_back_and_documents_have_their_own(editor: Editor):
-    quiet = editor.opened(script(**SILENT) + "x = ")
-    assert editor.items(quiet, 1, 4) == []
-    shown = editor.opened(script() + "x = ")
-    assert editor.items(shown, 1, 4) and explained(editor) == [NOTHING.removeprefix("Mercury: ")]
-    assert "only 10% sure" in explained(editor, quiet)[0]
-    editor.notify("textDocument/didClose", {"textDocument": {"uri": shown}})
-    editor.notify("textDocument/didClose", {"textDocument": {"uri": quiet}})
-    assert explained(editor) == [NOTHING.removeprefix("Mercury: ")]
-
-
-def test_what_is_begun_again_cancels_the_fill_before():
-    with Editor() as editor:
-        editor.initialize()
-        uri = editor.opened(script(ms=600_000) + "start()\n\nstop()\n\nend()\n")
-        for version, (line, text) in enumerate([(2, "log.info('done')\n"), (5, "log.info('done')\n")], 2):
-            editor.change(uri, version, {"range": span((line, 0), (line, 0)), "text": text})
-        waiting = editor.inline(uri, 7, 5)
-        editor.change(uri, 4, {"range": span((8, 0), (8, 0)), "text": "log.i\n"})
-        [item] = editor.items(uri, 8, 5)
-        assert item["insertText"] == "nfo('done')"
-        assert editor.reply(waiting).get("result", {"items": []})["items"] == []

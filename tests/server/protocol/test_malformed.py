@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.support.editor import INLINE, Editor, Refused, frame, place, span
+from tests.support.editor import INLINE, Editor, Refused, place, span
 
 PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS = -32700, -32600, -32601, -32602
 TEXT = "x = 1\ny = 😀\r\nz = "
@@ -77,14 +77,6 @@ def test_a_message_that_is_not_an_object_is_an_invalid_request(editor: Editor, m
 def test_an_invalid_id_is_refused_with_a_null_id(editor: Editor, msg_id: Any):
     editor.send({"jsonrpc": "2.0", "id": msg_id, "method": "mercury/status"})
     assert refusal(editor) == INVALID_REQUEST
-
-
-@pytest.mark.parametrize(
-    "msg_id", [0, -1, 2**31, 2**63, 10**300, "", "x" * 10_000, "\ud800", "😀"], ids=lambda i: repr(i)[:20]
-)
-def test_any_integer_or_string_is_an_id_and_comes_back_as_it_was(editor: Editor, msg_id: Any):
-    editor.send({"jsonrpc": "2.0", "id": msg_id, "method": "mercury/status"})
-    assert editor.result(msg_id)["kind"] == "Normal"
 
 
 @pytest.mark.parametrize("levels", [200, 600, *range(965, 1000, 5), 100_000])
@@ -196,16 +188,6 @@ def test_the_refusal_names_what_is_wrong(editor: Editor):
         editor.request(INLINE, {"textDocument": {"uri": "u"}, "context": {"triggerKind": 2}})
 
 
-@pytest.mark.parametrize("method", ["textDocument/didOpen", "textDocument/didChange", "textDocument/didClose"])
-@pytest.mark.parametrize("params", [None, [], {}, {"textDocument": {"uri": 3}}, {"textDocument": []}], ids=repr)
-def test_malformed_notifications_change_no_document(editor: Editor, method: str, params: Any):
-    uri = editor.opened(TEXT)
-    editor.notify(method, params)
-    if isinstance(params, dict) and params:
-        editor.notify(method, params | {"contentChanges": [{"text": "x"}]})
-    assert editor.text(uri) == TEXT
-
-
 @pytest.mark.parametrize(
     "document",
     [
@@ -278,53 +260,7 @@ def test_a_document_may_be_opened_again_and_closed_twice(editor: Editor):
     assert editor.text(uri) is None
 
 
-def test_bytes_that_are_no_utf_8_are_kept_and_count_as_a_unit_each(editor: Editor):
-    uri = editor.opened(TEXT)
-    change = {"range": span((0, 0), (0, 0)), "text": "<two bytes>"}
-    params = {"textDocument": {"uri": uri, "version": 2}, "contentChanges": [change]}
-    message = json.dumps({"jsonrpc": "2.0", "method": "textDocument/didChange", "params": params}).encode()
-    body = message.replace(b"<two bytes>", b"\xff\xe9")
-    editor.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
-    editor.change(uri, 3, {"range": span((0, 2), (0, 3)), "text": "!"})
-    assert editor.text(uri) == "\udcff\udce9!" + TEXT[1:]
-    assert len(editor.items(uri, 2, 4)) == 1
-
-
-def test_many_messages_in_one_piece_are_all_read(editor: Editor):
-    uri = editor.opened(TEXT)
-    document = {"uri": uri, "version": 2}
-    typed = [{"range": span((0, 0), (0, 0)), "text": str(number % 10)} for number in range(500)]
-    messages = [
-        {
-            "jsonrpc": "2.0",
-            "method": "textDocument/didChange",
-            "params": {"textDocument": document, "contentChanges": [each]},
-        }
-        for each in typed
-    ]
-    editor.write(b"".join(map(frame, messages)))
-    assert editor.text(uri) == "".join(each["text"] for each in reversed(typed)) + TEXT
-
-
 # Initialize
-
-
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"rootUri": "file://["},
-        {"rootUri": "nowhere"},
-        {"workspaceFolders": [{"uri": "file://[", "name": "x"}, {"uri": "\ud800", "name": ""}]},
-        {"initializationOptions": "loud"},
-        {"initializationOptions": {"effort": "huge"}},
-        {"trace": "loud"},
-        {"clientInfo": {"name": ""}, "locale": "xx", "processId": -1},
-    ],
-    ids=repr,
-)
-def test_an_initialize_with_little_in_it_is_accepted(params: dict[str, Any]):
-    with Editor() as editor:
-        assert len(editor.items(editor.initialize(**params).opened(TEXT), 2, 4)) == 1
 
 
 def test_a_capability_that_cannot_be_read_is_not_declared_and_the_others_are():

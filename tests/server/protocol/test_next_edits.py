@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.editor import COMMAND as SERVER
-from tests.support.editor import Editor, Refused, place, script, span
+from tests.support.editor import Editor, place, script, span
 
 EDIT = "textDocument/copilotInlineEdit"
 COMMAND = "mercury.nextEdit"
@@ -354,19 +354,6 @@ def test_next_edits_can_be_switched_off():
         assert titles(editor, uri) == ["Mercury: fill here"]
 
 
-def test_nothing_is_offered_automatically_while_a_name_is_erased_or_retyped(editor: Editor):
-    uri, version = editor.opened(script(**SILENT) + BODY), 1
-    for column in (10, 9, 8, 7, 6):
-        version += 1
-        editor.change(uri, version, {"range": span((1, column), (1, column + 1)), "text": ""})
-        assert edits(editor, uri, version, 1, column) == []
-    editor.change(uri, version + 1, {"range": span((1, 6), (1, 6)), "text": "t"})
-    assert edits(editor, uri, version + 1, 1, 7) == []
-    editor.change(uri, version + 2, {"range": span((1, 7), (1, 7)), "text": "otal"})
-    [edit] = edits(editor, uri, version + 2)
-    assert edit["text"] == "total"
-
-
 def explained(editor: Editor) -> str:
     asked = {"command": "mercury.explain", "arguments": []}
     return "; ".join(editor.request("workspace/executeCommand", asked))
@@ -426,24 +413,6 @@ def test_what_two_lines_got_the_third_gets_from_rule_or_region(rewriting: Editor
     assert lines[2].replace(old, new) in (shown, applied[:start] + shown + applied[end:])
 
 
-def test_an_edit_under_way_is_not_made_again_when_the_client_answers_about_the_one_before():
-    with Editor(ANSWERS | {"workspace/applyEdit": lambda _: NotImplemented}) as editor:
-        uri = renamed(editor.initialize(ACTIONS), BODY + "    return count\n")
-        first = run(editor, uri)
-        editor.wait_for("workspace/applyEdit")
-        editor.change(uri, 3, {"range": span((2, 8), (2, 13)), "text": "total"})
-        second = run(editor, uri)
-        editor.wait_for("workspace/applyEdit", 2)
-        asked = [msg_id for method, msg_id in editor.questions if method == "workspace/applyEdit"]
-        editor.send({"jsonrpc": "2.0", "id": asked[0], "result": {"applied": True}})
-        assert editor.result(first) == {"applied": True}
-        third = run(editor, uri)
-        editor.until(lambda: third in editor.replies or len(editor.received("workspace/applyEdit")) > 2)
-        assert len(editor.received("workspace/applyEdit")) == 2 and editor.result(third) == {"applied": False}
-        editor.send({"jsonrpc": "2.0", "id": asked[1], "result": {"applied": True}})
-        assert editor.result(second) == {"applied": True}
-
-
 # An edit that only inserts at the cursor
 
 
@@ -472,14 +441,6 @@ def test_ghost_text_and_edit_asked_together_show_an_insertion_once(rewriting: Ed
     ghost, edit = rewriting.inline(uri, 2, 5), ask(rewriting, uri, 2, 2, 5)
     assert [each["insertText"] for each in rewriting.result(ghost)["items"]] == [" + 1"]
     assert rewriting.result(edit)["edits"] == []
-
-
-@pytest.mark.parametrize("column", [0, 3])
-def test_an_insertion_elsewhere_stays_an_edit(rewriting: Editor, column: int):
-    uri = begun_in_one_line(rewriting)
-    assert rewriting.items(uri, 2, column) == []
-    [edit] = asked_alone(rewriting, uri, 2, 2, column)
-    assert edit["text"].strip() == "y = a + 1"
 
 
 # As an action
@@ -550,13 +511,6 @@ def test_a_file_that_is_still_being_parsed_is_distinguished_from_one_without_a_n
         assert "still being read" in editor.received("window/showMessage")[0]["message"]
 
 
-@pytest.mark.parametrize("arguments", [None, [], [3], [{}], [1, 2]], ids=repr)
-def test_wrong_arguments_are_refused(editor: Editor, arguments: Any):
-    with pytest.raises(Refused) as refused:
-        editor.request("workspace/executeCommand", {"command": COMMAND, "arguments": arguments})
-    assert refused.value.code == -32602
-
-
 def test_the_command_is_announced_to_clients_that_apply_edits():
     for capabilities, is_announced in ((ACTIONS, True), ({}, False)):
         with Editor(ANSWERS) as editor:
@@ -580,11 +534,3 @@ def test_by_key_the_user_is_taken_to_a_likely_place_if_no_edit_is_known(placing:
     [shown] = placing.received("window/showDocument")
     assert (shown["uri"], shown["selection"]) == (uri, span((30, 4), (30, 4)))
     assert "one is likely here" in placing.received("window/showMessage")[0]["message"]
-
-
-def test_a_client_that_shows_no_documents_is_told_the_line_of_the_likely_place():
-    with Editor(ANSWERS, [*SERVER, "--place", "30"]) as made:
-        made.initialize({**ACTIONS, "window": {"workDoneProgress": True}})
-        uri = renamed_function(made, UNUSED + f"def g():\n{FAR}\n")
-        assert made.result(run(made, uri, 2)) == {"applied": False}
-        assert "one is likely at line 31" in made.received("window/showMessage")[0]["message"]

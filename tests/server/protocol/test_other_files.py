@@ -188,21 +188,6 @@ def test_unsaved_text_of_a_closed_document_is_never_shown(tmp_path: Path):
             assert "unsaved" not in given(editor, tmp_path / "main.py", 3, 0)
 
 
-def test_a_cursor_far_away_gets_snippets_without_an_edit(tmp_path: Path):
-    main = "".join(f"x_{number} = {number}\n" for number in range(12_000))
-    written(tmp_path, main=main)
-    with serving(tmp_path) as editor:
-        editor.open((tmp_path / "main.py").as_uri(), main)
-        given(editor, tmp_path / "main.py", 3, 0)
-        time.sleep(0.5)
-        for _ in range(100):
-            if "x_9300 = " in given(editor, tmp_path / "main.py", 9000, 0):
-                break
-            time.sleep(0.1)
-        else:
-            pytest.fail("nothing around line 9,000 is given")
-
-
 FILLER = "".join(f"x_{number} = {number}\n" for number in range(900))
 
 

@@ -143,12 +143,3 @@ def test_a_repository_names_no_engine(model: Path):
         uri = editor.opened("x = ")
         editor.items(uri, 0, 4, kind=1)
     assert theirs.sent == []
-
-
-def test_the_setting_chooses_among_those_of_the_environment_or_none(model: Path):
-    with serving() as first, serving() as second:
-        with opened(model, f"{first.url} {second.url}", engine=second.url) as editor:
-            assert status(editor)["engine"]["device"] == f"remote at {second.url}"
-        with opened(model, first.url, engine=None) as editor:
-            assert status(editor)["engine"]["backend"] != "remote"
-        assert first.sent == []

@@ -10,7 +10,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 from pytest_lsp import ClientServerConfig, LanguageClient
 
-from tests.support.editor import COMMAND, PATIENCE, Editor, Refused, frame, place, script, span
+from tests.support.editor import COMMAND, Editor, Refused, frame, place, script, span
 
 URI = "file:///work/space/sample.py"
 HERE = {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 0}}
@@ -158,14 +158,6 @@ async def test_no_item_is_a_snippet(client: LanguageClient):
     assert item["insertText"] == "${1:x} $0 \\}"
 
 
-async def test_when_the_user_asks_there_are_several_items_to_cycle_through(client: LanguageClient):
-    open_document(client, script(text="a = 1\n    b = 2") + "def f():\n    ")
-    assert texts(await ask(client, 2, 4)) == ["a = 1\n    b = 2"]
-    invoked = await ask(client, 2, 4, automatic=False)
-    assert texts(invoked) == ["a = 1\n    b = 2", "a = 1"]
-    assert len({item.command.arguments[0] for item in invoked.items}) == 2
-
-
 async def test_nothing_to_show_is_an_empty_list_and_not_null(client: LanguageClient):
     open_document(client, script(text="") + "x = ")
     result = await ask(client, 1, 4)
@@ -220,11 +212,6 @@ async def test_astral_characters_count_as_two(client: LanguageClient):
     change(client, 2, (0, 8), (0, 8), " z")
     result = await ask(client, 0, 99)
     assert result.items[0].range.start == types.Position(0, 16)
-
-
-async def test_crlf_lines_end_before_their_terminator(client: LanguageClient):
-    open_document(client, "a = 1\r\nb = \r\nc = 3\r\n")
-    assert (await ask(client, 1, 99)).items[0].range.start == types.Position(1, 4)
 
 
 async def test_an_unopened_document_is_an_error_that_says_so(client: LanguageClient):
@@ -322,14 +309,6 @@ def test_a_request_is_about_the_document_as_it_was_when_it_was_sent():
         editor.write(b"".join(frame({"jsonrpc": "2.0"} | message) for message in (request, change)))
         [item] = editor.result("r")["items"]
         assert (item["insertText"], item["range"]["start"]) == ("old", {"line": 1, "character": 4})
-
-
-def test_messages_sent_before_the_pipe_is_closed_are_handled():
-    editor = Editor().initialize()
-    last = ({"id": "s", "method": "shutdown"}, {"method": "exit"})
-    editor.write(b"".join(frame({"jsonrpc": "2.0"} | message) for message in last))
-    editor.process.stdin.close()
-    assert editor.process.wait(PATIENCE) == 0
 
 
 async def test_after_shutdown_requests_are_refused_and_exit_is_clean(bare: LanguageClient):

@@ -134,19 +134,6 @@ def test_a_suggestion_that_is_replaced_or_left_when_the_document_closes_counts_a
     assert [outcome(row) for row in counted(state, use)] == [("ignored", 0)] * 2
 
 
-def test_carriage_returns_and_astral_characters_are_counted_as_the_user_sees_them(state: Path):
-    suggested = "a = '😀'\n    b = '𝒳'"
-    text = script(text=suggested).replace("\n", "\r\n") + "def f():\r\n    "
-
-    def use(editor: Editor) -> None:
-        [item] = editor.items(URI, 2, 4)
-        assert item["insertText"] == suggested
-        insert(editor, 2, 4, suggested.replace("\n", "\r\n"), line=2)
-
-    [row] = counted(state, use, text=text)
-    assert outcome(row) == ("accepted", 19)
-
-
 def test_a_popup_item_that_replaces_the_word_is_accepted(state: Path):
     with Editor() as editor:
         editor.initialize({"textDocument": {"completion": {}}})
@@ -159,18 +146,6 @@ def test_a_popup_item_that_replaces_the_word_is_accepted(state: Path):
 
 
 # The dialect
-
-
-def test_reports_of_copilot_clients_are_not_counted_twice(state: Path):
-    def use(editor: Editor) -> None:
-        [item] = editor.items(URI, 1, 4)
-        editor.notify("textDocument/didShowCompletion", {"item": item})
-        insert(editor, 2, 4, "value")
-        editor.notify("textDocument/didPartiallyAcceptCompletion", {"item": item, "acceptedLength": 9})
-        insert(editor, 3, 9, "(1)")
-        editor.notify("workspace/executeCommand", item["command"])
-
-    assert [outcome(row) for row in counted(state, use, INFO)] == [("accepted", 8)]
 
 
 def test_older_notices_count_too(state: Path):

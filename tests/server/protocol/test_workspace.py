@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.editor import Editor, Refused, script
+from tests.support.editor import Editor, script
 
 
 @pytest.fixture(scope="module")
@@ -67,14 +67,6 @@ def test_any_answer_about_settings_leaves_the_server_working(answer: Any):
             assert editor.received("window/showMessage") == []
 
 
-@pytest.mark.parametrize("options", [[], None, {}, {"mercury": []}, {"mercury": None}], ids=repr)
-def test_empty_options_of_any_shape_mean_defaults(options: Any):
-    with Editor() as editor:
-        editor.initialize(options=options)
-        assert len(editor.items(editor.opened("x = "), 0, 4)) == 1
-        assert editor.received("window/showMessage") == []
-
-
 # Folders
 
 
@@ -112,11 +104,6 @@ def test_the_status_is_also_a_command(editor: Editor):
     assert "mercury.status" in editor.capabilities["executeCommandProvider"]["commands"]
     status = editor.request("workspace/executeCommand", {"command": "mercury.status"})
     assert status == editor.request("mercury/status", {})
-
-
-def test_the_status_of_a_document_that_is_not_open_is_an_error(editor: Editor):
-    with pytest.raises(Refused, match="not open"):
-        editor.request("mercury/status", {"textDocument": {"uri": "file:///nowhere"}})
 
 
 def test_the_status_says_what_keeps_the_server_silent():

@@ -80,20 +80,3 @@ def test_signs_of_life_and_other_messages_are_no_answer_but_keep_the_link(
     ours.send(ASKED)
     Thread(target=live).start()
     assert list(ours.messages) == [other, ANSWER]
-
-
-def test_a_message_that_is_taken_slowly_is_sent_whole(ends: tuple[Link, socket.socket]):
-    ours, daemon = ends
-    ours._connection.settimeout(PATIENCE)
-    message = {"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": "x" * 3_000_000}
-    taken = bytearray()
-
-    def take() -> None:
-        while len(taken) < len(framing.framed(message)):
-            taken.extend(daemon.recv(50_000))
-
-    taking = Thread(target=take)
-    taking.start()
-    ours.send(message)
-    taking.join(PATIENCE)
-    assert list(framing.MessageDecoder().feed(bytes(taken))) == [message]

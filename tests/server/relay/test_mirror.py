@@ -106,12 +106,3 @@ def test_what_the_client_says_while_a_new_daemon_is_introduced_is_told_too():
         "changed": "new",
         "opened": "new",
     }
-
-
-def test_a_request_is_answered_once_whoever_answers_it():
-    session = RelayedSession()
-    for msg_id in ("a", "b"):
-        session.hear_client({"id": msg_id, "method": "textDocument/inlineCompletion", "params": {}})
-    session.hear_daemon({"id": "a", "result": None})
-    assert [answer["id"] for answer in session.lose()] == ["b"]
-    assert list(session.lose()) == []

@@ -234,28 +234,6 @@ def test_what_the_lost_daemon_had_registered_is_taken_back_before_it_is_register
         assert editor.wait_for("client/registerCapability", 2)["registrations"][0]["id"] == first["id"]
 
 
-def test_a_progress_that_the_lost_daemon_showed_is_ended(unix: Place):
-    with unix.editor() as editor:
-        editor.initialize({"window": {"workDoneProgress": True}}, options={"model": "stuck"})
-        editor.until(lambda: editor.received("$/progress"))
-        token = editor.received("$/progress")[0]["token"]
-        kill(unix)
-        editor.until(
-            lambda: any(
-                told["token"] == token and told["value"]["kind"] == "end" for told in editor.received("$/progress")
-            )
-        )
-
-
-def test_a_daemon_that_keeps_ending_is_told_once(unix: Place):
-    with unix.editor() as editor:
-        editor.initialize()
-        for _ in range(5):
-            lost(editor, unix)
-        text_after_all(editor)
-        assert len(editor.received("window/showMessage")) == 1
-
-
 # A daemon that hangs
 
 
@@ -335,16 +313,6 @@ def test_all_editors_leave_a_daemon_that_hangs_for_one_other(unix: Place):
         assert (unix.status() or {})["connections"] == 2 and not is_alive(hung)
 
 
-def test_a_daemon_that_works_for_long_is_not_given_up(unix: Place, stopped: subprocess.Popen):
-    with unix.editor(None, "--watchful") as editor:
-        editor.initialize()
-        editor.open(URI, script(ms=2500) + "x = ")
-        asked = editor.inline(URI, 1, 4)
-        editor.receive_all()  # something else that it said is no answer
-        assert len(editor.result(asked)["items"]) == 1
-        assert not any("mercury/p" in f"{method} {params}" for method, params in editor.notices)
-
-
 def test_shutdown_does_not_wait_for_a_daemon_that_hangs(unix: Place, stopped: subprocess.Popen):
     editor = unix.editor().initialize()
     editor.receive_all()
@@ -401,11 +369,3 @@ def test_a_daemon_that_is_slow_to_start_is_not_replaced(unix: Place, tmp_path: P
         join.join(unix.address, serve)
     assert len(started.read_text().split()) == 1 and not replaced
     os.kill(int(started.read_text()), signal.SIGKILL)
-
-
-def test_a_daemon_that_hangs_can_be_stopped(unix: Place, stopped: subprocess.Popen, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(handshake, "TIMEOUT_SECONDS", 0.2)
-    stopped.send_signal(signal.SIGSTOP)
-    assert control.stop(unix.address)
-    assert stopped.wait(PATIENCE) == -signal.SIGKILL
-    assert not control.stop(unix.address)

@@ -19,24 +19,6 @@ def test_the_whole_text_inserted_at_once_is_accepted(desk: Desk):
     assert result(desk.close()) == ("accepted", 8)
 
 
-def test_asked_by_key_where_nothing_was_shown_unasked_the_time_is_that_of_the_key(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-):
-    seconds = iter((10.0, 60.0, 60.5))
-    monkeypatch.setattr("mercury_lsp.statistics.impression.monotonic", lambda: next(seconds))
-    desk.observer.answered(desk.observer.requested(URI, 4, "python", automatic=True), [])
-    desk.observer.answered(desk.observer.requested(URI, 4, "python", automatic=False), [desk.suggestion(TEXT)])
-    record = desk.close()
-    assert (record.automatic, record.latency_ms) == (False, 500)
-
-
-def test_several_changes_of_one_notification_are_one_acceptance(desk: Desk):
-    desk.show("if x:\n    return y")
-    pieces = [desk.edit(len(desk.text), 0, piece) for piece in ("if x:", "\n", "    ", "return y")]
-    desk.observer.edited(URI, pieces)
-    assert result(desk.close()) == ("accepted", 18)
-
-
 def test_a_replacement_of_the_word_or_line_before_the_cursor_is_the_same_as_an_insertion():
     desk = Desk("  pri")
     desk.show("nt(x)")
@@ -49,25 +31,6 @@ def test_accepting_the_remainder_after_typing_saves_only_the_remainder(desk: Des
     desk.type("va")
     desk.insert("lue(1)")
     assert result(desk.close()) == ("accepted", 6)
-
-
-def test_the_client_may_indent_as_it_likes(desk: Desk):
-    desk.show("if x:\n    return y")
-    desk.insert("if x:\n\t\treturn y")
-    assert desk.close().outcome == "accepted"
-
-
-def test_alternatives_count_as_one_acceptance(desk: Desk):
-    desk.show("a = 1\nb = 2", "a = 1", automatic=False)
-    desk.insert("a = 1")
-    assert result(desk.close()) == ("accepted", 5)
-
-
-def test_with_many_cursors_only_the_requests_place_counts(desk: Desk):
-    desk.text = "x = \ny = \nz = "
-    desk.show(TEXT, at=9)
-    desk.observer.edited(URI, [desk.edit(at, 0, TEXT) for at in (14, 9, 4)])
-    assert result(desk.close()) == ("accepted", 8)
 
 
 # Partly accepted

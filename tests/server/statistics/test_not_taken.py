@@ -19,12 +19,6 @@ def test_typing_something_else_is_a_rejection(desk: Desk):
     assert result(desk.close()) == ("rejected", 0)
 
 
-def test_a_request_elsewhere_means_that_the_user_moved_away(desk: Desk):
-    desk.show(TEXT)
-    desk.observer.requested(URI, 0, "python", True)
-    assert desk.close().outcome == "rejected"
-
-
 def test_a_suggestion_untouched_until_its_document_is_closed_was_ignored(desk: Desk):
     desk.show(TEXT)
     desk.observer.closed(URI)
@@ -37,14 +31,6 @@ def test_another_suggestion_at_the_same_place_supersedes_it(desk: Desk):
     desk.insert("other")
     desk.observer.close()
     assert sorted(each.outcome for each in desk.records) == ["accepted", "ignored"]
-
-
-def test_requests_of_two_features_at_one_place_count_once(desk: Desk):
-    requests = [desk.observer.requested(URI, 4, "python", True) for _ in range(2)]
-    for request in requests:
-        desk.observer.answered(request, [desk.suggestion(TEXT, name="one")])
-    desk.insert(TEXT)
-    assert result(desk.close()) == ("accepted", 8)
 
 
 def test_an_answer_too_late_to_be_seen_does_not_count(desk: Desk):
