@@ -105,7 +105,7 @@ def play(place: Editor, step: tuple) -> None:
         place.undo()
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(STEPS, st.sampled_from([160 << 20, 40_000]))
 def test_after_any_edits_the_cached_fill_is_the_fill_from_scratch(engine, steps, budget):
     place = editor(SHORT)
@@ -125,7 +125,7 @@ def test_after_any_edits_the_cached_fill_is_the_fill_from_scratch(engine, steps,
     engine.cache.budget = 160 << 20
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(STEPS)
 def test_cached_sides_hold_the_same_keys_and_values_as_fresh_ones(engine, steps):
     place = editor(SHORT)

@@ -5,7 +5,7 @@ import json
 
 import pytest
 import torch
-from mercury_engine.device import check
+from mercury_engine.device import check, step
 from mercury_engine.models import gpu
 from mercury_lab.engine import Engine
 
@@ -34,7 +34,8 @@ def pretend(folder, monkeypatch, tmp_path):
     monkeypatch.setattr(gpu_report, "both", both)
     monkeypatch.setattr(gpu_report, "filled", lambda engine, request: engine.fill(request))
     monkeypatch.setattr(gpu_report, "SURE", 0.0)  # a random model is never sure
-    monkeypatch.setattr(gpu_report, "FILLS", 8)
+    monkeypatch.setattr(gpu_report, "FILLS", 4)
+    monkeypatch.setattr(step, "KEYS", (256, 1024))
     monkeypatch.setattr(gpu, "why_without_cuda", lambda: None)
     monkeypatch.setattr(default_model, "named", lambda model: model)
     with pretend_cuda(monkeypatch, kernels=False) as counts:
@@ -61,9 +62,9 @@ def test_a_gpu_that_writes_another_text_is_not_trusted(pretend, monkeypatch):
 def test_all_that_is_known_is_in_one_file(pretend, tmp_path):
     findings = found(quick=False)
     assert findings["kernels"].value == "equal their twins"
-    assert findings["causal fills"].value.startswith("8 of 8 texts are the CPU's")
+    assert findings["causal fills"].value.startswith("4 of 4 texts are the CPU's")
     written = json.loads((tmp_path / "mercury-gpu.json").read_text())
-    assert written["card"] == "Pretend RTX" and written["fills masked"]["same"] == 8
+    assert written["card"] == "Pretend RTX" and written["fills masked"]["same"] == 4
     assert all(each["milliseconds"] > 0 for each in written["steps causal"]) and written["steps causal"]
 
 
