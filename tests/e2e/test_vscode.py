@@ -227,7 +227,9 @@ def test_the_question_about_a_larger_model_stays_in_the_menu(window: Open, tmp_p
     vscode.run("Notifications: Clear All Notifications")
     vscode.waits(lambda: not vscode.messages())
     vscode.run("Mercury: Show Menu")
-    vscode.waits(lambda: vscode.rows()[:1] == ["Download a larger model…"] and vscode.details()[0] == "big")
+    vscode.waits(lambda: "Download a larger model…" in vscode.rows())
+    vscode.page.type("larger model")
+    vscode.waits(lambda: (vscode.rows(), vscode.details()) == (["Download a larger model…"], ["big"]))
     vscode.page.press("Enter")
     vscode.waits(lambda: vscode.messages() == [question])
 

@@ -21,7 +21,7 @@ export const ASK_AGAIN = "mercury.askAgain";
 
 /** The menu behind the status item; it leads to the next edit, and to a question that waits for an answer. */
 export async function showMenu(status: Status, shown: Shown, offered?: Offer): Promise<void> {
-  const choices = [...question(offered), ...switches(), ...nextEdits(shown), ...TOOLS];
+  const choices = [...switches(), ...nextEdits(shown), SEPARATOR, ...question(offered), ...TOOLS];
   const chosen = await window.showQuickPick(choices, { title: "Mercury", placeHolder: sentence(status) });
   if (chosen?.isInEditor) await commands.executeCommand("workbench.action.focusActiveEditorGroup");
   if (chosen?.command) await commands.executeCommand(chosen.command);
@@ -72,8 +72,9 @@ function where(uri: string, line: number): string {
   return `${isHere ? "" : `${fileOf(uri)}, `}line ${(line + 1).toFixed()}`;
 }
 
+const SEPARATOR: Choice = { label: "", kind: QuickPickItemKind.Separator };
+
 const TOOLS: readonly Choice[] = [
-  { label: "", kind: QuickPickItemKind.Separator },
   { label: "$(package) Choose model", command: "mercury.chooseModel" },
   { label: "$(question) Explain why nothing is shown", command: "mercury.explain" },
   { label: "$(graph) Show statistics", command: "mercury.showStatistics" },
