@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from mercury_lsp.errors import SettingsError
-from mercury_lsp.server.requests.explain import EXPLAIN_COMMAND
 from mercury_lsp.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -83,15 +82,6 @@ def test_no_workspace_names_the_program_even_if_it_is_trusted():
 
 def test_no_workspace_names_the_engine_even_if_it_is_trusted():
     assert PROPERTIES["engine"]["scope"] == "machine"
-
-
-def test_the_commands_that_are_declared_are_those_that_are_registered():
-    declared = {command["command"] for command in PACKAGE["contributes"]["commands"]}
-    by_the_client = {EXPLAIN_COMMAND}  # a command of the server, which the language client registers by itself
-    assert set(re.findall(r'registerCommand\("([^"]+)"', SOURCES)) == declared - by_the_client
-    assert {item["command"] for item in PACKAGE["contributes"]["menus"]["commandPalette"]} <= declared
-    table = (EXTENSION / "README.md").read_text("utf-8")
-    assert all(f"| Mercury: {command['title']} |" in table for command in PACKAGE["contributes"]["commands"])
 
 
 def test_the_palette_has_what_needs_a_document_where_one_is_served():

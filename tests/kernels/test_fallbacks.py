@@ -52,18 +52,6 @@ def test_a_fault_of_the_device_gives_no_kernel_up(compiled, said):
     assert calls == ["kernel"] and not launch.broken
 
 
-def test_on_an_older_gpu_the_twin_answers_and_the_log_says_so_once(compiled, monkeypatch, caplog):
-    monkeypatch.setattr(launch, "capability", lambda _: (7, 5))
-    monkeypatch.setattr(launch, "_device", lambda _: torch.device("cuda"))
-    calls: list[str] = []
-    run = guarded(AssertionError("the kernel was launched"), calls)
-    with caplog.at_level(logging.WARNING):
-        assert [float(run(torch.ones(1))) for _ in range(2)] == [2.0, 2.0]
-    assert calls == ["twin", "twin"]
-    assert len(caplog.records) == 1
-    assert "7.5" in caplog.text
-
-
 @pytest.fixture
 def uncapturable(monkeypatch):
     """The part of CUDA that a capture needs; the capture raises the error in the list."""

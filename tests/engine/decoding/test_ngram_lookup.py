@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mercury_engine.api import Control, FillRequest
+from mercury_engine.api import FillRequest
 from mercury_engine.decoding.autoregressive.ngram_lookup import LONGEST_MATCH, IndexedText, NgramLookup, NgramMatch
-from mercury_engine.errors import Cancelled
 from mercury_lab.engine import Engine
 
 from tests.support import tiny
@@ -119,33 +118,3 @@ def test_lookup_text_is_not_read_and_is_tokenized_once(writing, monkeypatch):
     changed = (*chunks[:7], "unread_7 = 8\n", *chunks[8:])
     writing.fill(replace(REQUEST, lookup_text=changed))
     assert sorted(set(encoded) & {*chunks, *changed}) == sorted(text for text in encoded if text.startswith("unread"))
-
-
-def test_under_a_deadline_lookup_text_is_tokenized_a_few_blocks_per_request(writing, monkeypatch):
-    monkeypatch.setattr("mercury_engine.decoding.autoregressive.lookups.NEW_LOOKUP_BLOCKS", 3)
-    encoded: list[str] = []
-    encode = writing.tokenizer.encode
-    monkeypatch.setattr(writing.tokenizer, "encode", lambda text: (encoded.append(text), encode(text))[1])
-    chunks = tuple(f"slowly_{number} = {number}\n" for number in range(8))
-    request = replace(REQUEST, lookup_text=chunks, deadline_ms=60_000.0)
-    for done in (3, 6, 8, 8):
-        writing.fill(request)
-        assert len([text for text in encoded if text in chunks]) == done
-    assert sorted(set(encoded) & set(chunks)) == sorted(chunks)
-
-
-def test_a_cancelled_fill_stops_tokenizing(writing, monkeypatch):
-    request, control = replace(REQUEST, lookup_text=("gone_1\n", "gone_2\n")), Control()
-    encoded: list[str] = []
-    encode = writing.tokenizer.encode
-
-    def encode_and_cancel(text: str) -> list[int]:
-        if text.startswith("gone"):
-            encoded.append(text)
-            control.cancel.set()
-        return encode(text)
-
-    monkeypatch.setattr(writing.tokenizer, "encode", encode_and_cancel)
-    with pytest.raises(Cancelled):
-        writing.fill(request, control)
-    assert encoded == ["gone_2\n"]

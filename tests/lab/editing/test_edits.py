@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from mercury_lab.editing import edits
 from mercury_lab.editing.edit_desk import Answer
-from mercury_lab.editing.edit_figures import Verdict, judge
 from mercury_lab.editing.line_edits import LineEdit, keystrokes
 from mercury_lab.editing.scenarios import Scenario, read_scenarios
 
@@ -25,18 +24,8 @@ def renamed(*wants: LineEdit, source: str = "a") -> Scenario:
     return Scenario(source, "rename", "x", {"a.py": TEXT}, (HISTORY,), ("a.py", 0), wants)
 
 
-def verdict(edit: LineEdit, *wants: LineEdit):
-    at = renamed(*wants)
-    return judge(at, at.now, edit)
-
-
 def shown(at: Scenario, edit: LineEdit | None) -> edits.Judged:
     return edits.judged(at, Answer(edit, 10.0))
-
-
-def test_any_of_several_wanted_edits_is_right():
-    for edit in (FIRST, SECOND):
-        assert verdict(edit, FIRST, SECOND) == Verdict(True, True, 1.0)
 
 
 def test_the_score_is_character_f_times_the_harmonic_mean_of_show_and_quiet():

@@ -106,19 +106,6 @@ def test_a_gguf_file_is_a_base(tmp_path):
         torch.testing.assert_close(found, network.logits(network.read(ids)[0]), atol=1e-4, rtol=1e-4)
 
 
-def test_an_adapter_that_is_begun_with_is_the_one_that_was_written(base, tmp_path):
-    model = disturbed(base)
-    export(model, "edits", base, tmp_path / "out")
-    [stored] = adapters.read(tmp_path / "out", weights.read_config(base))
-    assert stored.name == "edit"
-    again = with_change(causal_model(base), 3)
-    put_factors(again, stored.tensors)
-    for name, factor in factors(model).items():
-        np.testing.assert_allclose(factors(again)[name], factor, atol=0.01)
-    with pytest.raises(RequestError, match="say --rank 3"):
-        put_factors(with_change(causal_model(base), 4), stored.tensors)
-
-
 def test_a_model_taught_to_denoise_denoises_in_the_engine(tmp_path):
     base = tiny.folder(tmp_path / "base", rank=0, vocab_size=502)
     tokens = MaskedTokens.of(Tokenizer(base), 502)

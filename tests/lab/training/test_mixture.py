@@ -7,7 +7,6 @@ from mercury_engine.prompt.chunking import split
 from mercury_engine.prompt.layout import path_block
 from mercury_lab.training.data.folder import source_files
 from mercury_lab.training.data.sources import SourceFile
-from mercury_lab.training.examples.gaps import closing_bracket
 from mercury_lab.training.examples.mixture import Mixture
 from mercury_lab.training.examples.snippets import snippet_blocks
 
@@ -18,15 +17,6 @@ from tests.support.training_data import CODE
 @pytest.fixture(scope="module")
 def mixture(tmp_path_factory):
     return Mixture(source_files(training_data.corpus(tmp_path_factory.mktemp("mixture") / "corpus")))
-
-
-@pytest.mark.parametrize(
-    ("text", "position"),
-    [("a, b) + c", 4), ("f(a), ')', b] = 1", 12), ("f(a)", None), ("'('", None)],
-    ids=["call", "other brackets and strings pass", "own brackets", "none"],
-)
-def test_the_bracket_that_closes_what_a_gap_is_in(text, position):
-    assert closing_bracket(text) == position
 
 
 def test_snippets_come_from_other_files_behind_their_path_and_share_words():

@@ -7,18 +7,6 @@ import pytest
 from mercury_engine.errors import ModelError
 
 from mercury_lsp.installed_models import measuring
-from mercury_lsp.installed_models.measuring import KEYS, PLACES
-from tests.support.fake_engine import FakeEngine
-
-
-def test_keys_are_typed_one_by_one_and_the_first_fill_of_a_place_is_left_out():
-    engine = FakeEngine()
-    found = measuring.measure(engine)
-    assert (found.pass_ms, found.answer_ms) == (1.0, 2.0)
-    assert len(engine.asked) == (PLACES - 1) * (KEYS + 1)
-    one, two = engine.asked_near[:2]
-    assert two[:-1] == one
-    assert all(request.utility == engine.utility for request in engine.asked)
 
 
 @pytest.mark.parametrize(

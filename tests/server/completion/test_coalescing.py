@@ -67,13 +67,6 @@ async def test_typing_supersedes_the_older_requests_of_every_feature(editor: Com
     assert await answers(editor, newer) == [["suggested"]]
 
 
-async def test_a_request_elsewhere_supersedes_only_its_own_feature(editor: CompleterDesk):
-    ghost, popup = await start_request(editor, "inline"), await start_request(editor, "popup")
-    newer = await start_request(editor, "inline", column=2)
-    assert await is_cancelled(ghost)
-    assert await answers(editor, popup, newer) == [["suggested"], ["suggested"]]
-
-
 @pytest.mark.parametrize("feature", EVERY_FEATURE)
 async def test_an_invoked_request_outlives_automatic_ones(editor: CompleterDesk, feature: Feature):
     invoked = await start_request(editor, feature, invoked=True)

@@ -153,15 +153,6 @@ async def test_text_just_deleted_is_not_offered_again(editor: CompleterDesk):
     assert await editor.ask(4) == []
 
 
-@pytest.mark.parametrize(("text", "unasked"), [("1", []), ("rn ", []), ("1) ", []), ("urn", ["urn"])])
-async def test_a_suggestion_that_saves_one_key_is_shown_only_when_invoked(
-    editor: CompleterDesk, text: str, unasked: list[str]
-):
-    editor.engine.text = text
-    assert await editor.ask(4) == unasked
-    assert await editor.ask(4, automatic=False) == [text.rstrip()]
-
-
 async def test_unsure_alternatives_are_left_out(editor: CompleterDesk):
     def fill(request: FillRequest) -> Fill:
         others = [Fill(text, sure, steps=2, elapsed=0.0) for text, sure in (("two + 2", 0.06), ("three + 3", 0.04))]

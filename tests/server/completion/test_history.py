@@ -124,13 +124,6 @@ def test_the_model_sees_paths_of_other_files_and_no_secrets():
 # Tools
 
 
-def test_many_different_edits_at_once_are_a_formatters():
-    text = "".join(f"a{n} = 'x{n}'\n" for n in range(20))
-    desk = HistoryDesk(a=text)
-    edits = [(desk.text().index(f"'x{n}'"), f"'x{n}'", f'"x{n}"') for n in range(20)]
-    assert desk.put(*edits).hunks() == []
-
-
 def test_a_formatted_document_sent_as_one_edit_is_a_formatters():
     text = "".join(f"a{n} = 'x{n}'\nb{n} = 1\n" for n in range(20))
     desk = HistoryDesk(a=text)

@@ -49,16 +49,3 @@ def test_on_a_blank_line_the_syntax_decides_whether_several_lines_may_follow(typ
     assert typist.parsed == [0, 1, 2, 3, 4, 5]
     assert not typist.type(9, 0, " ")
     assert typist.parsed[-1] == typist.version == 6
-
-
-def test_after_formatting_the_headers_come_from_the_new_text(typist):
-    body = "".join(f"        value_{n} = compute(value_{n - 1}, {n})\n" for n in range(1, 200))
-    text = f"import os\n\n\nclass Alpha:\n    def method(self):\n{body}"
-    typist.open.open(types.TextDocumentItem(URI, "python", 0, text))
-    assert "class Alpha" in typist.open.context_at(URI, types.Position(150, 20))[0].far[1]
-    new = "# one\n# two\n" + text.replace("Alpha", "Omega").replace("import os", "import re, sys") + "# end\n"
-    typist.open.change(URI, 1, [types.TextDocumentContentChangeWholeDocument(new)])
-    for column in range(14, 20):
-        context, _ = typist.open.context_at(URI, types.Position(152, column))
-        assert context.far[1] == "import re, sys\nclass Omega:\n    def method(self):\n"
-    assert typist.parsed[-2:] == [0, 0], "once for the new text"

@@ -31,14 +31,6 @@ async def test_a_text_becomes_tokens_and_the_tokens_the_text(server: Served, tex
     assert (await server.json("/detokenize", {"tokens": found}))["content"] == text
 
 
-async def test_messages_become_the_prompt_that_the_model_reads(server: Served):
-    body: dict[str, Any] = {"messages": [{"role": "user", "content": f"say {TURN}"}]}
-    prompt = (await server.json("/apply-template", body))["prompt"]
-    assert prompt == f"{TURN}user\nsay {TURN}{TURN_END}\n{TURN}assistant\n"
-    tools = [{"type": "function", "function": {"name": "time"}}]
-    assert "1 tools" in (await server.json("/apply-template", body | {"tools": tools}))["prompt"]
-
-
 @pytest.mark.parametrize(
     ("path", "body", "param"),
     [

@@ -29,13 +29,6 @@ def test_an_acceptance_may_be_reported_before_its_edit(desk: Desk):
     assert result(desk.close()) == ("accepted", 8)
 
 
-def test_a_reported_part_is_counted_by_its_edit(desk: Desk):
-    desk.show(TEXT, name="one")
-    desk.insert("value")
-    desk.observer.reported_accepted("one", in_part=True)
-    assert result(desk.close()) == ("partly", 5)
-
-
 def test_a_reported_rejection_counts(desk: Desk):
     desk.show(TEXT, name="one")
     desk.observer.reported_rejected("one")
