@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from mercury_engine.api import FillRequest
-from mercury_engine.kv_cache.cache import AdaptedTokens, BlockCache, CachedContext, TokenIds
+from mercury_engine.kv_cache.cache import AdaptedTokens, BlockCache, CachedContext
+from mercury_engine.kv_cache.read_ahead import TokenIds
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.memory import return_freed_memory
 from mercury_engine.prompt.budget import REST_TOKENS, far_part, near_part, suffix_part

@@ -3,7 +3,7 @@
 from collections.abc import Sequence, Sized
 from typing import TypeVar
 
-from mercury_engine.kv_cache.cache import TokenIds
+from mercury_engine.kv_cache.read_ahead import TokenIds
 
 Block = TypeVar("Block", bound=Sized)
 

@@ -46,8 +46,8 @@ def test_a_gpu_follows_every_rule_that_draws_nothing(name, shift, end):
         reveal = rule.ahead(canvas, number, shift)
         numbers = _numbers(reveal, rule.limits(number, slots))
         figures = np.stack((answers.logit_W, answers.log_sum_W, answers.whole_W, answers.entropy_W), 1)
-        given = [ids, answer, answers.token_W, figures]
-        found = revealed(*map(torch.from_numpy, given), torch.tensor(numbers), MASK).numpy()
+        ids_R, answer_R, token_W, figures_W4 = map(torch.from_numpy, (ids, answer, answers.token_W, figures))
+        found = revealed(ids_R, answer_R, token_W, figures_W4, torch.tensor(numbers), MASK).numpy()
         assert found[before : before + slots].tolist() == expected.ids.tolist()
         rest = np.r_[found[:before], found[before + slots :]]
         assert (rest == MASK).all()

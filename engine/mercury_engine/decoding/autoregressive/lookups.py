@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from mercury_engine.api import FillRequest
 from mercury_engine.decoding.autoregressive.ngram_lookup import IndexedText, NgramLookup
-from mercury_engine.kv_cache.cache import TokenIds
+from mercury_engine.kv_cache.read_ahead import TokenIds
 from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.prompt.budget import LOOKUP_BLOCKS, LOOKUP_TOKENS, NEW_LOOKUP_BLOCKS
