@@ -6,7 +6,7 @@ and writer share all matrices; each adds low-rank products of its own.
 Dimensions as in `network.py`; one request at a time (B = 1).
 """
 
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,7 @@ from mercury_engine.models.network import (
     KeyValueSegment,
     ModelConfig,
 )
-from mercury_engine.models.row_answers import RowAnswers, RowQuestion, parted_by_rows
+from mercury_engine.models.row_answers import RowAnswers, RowQuestion
 from mercury_engine.models.safetensors_files import StoredTensors
 from mercury_engine.models.weights import StoredArray
 
@@ -116,22 +116,31 @@ class CpuNetwork:
         return log_softmax_in_place(self._stack.head(hidden_RC))
 
     def answers(self, hidden_WC: FloatArray, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
-        return self._answered(self._stack.head(hidden_WC), questions)
+        return self._answered(self._stack.head, hidden_WC, questions)
 
     def told_ahead(self, forward: ForwardRequest | CanvasForward) -> None:
         return None
 
     def slot_answers(self, hidden_WC: FloatArray, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
-        ends = hidden_WC @ self.embedding.markers[1]
-        never = np.full_like(ends, -np.inf)
-        logits = np.concatenate((self._stack.head(hidden_WC), never[:, None], ends[:, None]), 1)
-        return self._answered(logits, questions)
+        return self._answered(self._slot_logits, hidden_WC, questions)
 
-    def _answered(self, logits_WV: FloatArray, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
+    def _slot_logits(self, hidden_WC: FloatArray) -> FloatArray:
+        ends = (hidden_WC * self.embedding.markers[1]).sum(-1)  # a matrix product's last bits depend on other rows
+        never = np.full_like(ends, -np.inf)
+        return np.concatenate((self._stack.head(hidden_WC), never[:, None], ends[:, None]), 1)
+
+    def _answered(
+        self, head: Callable[[FloatArray], FloatArray], hidden_WC: FloatArray, questions: Sequence[RowQuestion]
+    ) -> list[RowAnswers]:
+        """The answers about the open rows, which alone pass the head."""
+        opens = [np.ones(each.rows, np.bool_) if each.open_W is None else each.open_W for each in questions]
+        ends = np.cumsum([np.count_nonzero(each) for each in opens])[:-1]
         told = []
-        for logits, asks in zip(parted_by_rows(logits_WV, questions), questions, strict=True):
-            found = self._stack.answers(logits, asks.banned_N, asks.list_W, asks.asked_A, asks.draws)
-            told.append(row_answers(found))
+        for logits, asks, open_W in zip(
+            np.split(head(hidden_WC[np.concatenate(opens)]), ends), questions, opens, strict=True
+        ):
+            found = self._stack.answers(logits, asks.banned_N, asks.list_W[open_W], asks.asked_A, asks.draws)
+            told.append(row_answers(found).spread(open_W))
         return told
 
     def kept(self, block: KeyValueBlock) -> KeyValueBlock:

@@ -8,6 +8,7 @@ Dimensions: W wanted rows, V vocabulary, N ban lists, K = 64 candidates, A token
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +66,8 @@ class RowQuestion:
     """Whether candidates are wanted."""
     asked_A: SmallIdArray = field(default_factory=lambda: np.empty(0, np.int32))
     """int32: tokens whose logits are wanted of every row."""
+    open_W: MaskArray | None = None
+    """bool: rows whose answers matter, None for all; of the others a CPU computes nothing."""
     reveal: Reveal | None = None
     """Where the rows tell of slots and nothing else of the pass is needed; None elsewhere."""
 
@@ -127,6 +130,16 @@ class RowAnswers:
     def part(self, rows: slice) -> "RowAnswers":
         """Those of some rows."""
         return RowAnswers(*(getattr(self, each.name)[rows] for each in fields(self)))
+
+    def spread(self, open_W: MaskArray) -> "RowAnswers":
+        """These as the answers of the open rows, among zeros for the others."""
+
+        def among(told: NDArray[Any]) -> NDArray[Any]:
+            whole = np.zeros((len(open_W), *told.shape[1:]), told.dtype)
+            whole[open_W] = told
+            return whole
+
+        return self if open_W.all() else RowAnswers(*(among(getattr(self, each.name)) for each in fields(self)))
 
 
 _IDS, _FIGURES = np.empty(0, np.int32), np.empty(0, np.float32)

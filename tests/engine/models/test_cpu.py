@@ -1,5 +1,7 @@
 """CpuNetwork computes what TorchNetwork does, within the error of eight bits."""
 
+from dataclasses import fields, replace
+
 import numpy as np
 import pytest
 import torch
@@ -15,6 +17,7 @@ from mercury_engine.models.cpu import CpuNetwork, layers_for
 from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, Network
 from mercury_engine.models.network import packed as packed_canvases
 from mercury_engine.models.quantized_weights import eight_bit
+from mercury_engine.models.row_answers import RowQuestion
 from mercury_engine.models.safetensors_files import StoredTensors
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_lab.engine import Engine
@@ -107,6 +110,23 @@ def test_writing_gives_the_same_states(plain, native, before, behind):
     close(logp[:, shown], expected_logp[:, shown])
     elsewhere = written(plain, 40)
     assert (elsewhere - expected).norm() > 0.2 * expected.norm(), "a wrong frame would show"
+
+
+@pytest.mark.parametrize("draws", [False, True])
+def test_only_rows_whose_answers_matter_pass_the_head(native, monkeypatch, draws):
+    hidden_WC = np.random.default_rng(0).standard_normal((5, native.config.hidden_size)).astype(np.float32)
+    open_W = np.array([True, False, False, True, True])
+    question = RowQuestion.of([None] * 5, native.config.vocab_size + 2, draws, asked=[1, 2])
+    head, rows = native._stack.head, list[int]()
+    [whole] = native.slot_answers(hidden_WC, [question])
+    monkeypatch.setattr(native._stack, "head", lambda hidden: rows.append(len(hidden)) or head(hidden))
+    parts = [replace(question, open_W=open_W), replace(question, open_W=~open_W)]
+    told, others = native.slot_answers(np.concatenate((hidden_WC, hidden_WC)), parts)
+    assert rows == [5]
+    for each in fields(told):
+        found, rest, expected = (getattr(answers, each.name) for answers in (told, others, whole))
+        assert np.array_equal(found[open_W], expected[open_W])
+        assert np.array_equal(rest[~open_W], expected[~open_W])
 
 
 def test_runs_side_by_side_are_read_as_if_alone_to_the_bit(native):

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
+import numpy as np
+
 from mercury_engine.api import FillRequest
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.diffusion.canvas import Tokens
@@ -303,6 +305,9 @@ def _asked(texts: Sequence[Text], slots: Sequence[int], vocabulary: int, rule: R
     draws = rule is not None and (rule.choice.draws or any(text.written.rank for text in texts))
     hidden = [hidden_V for text, count in zip(texts, slots, strict=True) for hidden_V in text.hidden(count)]
     question, [text, *others] = RowQuestion.of(hidden, vocabulary, draws), texts
+    if rule is not None and rule.settles:
+        masks = [text.canvas.is_mask[:count] for text, count in zip(texts, slots, strict=True)]
+        question = replace(question, open_W=np.concatenate(masks))
     if rule is None or draws or others or text.is_last:
         return question
     return replace(question, reveal=rule.ahead(text.canvas[: slots[0]], text.number, shift))
