@@ -38,8 +38,10 @@ def serve(threads: int) -> None:
 
 def compared(checkout: Path, requests: Sequence[Any], threads: int) -> dict[str, Any]:
     """Medians of both, and the ratio of their sums with its 95 % interval."""
-    commit = subprocess.run(["git", "-C", checkout, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    pythons = checkout / ".venv" / "bin" / "python", sys.executable
+    commit = subprocess.run(
+        ["git", "-C", str(checkout), "rev-parse", "--short", "HEAD"], capture_output=True, text=True
+    )
+    pythons = str(checkout / ".venv" / "bin" / "python"), sys.executable
     both = [
         subprocess.Popen([python, "-P", __file__, str(threads)], stdin=-1, stdout=-1, text=True) for python in pythons
     ]
@@ -61,7 +63,7 @@ def _asked(process: "subprocess.Popen[str]", line: str) -> Any:
 
 
 def _figures(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> dict[str, Any]:
-    ratios = {}
+    ratios = dict[str, Any]()
     for unit in ("ms", "processor_ms"):
         pairs = [(each[unit], other[unit]) for each, other in zip(now, before, strict=True)]
         draw = random.Random(0)

@@ -5,7 +5,7 @@ A pass that the C kernels have run is not run again for the twin: its answers co
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from mercury_engine.api import Control, FillRequest
 from mercury_engine.decoding.options import DiffusionOptions
@@ -58,7 +58,7 @@ class Twin(Remembering):
         rows, vocabulary = len(hidden_WC), self.network.config.vocab_size
         everything = RowQuestion.of([None] * rows, vocabulary, asked=range(vocabulary))
         [told] = self.network.answers(hidden_WC, [everything])
-        logits, found = told.asked_WA, []
+        logits, found = told.asked_WA, list[RowAnswers]()
         for question in questions:
             found.append(answered(logits[: question.rows], question))
             logits = logits[question.rows :]
@@ -81,8 +81,9 @@ def compared(engine: Engine, requests: Sequence[FillRequest]) -> dict[str, int]:
         )
         fast, slow = engines[number % len(engines)]
         network = Remembering(engine.reader)
-        found = finished(fast.decoder.fill(asked, Control()), network)
-        expected = finished(slow.decoder.fill(asked, Control()), Twin(engine.reader, network.read))
+        found = finished(fast.decoder.fill(asked, Control()), cast(Network, network))
+        twin = cast(Network, Twin(engine.reader, network.read))
+        expected = finished(slow.decoder.fill(asked, Control()), twin)
         same += (found.text, found.steps) == (expected.text, expected.steps)
         texts.add(found.text)
     return {"fills": len(requests), "same": same, "different_texts": len(texts)}
