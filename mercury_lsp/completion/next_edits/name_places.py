@@ -71,16 +71,17 @@ class NamePlaces:
         """Whether the name was replaced in one of these places."""
         return replacement.old == self.name and replacement.start in self.starts
 
-    def after(self, edit: Edit, new: str = "") -> "NamePlaces":
-        """The places after an edit, in which the name may have become `new`."""
+    def after(self, edit: Edit, *new: str) -> "NamePlaces":
+        """The places after an edit, in which the name may have become one of the `new` ones."""
         if not self.starts or edit.start > self.starts[-1]:
             return self
-        return replace(self, starts=tuple(_moved(at, edit, (self.name, new)) for at in self.starts))
+        return replace(self, starts=tuple(_moved(at, edit, (self.name, *new)) for at in self.starts))
 
 
 def stands_at(name: str, at: int, snapshot: Snapshot) -> bool:
     """Whether the whole name stands at an offset."""
-    return re.match(rf"{re.escape(name)}(?!\w)", snapshot.slice(at, at + len(name) + 1)) is not None
+    text = snapshot.slice(at, at + len(name) + 1)
+    return text.startswith(name) and re.match(r"\w", text[len(name) :]) is None
 
 
 def with_shorthands(places: NamePlaces, snapshot: Snapshot) -> NamePlaces:
@@ -218,10 +219,10 @@ def _is_name_of(node: Node, path: list[Node]) -> bool:
     return path[-1] in (node, node.child_by_field_name("name"))
 
 
-def _moved(at: int, edit: Edit, names: tuple[str, str]) -> int:
+def _moved(at: int, edit: Edit, names: tuple[str, ...]) -> int:
     """A place after an edit: where one of its names stands again, or else where an edit at its start leaves it."""
     if edit.start <= at < edit.start + len(edit.removed):
-        pattern = rf"(?<!\w)(?:{'|'.join(map(re.escape, filter(None, names)))})(?!\w)"
+        pattern = rf"(?<!\w)(?:{'|'.join(map(re.escape, names))})(?!\w)"
         before, after = (
             [each.start() for each in re.finditer(pattern, text)] for text in (edit.removed, edit.inserted)
         )

@@ -88,8 +88,10 @@ class _Begun:
     places: NamePlaces
     last: int
     """The index of the place where the user made it last."""
-    is_switch: bool
-    """The new name was there before, so the user chose another name instead of renaming one."""
+    is_none: bool
+    """The new name was there before, so the user chose another name instead of renaming one; or it is a secret's."""
+    between: tuple[str, ...] = ()
+    """Names that the user gave before, and that still stand in other places."""
 
     def is_reverted_by(self, found: Replacement) -> bool:
         """Whether a replacement takes it back somewhere."""
@@ -106,9 +108,10 @@ class _Begun:
         kept = f"{old}: {new}"  # a key and its value, for `{old}`
         made = {at for at in places.starts if stands_at(new, at, snapshot) or stands_at(kept, at, snapshot)}
         left = [
-            EditSite(at, old, kept if index in places.shorthands else new)
+            EditSite(at, name, kept if index in places.shorthands else new)
             for index, at in enumerate(places.starts)
-            if at not in made and stands_at(old, at, snapshot)
+            for name in (old, *self.between)
+            if at not in made and stands_at(name, at, snapshot)
         ]
         left = [each for each in below_first(left, places.starts[self.last]) if not is_declined(snapshot.uri, each)]
         is_bound_here = places.binding is not None and places.starts[places.binding] in made
@@ -145,7 +148,7 @@ class Renamings:
             self._erased_at = None if edit.inserted else edit.start
             self._told = self._told.after(edit)
             for begun in self._begun:
-                begun.places = begun.places.after(edit, begun.new)
+                begun.places = begun.places.after(edit, begun.new, *begun.between)
 
     def under_way(
         self, snapshot: Snapshot, changes: Sequence[Change], taken_back: tuple[int, int] | None = None
@@ -165,7 +168,7 @@ class Renamings:
         finished = None
         for begun in reversed(self._begun):
             is_back = taken_back is not None and begun.is_within([taken_back])
-            if begun.is_switch or is_back or any(map(begun.is_reverted_by, made)):
+            if begun.is_none or is_back or any(map(begun.is_reverted_by, made)):
                 continue
             renaming = begun.seen(snapshot, self._is_declined)
             if renaming.left and renaming.must_go_on:
@@ -184,13 +187,18 @@ class Renamings:
             same = (each.start for each in made if each.is_same(found))
             told = self._told if self._told.know(found) else None
             places = known[-1].places if known else told or places_of(found, same, snapshot)
-            if places is None or edit_shows_secret(snapshot, found.start, found.end, found.old):
+            if places is None:
                 return
+            between = known[-1].between if known else ()
             if not known:
                 places = with_shorthands(places, snapshot)
-            elif not known[-1].seen(snapshot, self._is_declined).made:  # the new name is typed on
+            elif known[-1].seen(snapshot, self._is_declined).made:
+                between = (*between, known[-1].new)
+            else:  # the new name is typed on
                 self._begun.remove(known[-1])
-            begun = _Begun(found.new, places, 0, not places.is_told and was_there(found, places, snapshot))
+            is_secret = edit_shows_secret(snapshot, found.start, found.end, found.old)
+            is_switch = not places.is_told and was_there(found, places, snapshot)
+            begun = _Begun(found.new, places, 0, is_secret or is_switch, between)
         begun.last = begun.places.starts.index(found.start)
         self._begun = [*(each for each in self._begun if each is not begun), begun]
 

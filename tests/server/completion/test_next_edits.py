@@ -110,6 +110,17 @@ def test_a_renaming_goes_on_after_other_edits(edits):
     assert desk.replace("count", "total").replace("# ", "# the ").texts() == []
 
 
+def test_a_name_renamed_once_more_goes_on_at_the_places_of_either():
+    desk = NextEditDesk("def f(count):\n    x = count\n    y = count\n    return count\n")
+    desk.replace("count", "total").lines()
+    desk.replace("count", "total").lines()
+    for number, key in enumerate("rows"):
+        desk.put(6 + number, "total" if number == 0 else "", key)
+        desk.lines()
+    assert desk.texts() == [("total", "rows"), ("count", "rows"), ("count", "rows")]
+    assert desk.replace("total", "rows").texts() == [("count", "rows")] * 2
+
+
 def test_a_renaming_taken_back_is_forgotten_whatever_follows():
     desk = NextEditDesk(RENAMED).replace("count", "total")
     assert desk.lines() == [1, 2]
