@@ -231,6 +231,9 @@ class NextEdits:
         elif renaming is None or self._is_for_writer(renaming, asked.hunks):
             yield from self._paired(asked)
         else:
+            if renaming.left and not renaming.must_go_on and asked.cursor is not None:
+                why = f"{renaming.old} was changed where it is only used"
+                asked.silence.add(f"{why}; by key its {renaming.remaining} other places follow")
             yield from proposals(renaming, asked.snapshot, self._paired(asked), asked.cursor is None)
 
     def _is_for_writer(self, renaming: Renaming, hunks: Sequence[Hunk]) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from mercury_engine.utility import Utility
 
-from mercury_lsp.completion.next_edits.edit_sites import EditSite
+from mercury_lsp.completion.next_edits.edit_sites import EditSite, joined
 from mercury_lsp.completion.next_edits.filters import BREAKS, objection
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.ledger import Ledger
@@ -107,8 +107,6 @@ def _moved(edit: RewrittenLines, start: int, grown: int) -> RewrittenLines:
 
 def _joined(snapshot: Snapshot, edits: Sequence[RewrittenLines]) -> RewrittenLines:
     """Edits, from the top down, as one."""
-    text, at = "", edits[0].start
-    for each in edits:
-        text, at = text + snapshot.slice(at, each.start) + each.text, each.end
+    whole = joined([_site(snapshot, each) for each in edits], snapshot)
     probability = min(each.probability for each in edits)
-    return RewrittenLines(edits[0].start, at, text, probability, edits[0].at_risk)
+    return RewrittenLines(whole.start, whole.end, whole.new, probability, edits[0].at_risk)

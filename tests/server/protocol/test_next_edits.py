@@ -142,6 +142,7 @@ def test_a_renaming_begun_at_a_use_goes_on_unasked_after_the_second_place(editor
     uri = editor.opened(script(**SILENT) + "def f(count):\n    a = count\n    b = count\n    return count\n")
     editor.change(uri, 2, {"range": span((2, 8), (2, 13)), "text": "total"})
     assert edits(editor, uri, 2, 2, 13) == []
+    assert "count was changed where it is only used; by key its 3 other places follow" in explained(editor)
     editor.change(uri, 3, {"range": span((1, 6), (1, 11)), "text": "total"})
     [edit] = edits(editor, uri, 3, 1, 11)
     assert edit["range"] == span((3, 8), (3, 13))
