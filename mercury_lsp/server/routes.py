@@ -8,11 +8,30 @@ from lsprotocol import types
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.server.convert import ACCEPTED_COMMAND
 from mercury_lsp.server.requests import explain, forwarded, notifications, status
+from mercury_lsp.server.requests.apply_all_edits import APPLY_ALL_COMMAND
+from mercury_lsp.server.requests.code_action import ACTION_OPTIONS, code_action
+from mercury_lsp.server.requests.completion import COMPLETION_OPTIONS, completion
 from mercury_lsp.server.requests.copilot import account, get_completions, inline_edit, notices
-from mercury_lsp.server.requests.execute_command import COMMANDS, execute_command
-from mercury_lsp.server.requests.initialize import initialize
+from mercury_lsp.server.requests.execute_command import ANSWER_COMMAND, COMMANDS, execute_command
+from mercury_lsp.server.requests.fill_here import FILL_COMMAND
 from mercury_lsp.server.requests.inline_completion import inline_completion
+from mercury_lsp.server.requests.next_edit import NEXT_EDIT_COMMAND
 from mercury_lsp.server.server import MercuryServer
+
+
+def initialize(server: MercuryServer, params: types.InitializeParams) -> None:
+    """Register what the client can use; the protocol class answers with all that is registered when this returns."""
+    server.begin(params)
+    editor = server.editor.capabilities
+    if editor.wants_popup:
+        server.feature(types.TEXT_DOCUMENT_COMPLETION, COMPLETION_OPTIONS)(completion)
+    if editor.takes_actions:
+        server.feature(types.TEXT_DOCUMENT_CODE_ACTION, ACTION_OPTIONS)(code_action)
+    offers = [ANSWER_COMMAND] if editor.takes_offers else []
+    edits = [FILL_COMMAND, NEXT_EDIT_COMMAND, APPLY_ALL_COMMAND] if editor.applies_edits else []
+    for name in (*offers, *edits):
+        server.command(name)(COMMANDS[name])
+
 
 LSP: dict[str, Callable[..., Any]] = {
     types.INITIALIZE: initialize,

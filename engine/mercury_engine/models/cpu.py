@@ -10,11 +10,11 @@ from collections.abc import Callable, Collection, Generator, Sequence
 from pathlib import Path
 
 import numpy as np
+from mercury_kernels.cpu.blocks import BlockMatrix
 from mercury_kernels.cpu.layers import FIRST_ADAPTER, WRITER_ROWS, Answers, Layers, Part
 
 from mercury_engine.models import adapters, quantized_weights, weights
-from mercury_engine.models.arrays import FloatArray, IdArray, bfloat16, log_softmax_in_place
-from mercury_engine.models.embedding import Embedding
+from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray, bfloat16, log_softmax_in_place
 from mercury_engine.models.network import (
     CanvasForward,
     ForwardRequest,
@@ -24,13 +24,43 @@ from mercury_engine.models.network import (
 )
 from mercury_engine.models.row_answers import RowAnswers, RowQuestion
 from mercury_engine.models.safetensors_files import StoredTensors
-from mercury_engine.models.weights import StoredArray
+from mercury_engine.models.weights import State, StoredArray
 
 LARGE_PAIRS = 8
 """Pairs of dimensions of every head that biased keys keep in float32, see docs/decisions/cpu.md."""
 
 Angles = tuple[FloatArray, FloatArray]
 """Cosines and sines [R,D]."""
+
+
+EMBEDDING = "model.embed_tokens.weight"
+
+
+class Embedding:
+    """The vocabulary's rows, rounded to bfloat16, then those of mask and end, unpacked on demand."""
+
+    def __init__(self, state: State, config: ModelConfig, folder: Path) -> None:
+        """Raises ModelCorrupt."""
+        self._size, self._folder, self._factor = config.vocab_size, folder, np.float32(config.embedding_multiplier)
+        self._parts: dict[str, StoredArray | BlockMatrix] = {
+            name: state[name] for name in state if name == EMBEDDING or name.startswith(f"{EMBEDDING}.")
+        }
+        shape = config.vocab_size, config.hidden_size
+        if quantized_weights.stored(self._parts, [EMBEDDING], shape, folder) is None:
+            whole = weights.checked(weights.unpack(self._parts, EMBEDDING, folder), shape, EMBEDDING, folder)
+            self._parts = {EMBEDDING: whole.astype(bfloat16)}
+        self.markers: FloatArray = np.zeros((2, config.hidden_size), np.float32)
+
+    def rows(self, ids_R: IdArray) -> FloatArray:
+        """Rows [R,C] of tokens, mask and end."""
+        is_marker_R: MaskArray = ids_R >= self._size
+        known_R = np.where(is_marker_R, 0, ids_R)
+        picked = {name: part[known_R] for name, part in self._parts.items()}
+        rows_RC = weights.unpack(picked, EMBEDDING, self._folder).astype(bfloat16).astype(np.float32)
+        rows_RC *= self._factor
+        if is_marker_R.any():
+            rows_RC[is_marker_R] = self.markers[ids_R[is_marker_R] - self._size]
+        return rows_RC
 
 
 class CpuNetwork:
