@@ -108,6 +108,11 @@ def test_nested_ignore_files_count_and_the_nearest_pattern_wins(tmp_path: Path):
     assert found(tmp_path) == {"a/top.py", "a/keep_gen.py", "local.py", "lib/f.js"}
 
 
+def test_mercuryignore_cannot_reinstate_what_git_ignores(tmp_path: Path):
+    written(tmp_path, {".gitignore": "a.py\n", ".mercuryignore": "!a.py\n", "a.py": "", "b.py": ""})
+    assert found(tmp_path) == {"b.py"}
+
+
 def test_a_repositorys_rules_apply_when_one_of_its_folders_is_opened(tmp_path: Path):
     written(tmp_path, {".git/HEAD": "", ".gitignore": "*_gen.py\n", "sub/a_gen.py": "", "sub/b.py": ""})
     assert found(tmp_path / "sub") == {"b.py"}

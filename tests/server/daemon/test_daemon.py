@@ -44,6 +44,16 @@ def test_two_editors_share_one_load_and_nothing_else(place: Place):
         assert status["engines"] == [{"name": "fake", "device": "cpu", "connections": 2}]
 
 
+def test_one_editors_warnings_are_not_for_another_to_read(unix: Place):
+    with unix.editor() as one, unix.editor() as other:
+        one.initialize()
+        other.initialize()
+        one.notify("textDocument/didClose", {"textDocument": {"uri": SECRET}})
+        one.until(lambda: any(SECRET in str(told) for told in one.received("window/logMessage")))
+        other.receive_all()
+        assert not any(SECRET in str(told) for told in other.received("window/logMessage"))
+
+
 def test_the_log_on_disk_holds_no_values(unix: Place, tmp_path: Path):
     with unix.editor() as editor:
         editor.initialize()

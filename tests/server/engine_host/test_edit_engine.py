@@ -101,6 +101,19 @@ async def test_a_model_that_does_not_fit_is_told_of_once_and_tried_again_after_a
     assert await desk.rewritten() == "edits"
 
 
+async def test_the_model_is_given_up_when_memory_gets_short(free):
+    desk = await Desk().open()
+    assert await desk.rewritten() == "edits"
+    free["available"] = 100.0
+    assert await desk.rewritten() == "fills"
+    assert "edits was unloaded" in desk.told[0]
+    for _ in range(1_000):
+        if desk.models["edits"].closed:
+            break
+        await asyncio.sleep(0.01)
+    assert desk.models["edits"].closed and not desk.models["fills"].closed
+
+
 async def test_a_server_for_edits_that_fails_is_told_once_and_asked_again_after_a_while():
     url = "http://127.0.0.1:9#zeta-2"
     desk = Desk()

@@ -88,6 +88,14 @@ def test_what_was_asked_ahead_is_of_no_use_once_the_user_types_something_else(mo
         assert "volume(3)" in remote.posted(COMPLETIONS)[2]["prompt"]
 
 
+def test_a_server_that_may_cost_money_is_not_asked_ahead(model: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("no_proxy", "*")
+    with serving(completes(FIRST)) as remote, opened(model, f"{elsewhere(remote)}#zeta-2") as editor:
+        desk = Desk(editor, TYPED)
+        assert desk.take(0, 10) and len(remote.posted(COMPLETIONS)) == 1
+        assert not desk.take(1, 25) and len(remote.posted(COMPLETIONS)) == 2
+
+
 def test_the_server_is_sent_the_familys_prompt_and_its_own_key(zeta: tuple[FakeRemote, Desk]):
     remote, desk = zeta
     desk.asked(0, 9)

@@ -10,7 +10,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 from pytest_lsp import ClientServerConfig, LanguageClient
 
-from tests.support.editor import COMMAND, Editor, Refused, frame, place, script, span
+from tests.support.editor import COMMAND, PATIENCE, Editor, Refused, frame, place, script, span
 
 URI = "file:///work/space/sample.py"
 HERE = {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 0}}
@@ -309,6 +309,12 @@ def test_a_request_is_about_the_document_as_it_was_when_it_was_sent():
         editor.write(b"".join(frame({"jsonrpc": "2.0"} | message) for message in (request, change)))
         [item] = editor.result("r")["items"]
         assert (item["insertText"], item["range"]["start"]) == ("old", {"line": 1, "character": 4})
+
+
+def test_the_server_ends_when_the_pipe_is_closed():
+    editor = Editor().initialize(options={"model": "stuck"})
+    editor.process.stdin.close()
+    assert editor.process.wait(PATIENCE) == 1
 
 
 async def test_after_shutdown_requests_are_refused_and_exit_is_clean(bare: LanguageClient):
