@@ -4,6 +4,8 @@ The norm's factor 1/rms is one number per row: norm(x) W^T = (x * weight) W^T / 
 and the squares are collected in the same pass. Long sums are split over several programs; the last one to finish adds
 the shares in a fixed order.
 
+An adapter adds (x A^T) B^T. A is small, so every program computes x A^T beside its tile, which saves two launches.
+
 Dimensions: M rows, K inputs, N outputs (of one half when gated).
 """
 
@@ -36,7 +38,6 @@ def _finish(
     out: tl.tensor,
     bias: tl.tensor,
     residual: tl.tensor,
-    extra: tl.tensor,
     m: tl.tensor,
     n: tl.tensor,
     M: tl.tensor,
@@ -46,7 +47,6 @@ def _finish(
     HAS_NORM: tl.constexpr,
     HAS_BIAS: tl.constexpr,
     HAS_RESIDUAL: tl.constexpr,
-    HAS_EXTRA: tl.constexpr,
     GATED: tl.constexpr,
 ) -> None:
     """Everything after the sum, for one tile [BM,BN]."""
@@ -59,17 +59,39 @@ def _finish(
         if GATED:
             z += tl.load(bias + N + n, n < N, 0.0).to(tl.float32)[None, :]
     inside = (m < M)[:, None] & (n < N)[None, :]
-    if HAS_EXTRA:
-        more = extra + m.to(tl.int64)[:, None] * (2 * N if GATED else N) + n[None, :]
-        y += tl.load(more, inside, 0.0).to(tl.float32)
-        if GATED:
-            z += tl.load(more + N, inside, 0.0).to(tl.float32)
     if GATED:
         y = y * tl.sigmoid(y) * z
     at = m.to(tl.int64)[:, None] * N + n[None, :]
     if HAS_RESIDUAL:
         y += tl.load(residual + at, inside, 0.0).to(tl.float32)
     tl.store(out + at, y.to(out.dtype.element_ty), inside)
+
+
+@triton.jit
+def _lowered(
+    low: tl.tensor,
+    value: tl.tensor,
+    down: tl.tensor,
+    k: tl.tensor,
+    last: tl.tensor,
+    K: tl.tensor,
+    RANK: tl.constexpr,
+    BR: tl.constexpr,
+) -> tl.tensor:
+    """low [BM,BR] and the product of rows [BM,BK] with an adapter's first factor."""
+    r = tl.arange(0, BR)
+    a = tl.load(down + r[:, None] * K + k[None, :], (r < RANK)[:, None] & (k < last)[None, :], 0.0)
+    return dot(value, tl.trans(a), low)
+
+
+@triton.jit
+def _raised(
+    acc: tl.tensor, low: tl.tensor, up: tl.tensor, n: tl.tensor, N: tl.tensor, RANK: tl.constexpr, BR: tl.constexpr
+) -> tl.tensor:
+    """acc [BM,BN] and the product of low with the rows n of an adapter's second factor."""
+    r = tl.arange(0, BR)
+    b = tl.load(up + n.to(tl.int64)[:, None] * RANK + r[None, :], (n < N)[:, None] & (r < RANK)[None, :], 0.0)
+    return dot(low.to(b.dtype), tl.trans(b), acc)
 
 
 @triton.jit(do_not_specialize=["M", "shares"])
@@ -80,7 +102,8 @@ def _linear(
     bias: tl.tensor,
     norm: tl.tensor,
     residual: tl.tensor,
-    extra: tl.tensor,
+    adapter_down: tl.tensor,
+    adapter_up: tl.tensor,
     partial: tl.tensor,
     square_sums: tl.tensor,
     counter: tl.tensor,
@@ -93,9 +116,10 @@ def _linear(
     HAS_NORM: tl.constexpr,
     HAS_BIAS: tl.constexpr,
     HAS_RESIDUAL: tl.constexpr,
-    HAS_EXTRA: tl.constexpr,
     GATED: tl.constexpr,
     SPLIT: tl.constexpr,
+    RANK: tl.constexpr,
+    BR: tl.constexpr,
     BM: tl.constexpr,
     BN: tl.constexpr,
     BK: tl.constexpr,
@@ -105,6 +129,7 @@ def _linear(
     share = tl.program_id(2)
     acc, up = tl.zeros((BM, BN), tl.float32), tl.zeros((BM, BN), tl.float32)
     squares = tl.zeros((BM,), tl.float32)
+    low = tl.zeros((BM, BR), tl.float32)
     rows = x + m.to(tl.int64) * K
     weights = weight + tl.minimum(n, N - 1).to(tl.int64) * K
     first, last = share * each, tl.minimum(share * each + each, K)
@@ -121,10 +146,16 @@ def _linear(
         if GATED:
             w = tl.load(weights[:, None] + N.to(tl.int64) * K + k[None, :], inside, 0.0)
             up = dot(value, tl.trans(w), up)
+        if RANK:
+            low = _lowered(low, value, adapter_down, k, last, K, RANK, BR)
+    if RANK:
+        acc = _raised(acc, low, adapter_up, n, N, RANK, BR)
+        if GATED:
+            up = _raised(up, low, adapter_up + N.to(tl.int64) * RANK, n, N, RANK, BR)
     if not SPLIT:
         _finish(
-            acc, up, squares, out, bias, residual, extra, m, n, M, N, K, eps,
-            HAS_NORM, HAS_BIAS, HAS_RESIDUAL, HAS_EXTRA, GATED,
+            acc, up, squares, out, bias, residual, m, n, M, N, K, eps,
+            HAS_NORM, HAS_BIAS, HAS_RESIDUAL, GATED,
         )  # fmt: skip
     else:
         number = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
@@ -149,8 +180,8 @@ def _linear(
                 if HAS_NORM:
                     squares += tl.load(sums_of + s * BM, cache_modifier=".cg")
             _finish(
-                acc, up, squares, out, bias, residual, extra, m, n, M, N, K, eps,
-                HAS_NORM, HAS_BIAS, HAS_RESIDUAL, HAS_EXTRA, GATED,
+                acc, up, squares, out, bias, residual, m, n, M, N, K, eps,
+                HAS_NORM, HAS_BIAS, HAS_RESIDUAL, GATED,
             )  # fmt: skip
             tl.store(counter + number, 0)
 
@@ -163,7 +194,6 @@ def linear(
     eps: float = 0.0,
     residual: Tensor | None = None,
     gated: bool = False,
-    extra: Tensor | None = None,
 ) -> Tensor:
     """See `ops.linear`."""
     weight = matrix.weight
@@ -174,19 +204,20 @@ def linear(
         return out
     rows, columns, depth, splits = tiles(x.device, len(x), outputs, inner, x.element_size(), gated)
     grid = (triton.cdiv(len(x), rows), triton.cdiv(outputs, columns), splits)
+    rank, width = ranks(matrix)
+    depth = min(depth, 64) if rank and gated else depth  # 128 spills 112 bytes on 8.9
     each = triton.cdiv(triton.cdiv(inner, depth), splits) * depth
     cells = grid[0] * grid[1] * splits * rows * columns * (2 if gated else 1) if splits > 1 else 1
     partial = torch.empty(cells, dtype=torch.float32, device=x.device)
     squares = torch.empty(grid[0] * grid[1] * splits * rows if splits > 1 else 1, device=x.device)
     warps = 8 if rows * columns * (1 + gated) > 4096 else 4
     most = 3 if norm is not None and columns == 128 else 4  # a fourth spills 8 bytes on 10.0
-    step = (rows + columns * (1 + gated) + (norm is not None)) * depth * x.element_size()
+    step = (rows + columns * (1 + gated) + (norm is not None) + width * (rank > 0)) * depth * x.element_size()
     _linear[grid](
-        x, weight, out, _or(matrix.bias, x), _or(norm, x), _or(residual, x), _or(extra, x),
+        x, weight, out, _or(matrix.bias, x), _or(norm, x), _or(residual, x), _or(matrix.down, x), _or(matrix.up, x),
         partial, squares, counters(x.device), len(x), outputs, inner, each, splits, eps,
-        norm is not None,
-        matrix.bias is not None, residual is not None, extra is not None, gated, splits > 1,
-        rows, columns, depth, **options(x.device, warps, stages(x.device, most, step)),
+        norm is not None, matrix.bias is not None, residual is not None, gated, splits > 1,
+        rank, width, rows, columns, depth, **options(x.device, warps, stages(x.device, most, step)),
     )  # fmt: skip
     return out
 
@@ -209,6 +240,12 @@ def tiles(
     most = max(1, inner // (2 * deep))
     splits = max(1, min(triton.cdiv(processors, programs) if large else processors // programs, most, 8))
     return high, wide, deep, splits if programs <= COUNTERS else 1
+
+
+def ranks(matrix: Matrix) -> tuple[int, int]:
+    """The rank of a matrix's adapter, 0 for none, and that of its tiles."""
+    rank = 0 if matrix.down is None else len(matrix.down)
+    return rank, power(rank)
 
 
 def _or(tensor: Tensor | None, other: Tensor) -> Tensor:

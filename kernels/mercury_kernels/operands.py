@@ -10,10 +10,14 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """A linear map [out,in]."""
+    """A linear map [out,in]: x W^T + b, with an adapter of rank N plus (x A^T) B^T. arXiv 2106.09685."""
 
     weight: Tensor
     bias: Tensor | None = None
+    down: Tensor | None = None
+    """A [N,in]."""
+    up: Tensor | None = None
+    """B [out,N]."""
 
     @property
     def outputs(self) -> int:

@@ -53,15 +53,14 @@ def project_qkv(
     places: RowPlaces,
     keys: Tensor,
     values: Tensor,
-    extra: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Queries [M,H*G,D], rotated, and keys [M,H,D], not rotated: RMSNorm of x [M,C] times the matrix.
 
     The rows' rotated keys and their values are stored in keys and values [H,T,D]. `head_norms` [2,D]: norms of the
-    heads of queries and keys. `extra` [M,out] is added to the product, as an adapter's part.
+    heads of queries and keys.
     """
     kernels = _triton("qkv") if x.is_cuda else reference
-    return kernels.project_qkv(x, norm, eps, matrix, head_norms, places, keys, values, extra)
+    return kernels.project_qkv(x, norm, eps, matrix, head_norms, places, keys, values)
 
 
 def attention(q: Tensor, keys: Tensor, values: Tensor, seen: Visibility, scale: float) -> Tensor:
@@ -77,14 +76,13 @@ def linear(
     eps: float = 0.0,
     residual: Tensor | None = None,
     gated: bool = False,
-    extra: Tensor | None = None,
 ) -> Tensor:
     """x [M,in] times the matrix, with an optional norm before and optional SwiGLU and residual [M,out] after it.
 
-    `extra` [M,out], of both halves where gated, is added to the product itself. For few rows, up to about 64.
+    For few rows, up to about 64.
     """
     kernels = _triton("linear") if x.is_cuda else reference
-    return kernels.linear(x, matrix, norm, eps, residual, gated, extra)
+    return kernels.linear(x, matrix, norm, eps, residual, gated)
 
 
 def answers(hidden: Tensor, matrix: Matrix, bits: Tensor, lists: Tensor, scale: float = 1.0) -> tuple[Tensor, Tensor]:

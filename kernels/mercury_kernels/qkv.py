@@ -16,7 +16,7 @@ from torch import Tensor
 
 from mercury_kernels import reference
 from mercury_kernels.launch import dot, guarded, multiprocessors, options, power, stages
-from mercury_kernels.linear import _or
+from mercury_kernels.linear import _lowered, _or, _raised, ranks
 from mercury_kernels.operands import Matrix, RowPlaces
 
 
@@ -43,7 +43,8 @@ def _project_qkv(
     weight: tl.tensor,
     bias: tl.tensor,
     head_norms: tl.tensor,
-    extra: tl.tensor,
+    adapter_down: tl.tensor,
+    adapter_up: tl.tensor,
     out: tl.tensor,
     own: tl.tensor,
     cos: tl.tensor,
@@ -60,7 +61,8 @@ def _project_qkv(
     H: tl.tensor,
     HAS_BIAS: tl.constexpr,
     HAS_NORMS: tl.constexpr,
-    HAS_EXTRA: tl.constexpr,
+    RANK: tl.constexpr,
+    BR: tl.constexpr,
     BM: tl.constexpr,
     BE: tl.constexpr,
     BC: tl.constexpr,
@@ -73,7 +75,7 @@ def _project_qkv(
     rows = x + m.to(tl.int64)[:, None] * C
     upper = weight + (head * 2 * E + tl.minimum(pair, E - 1)).to(tl.int64) * C
     left, right = tl.zeros((BM, BE), tl.float32), tl.zeros((BM, BE), tl.float32)
-    squares = tl.zeros((BM,), tl.float32)
+    squares, low = tl.zeros((BM,), tl.float32), tl.zeros((BM, BR), tl.float32)
     for start in range(0, C, BC):
         at = start + c
         value = tl.load(rows + at[None, :], (m < M)[:, None] & (at < C)[None, :], 0.0)
@@ -85,17 +87,19 @@ def _project_qkv(
         left = dot(value, tl.trans(w), left)
         w = tl.load(upper[:, None] + E * C + at[None, :], shape, 0.0)
         right = dot(value, tl.trans(w), right)
+        if RANK:
+            low = _lowered(low, value, adapter_down, at, C, C, RANK, BR)
+    column = head * 2 * E + pair
+    if RANK:
+        rows_of = adapter_up + head.to(tl.int64) * 2 * E * RANK
+        left = _raised(left, low, rows_of, pair, E, RANK, BR)
+        right = _raised(right, low, rows_of + E.to(tl.int64) * RANK, pair, E, RANK, BR)
     rms = tl.rsqrt(squares / C + eps)[:, None]
     left, right = left * rms, right * rms
-    column = head * 2 * E + pair
     valid, inside = m < M, (m < M)[:, None] & (pair < E)[None, :]
     if HAS_BIAS:
         left += tl.load(bias + column, pair < E, 0.0).to(tl.float32)[None, :]
         right += tl.load(bias + column + E, pair < E, 0.0).to(tl.float32)[None, :]
-    if HAS_EXTRA:
-        more = extra + m.to(tl.int64)[:, None] * (HQ + 2 * H) * 2 * E + column[None, :]
-        left += tl.load(more, inside, 0.0).to(tl.float32)
-        right += tl.load(more + E, inside, 0.0).to(tl.float32)
     slot = tl.load(slots + m, valid, 0).to(tl.int64) * 2 * E
     if head >= HQ + H:
         _put(values, (head - HQ - H).to(tl.int64) * stride + slot, pair, E, left, right, inside)
@@ -125,7 +129,6 @@ def project_qkv(
     places: RowPlaces,
     keys: Tensor,
     values: Tensor,
-    extra: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """See `ops.project_qkv`."""
     x = x.contiguous()
@@ -136,12 +139,14 @@ def project_qkv(
     block = power(pairs) if head_norms is not None else _pairs(x.device, pairs, queries + 2 * heads)
     grid = (triton.cdiv(len(x), rows), (queries + 2 * heads) * triton.cdiv(pairs, block))
     depth = 128 if x.element_size() == 2 else 32
-    step = (rows + 2 * block + 1) * depth * x.element_size()
-    warps = 8 if 2 * rows * block > 4096 else 4
+    rank, wide = ranks(matrix)
+    added = wide * (rank > 0)
+    step = (rows + 2 * block + 1 + added) * depth * x.element_size()
+    warps = 8 if rows * (2 * block + added) > 4096 else 4
     _project_qkv[grid](
-        x, norm, matrix.weight, _or(matrix.bias, x), _or(head_norms, x), _or(extra, x), out, own, places.cos,
-        places.sin, keys, values, places.slots, eps, len(x), x.shape[1], pairs, keys.stride(0), queries, heads,
-        matrix.bias is not None, head_norms is not None, extra is not None, rows, block, depth,
+        x, norm, matrix.weight, _or(matrix.bias, x), _or(head_norms, x), _or(matrix.down, x), _or(matrix.up, x),
+        out, own, places.cos, places.sin, keys, values, places.slots, eps, len(x), x.shape[1], pairs, keys.stride(0),
+        queries, heads, matrix.bias is not None, head_norms is not None, rank, wide, rows, block, depth,
         **options(x.device, warps, stages(x.device, 4, step)),
     )  # fmt: skip
     return out, own

@@ -93,11 +93,10 @@ def project_qkv(
     places: RowPlaces,
     keys: Tensor,
     values: Tensor,
-    extra: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """See `ops.project_qkv`."""
     heads, _, width = keys.shape
-    wide = linear(x, matrix, norm, eps, extra=extra).view(len(x), -1, width)
+    wide = linear(x, matrix, norm, eps).view(len(x), -1, width)
     q, k, v = wide.split([wide.shape[1] - 2 * heads, heads, heads], 1)
     if head_norms is not None:
         q, k = (rms_norm(each, weight, eps) for each, weight in zip((q, k), head_norms, strict=True))
@@ -121,13 +120,13 @@ def linear(
     eps: float = 0.0,
     residual: Tensor | None = None,
     gated: bool = False,
-    extra: Tensor | None = None,
 ) -> Tensor:
     """See `ops.linear`."""
     x = x if norm is None else rms_norm(x, norm, eps)
     y = F.linear(x, matrix.weight.to(x.dtype))
     y = y if matrix.bias is None else y + matrix.bias.to(y.dtype)
-    y = y if extra is None else y + extra
+    if matrix.down is not None and matrix.up is not None:
+        y = y + F.linear(F.linear(x, matrix.down.to(x.dtype)), matrix.up.to(x.dtype))
     y = swiglu(y) if gated else y
     return y if residual is None else y + residual
 

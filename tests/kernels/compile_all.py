@@ -114,8 +114,9 @@ def compile_only(kernel: JITFunction, grid: object):
     return run
 
 
-def weights(outputs: int, inputs: int, kind: torch.dtype = torch.bfloat16) -> Matrix:
-    return Matrix(torch.empty(outputs, inputs, dtype=kind))
+def weights(outputs: int, inputs: int, kind: torch.dtype = torch.bfloat16, rank: int = 0) -> Matrix:
+    factors = [torch.empty(*shape, dtype=kind) for shape in ((rank, inputs), (outputs, rank)) if rank]
+    return Matrix(torch.empty(outputs, inputs, dtype=kind), None, *factors)
 
 
 def layer(
@@ -123,29 +124,21 @@ def layer(
     shape: tuple[int, ...],
     kind: torch.dtype = torch.bfloat16,
     has_norms: bool = False,
-    has_adapter: bool = False,
+    rank: int = 0,
 ) -> None:
     """One layer's kernels for `rows` rows over the most keys."""
     channels, inner, queries, heads, width, _ = shape
     x, scale = torch.empty(rows, channels, dtype=kind), torch.empty(channels, dtype=kind)
     keys = torch.empty(heads, 4096, width, dtype=kind)
     angles, numbers = torch.empty(rows, width // 2), torch.zeros(rows, dtype=torch.int32)
-    matrix, norms = weights((queries + 2 * heads) * width, channels, kind), torch.empty(2, width, dtype=kind)
+    matrix, norms = weights((queries + 2 * heads) * width, channels, kind, rank), torch.empty(2, width, dtype=kind)
     places = RowPlaces(angles, angles, numbers)
     q, _ = qkv.project_qkv(x, scale, 1e-5, matrix, norms if has_norms else None, places, keys, keys)
     seen = Visibility(torch.zeros(4096, dtype=torch.int32), numbers, numbers, torch.zeros((), dtype=torch.int32))
     attended = attention.attention(q, keys, keys, seen, 0.1)
-    linear.linear(attended, weights(channels, queries * width, kind), residual=x)
-    h = linear.linear(x, weights(2 * inner, channels, kind), scale, 1e-5, gated=True)
-    linear.linear(h, weights(channels, inner, kind), residual=x)
-    if has_adapter:
-        low = linear.linear(x, weights(RANK, channels, kind), scale, 1e-5)
-        extra = linear.linear(low, weights((queries + 2 * heads) * width, RANK, kind))
-        qkv.project_qkv(x, scale, 1e-5, matrix, norms if has_norms else None, places, keys, keys, extra)
-        extra = linear.linear(low, weights(2 * inner, RANK, kind))
-        linear.linear(x, weights(2 * inner, channels, kind), scale, 1e-5, gated=True, extra=extra)
-        linear.linear(linear.linear(h, weights(RANK, inner, kind)), weights(channels, RANK, kind), residual=x)
-        linear.linear(h, weights(channels, inner, kind), residual=x, extra=x)
+    linear.linear(attended, weights(channels, queries * width, kind, rank), residual=x)
+    h = linear.linear(x, weights(2 * inner, channels, kind, rank), scale, 1e-5, gated=True)
+    linear.linear(h, weights(channels, inner, kind, rank), residual=x)
 
 
 def head(rows: int, channels: int, vocabulary: int) -> None:
@@ -172,7 +165,8 @@ def main(card: Card, models: list[str]) -> None:
     for model in models or ["135M"]:
         now["model"], shape = model, MODELS[model]
         for rows in ROWS if models else ROWS[:1]:
-            layer(rows, shape, has_norms=model in NORMED, has_adapter=model in ADAPTED)
+            for rank in (0, RANK)[: 1 + (model in ADAPTED)]:
+                layer(rows, shape, has_norms=model in NORMED, rank=rank)
         for rows in ROWS if models else ROWS[:1]:
             head(rows, shape[0], shape[-1])
     for model in ("135M", "7B") if models else ("135M",):
@@ -181,7 +175,7 @@ def main(card: Card, models: list[str]) -> None:
         layer(16, MODELS[model], torch.float32)
     if not models:
         now["model"] = "0.5B"
-        layer(64, MODELS["0.5B"], has_adapter=True)  # its gated product asks for the most shared memory
+        layer(64, MODELS["0.5B"], rank=RANK)  # its gated product asks for the most shared memory
         now["model"] = "1.7B"
         layer(64, MODELS["1.7B"], has_norms=True)
 

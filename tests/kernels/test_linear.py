@@ -15,12 +15,12 @@ PARTS = {
     "alone": {},
     "norm and gate": {"norm": True, "gated": True},
     "bias and residual": {"bias": True, "residual": True},
-    "an adapter's part": {"residual": True, "extra": True},
-    "all": {"norm": True, "gated": True, "bias": True, "residual": True, "extra": True},
+    "an adapter": {"residual": True, "rank": 4},
+    "all": {"norm": True, "gated": True, "bias": True, "residual": True, "rank": 20},
 }
 
 
-def made(shape, dtype, device, norm=False, gated=False, bias=False, residual=False, extra=False):
+def made(shape, dtype, device, norm=False, gated=False, bias=False, residual=False, rank=0):
     """x, the matrix, and keyword arguments for kernel and twin."""
     rows, outputs, inputs = shape
     width = outputs * (2 if gated else 1)
@@ -29,9 +29,10 @@ def made(shape, dtype, device, norm=False, gated=False, bias=False, residual=Fal
     parts = {
         "norm": randn(inputs, dtype=dtype, device=device) if norm else None,
         "residual": randn(rows, outputs, dtype=dtype, device=device) if residual else None,
-        "extra": randn(rows, width, dtype=dtype, device=device) if extra else None,
     }
-    matrix = Matrix(weight, randn(width, dtype=dtype, device=device) if bias else None)
+    down = randn(rank, inputs, dtype=dtype, device=device, scale=inputs**-0.5) if rank else None
+    up = randn(width, rank, dtype=dtype, device=device) if rank else None
+    matrix = Matrix(weight, randn(width, dtype=dtype, device=device) if bias else None, down, up)
     return x, matrix, parts | {"eps": 1e-5, "gated": gated}
 
 

@@ -16,7 +16,7 @@ SHAPES = [  # rows, query heads, key heads, head width, channels
 ]
 
 
-@pytest.mark.parametrize("extras", [(), ("bias", "extra"), ("norms",)], ids=["plain", "biases", "norms"])
+@pytest.mark.parametrize("extras", [(), ("bias", "adapter"), ("norms", "adapter")], ids=["plain", "biases", "norms"])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_projection_equals_its_twin(device, shape, dtype, extras):
@@ -28,13 +28,12 @@ def test_the_projection_equals_its_twin(device, shape, dtype, extras):
     buffers = [randn(heads, length + 4, width, dtype=dtype, device=device)[:, :length] for _ in range(2)]
     x, norm = randn(rows, channels, dtype=dtype, device=device), randn(channels, dtype=dtype, device=device)
     weight = randn(outputs, channels, dtype=dtype, device=device)
-    matrix = Matrix(weight, randn(outputs, dtype=dtype, device=device) if "bias" in extras else None)
+    factors = [randn(*shape, dtype=dtype, device=device) for shape in ((6, channels), (outputs, 6))]
+    bias = randn(outputs, dtype=dtype, device=device) if "bias" in extras else None
+    matrix = Matrix(weight, bias, *(factors if "adapter" in extras else ()))
     norms = randn(2, width, dtype=dtype, device=device) if "norms" in extras else None
-    extra = randn(rows, outputs, dtype=dtype, device=device) if "extra" in extras else None
-    right, others = [each.double() for each in buffers], [None if x is None else x.double() for x in (norms, extra)]
-    expected = reference.project_qkv(
-        wide(x), wide(norm), 1e-5, wide(matrix), others[0], places, *right, extra=others[1]
-    )
-    found = qkv.project_qkv(x, norm, 1e-5, matrix, norms, places, *buffers, extra=extra)
+    right = [each.double() for each in buffers]
+    expected = reference.project_qkv(wide(x), wide(norm), 1e-5, wide(matrix), wide(norms), places, *right)
+    found = qkv.project_qkv(x, norm, 1e-5, matrix, norms, places, *buffers)
     for made, other in zip((*found, *buffers), (*expected, *right), strict=True):
         close(made, other)
