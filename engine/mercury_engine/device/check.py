@@ -16,9 +16,9 @@ from mercury_kernels.operands import Matrix, RowPlaces, Visibility
 from torch import Tensor
 
 from mercury_engine.device.torch_network import TorchNetwork
-from mercury_engine.models.decoder import Layer, TorchDecoder
+from mercury_engine.models.decoder import AdaptedLinear, Layer, TorchDecoder
 
-ROWS, KEYS = 16, 48
+ROWS, KEYS, RANK = 16, 48, 32
 
 TOLERANCE = {torch.bfloat16: 0.02, torch.float16: 0.004, torch.float32: 1e-4}
 """Largest difference of a kernel from its twin in float32, as a share of the largest value."""
@@ -68,7 +68,11 @@ def _runs(decoder: TorchDecoder) -> Iterator[tuple[str, Callable[[Any], tuple[Te
     def randn(*shape: int) -> Tensor:
         return torch.randn(shape, generator=random).to(device, dtype)
 
-    qkv, out, gate_up = (Matrix(each.weight, each.bias) for each in (layer.qkv, layer.out, layer.gate_up))
+    def matrix(part: AdaptedLinear, rank: int = 0) -> Matrix:
+        outputs, inputs = part.weight.shape
+        factors = (randn(rank, inputs) * inputs**-0.5, randn(outputs, rank)) if rank else ()
+        return Matrix(part.weight, part.bias, *factors)
+
     head_norms = torch.stack([*layer.head_norms]) if layer.head_norms else None
     x, eps, width = randn(ROWS, config.hidden_size), config.rms_norm_eps, config.head_dim
     buffer = randn(2, config.num_key_value_heads, KEYS, width)
@@ -80,19 +84,19 @@ def _runs(decoder: TorchDecoder) -> Iterator[tuple[str, Callable[[Any], tuple[Te
     lists = torch.full((ROWS,), -1, dtype=torch.int32, device=device)
     bits = torch.zeros(1, -(-len(decoder.head_matrix) // 32), dtype=torch.int32, device=device)
 
-    def projected(by: Any) -> tuple[Tensor, ...]:
+    def projected(qkv: Matrix, by: Any) -> tuple[Tensor, ...]:
         keys, values = buffer.clone()
         return *by.project_qkv(x, layer.attn_norm, eps, qkv, head_norms, places, keys, values), keys, values
 
-    yield "project_qkv", projected
+    def multiplied(out: Matrix, gate_up: Matrix, by: Any) -> tuple[Tensor, ...]:
+        wide = by.linear(x, gate_up, layer.ffn_norm, eps, gated=True)
+        return by.linear(q.flatten(1), out, residual=x), wide
+
+    for rank in (0, RANK):
+        qkv, out, gate_up = (matrix(each, rank) for each in (layer.qkv, layer.out, layer.gate_up))
+        yield "project_qkv", partial(projected, qkv)
+        yield "linear", partial(multiplied, out, gate_up)
     yield "attention", lambda by: (by.attention(q, *buffer, seen, config.score_factor),)
-    yield (
-        "linear",
-        lambda by: (
-            by.linear(q.flatten(1), out, residual=x),
-            by.linear(x, gate_up, layer.ffn_norm, eps, gated=True),
-        ),
-    )
     yield "answers", lambda by: (by.answers(x, Matrix(decoder.head_matrix), bits, lists)[1],)
 
 
