@@ -253,6 +253,6 @@ def test_the_real_model_suggests_and_is_counted_and_found_well(window: Open) -> 
     vscode.page.press("Tab")
     vscode.waits(lambda: vscode.file.read_text().rstrip().endswith(ghost.splitlines()[-1].strip()))
     vscode.run("Mercury: Show Statistics")
-    vscode.waits(lambda: any("accepted" in text for text in vscode.page.texts(PANEL)))
+    vscode.waits(lambda: any("you took" in text.replace("\xa0", " ") for text in vscode.page.texts(PANEL)))
     vscode.run("Mercury: Run Doctor")
     vscode.waits(lambda: any(text.startswith("ok ") for text in vscode.page.texts(".panel .view-line")))
