@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import os
 import platform
 import sys
 from collections.abc import Callable, Iterator
@@ -190,7 +191,9 @@ def _cpu_kernels() -> Finding:
         value = "none for this processor: torch runs the model, several times slower"
         return Finding(name, value, None if find_spec("torch") else str(error))
     except OSError as error:
-        return Finding(name, "do not work", str(error))
+        forced = os.environ.get(library.FORCED)
+        value = f"not loaded: {library.FORCED} is {forced!r}" if forced else "do not work"
+        return Finding(name, value, str(error))
     return Finding(name, f"built for {library.built()}")
 
 

@@ -219,14 +219,20 @@ INLINE ints dot_wide(ints to, ints codes, ints bytes) { return dot(to, codes, by
 
 #endif
 
-/* `dot` for at most 32 codes up to 15: sums stay in 16 bits until `settled`. */
+/* `dot` whose sums stay in 16 bits until `settled`, where FEW: for at most 32 codes up to 15, 16 up to 31 or 8 up to 63. */
 #if WIDEST == 8 && !defined(__AVXVNNI__)
+enum { FEW = 1 };
 INLINE ints dot_few(ints to, ints codes, ints bytes) {
-    return (ints)_mm256_add_epi16((__m256i)to, _mm256_maddubs_epi16((__m256i)codes, (__m256i)bytes));
+    ints sums = (ints)_mm256_add_epi16((__m256i)to, _mm256_maddubs_epi16((__m256i)codes, (__m256i)bytes));
+    __asm__ volatile("" : "+x"(sums)); /* GCC would add late, with all products in memory until then */
+    return sums;
 }
 
 INLINE ints settled(ints sums) { return (ints)_mm256_madd_epi16((__m256i)sums, _mm256_set1_epi16(1)); }
+#define IN_ORDER() __asm__ volatile("" ::: "memory") /* GCC would load ahead until no register is left for sums */
 #else
+enum { FEW = 0 };
+#define IN_ORDER() (void)0
 INLINE ints dot_few(ints to, ints codes, ints bytes) { return dot(to, codes, bytes); }
 INLINE ints settled(ints sums) { return sums; }
 #endif

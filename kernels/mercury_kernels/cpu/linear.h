@@ -154,19 +154,6 @@ static void take_rows(const Matrix *m, int pieces, Rows *rows, int first, int co
     }
 }
 
-/* Adds four codes of every output times four bytes of `count` rows, `apart` bytes apart, to sums [PAIR][ROWS]. */
-INLINE void add_quad(ints (*sums)[ROWS], const ints *codes, const int8_t *bytes, size_t apart, const int count,
-                     const int bits) {
-    for (int r = 0; r < count; r++) {
-        ints four = all_quads(bytes + r * apart);
-        for (int t = 0; t < PAIR; t++) {
-            if (bits == 4) sums[t][r] = dot_few(sums[t][r], codes[t], four);
-            else if (bits == 8) sums[t][r] = dot_wide(sums[t][r], codes[t], four);
-            else sums[t][r] = dot(sums[t][r], codes[t], four);
-        }
-    }
-}
-
 /* The bits of a quad's codes above the fourth, from the bytes behind the low ones. */
 INLINE ints high_bits(const uint8_t *at, const int quad, const int half, const int bits) {
     ints high = load_ints(at + (QUADS / 2 + (bits == 6 ? half : 0)) * 4 * LANES);
@@ -181,20 +168,48 @@ INLINE ints codes_of(const uint8_t *at, const int quad, const int half, const in
     return bits == 4 ? codes : codes | high_bits(at, quad, half, bits);
 }
 
-/* Adds the products of a group's codes, with 6 bits of one `half` of it, to sums [PAIR][ROWS]. */
+/* The codes of a quad of 8 bits; where FEW their low or, in `part` 1, their high four bits. */
+INLINE ints eight_bits(const uint8_t *at, const int quad, const int part) {
+    ints codes = load_ints(at + quad * 4 * LANES);
+    return FEW ? (part ? codes >> 4 : codes) & all_ints(0x0f0f0f0f) : codes;
+}
+
+/* Number of tiles whose sums fit in registers. */
+INLINE int tiles_at_once(const int bits) { return FEW && bits > 4 ? 1 : PAIR; }
+
+/* Adds the products of a group's codes, with 6 bits of one half of it, to sums [tiles][ROWS]; rows are `apart` bytes apart. */
 INLINE void add_group(ints (*sums)[ROWS], const uint8_t *const *at, const int8_t *bytes, size_t apart, const int half,
                       const int count, const int bits) {
+    const int quads = bits == 6 ? QUADS / 2 : QUADS, parts = FEW && bits == 8 ? 2 : 1;
+    const int step = !FEW ? quads : bits == 6 ? 2 : bits == 5 ? 4 : QUADS; /* quads whose sums fit in 16 bits */
+    const int tiles = tiles_at_once(bits);
+    bytes += half * GROUP / 2;
+    for (int part = 0; part < parts; part++)
 #pragma GCC unroll 4
-    for (int quad = 0; quad < QUADS / 2; quad++) {
-        ints codes[PAIR], behind[PAIR];
-        for (int t = 0; t < PAIR; t++) {
-            codes[t] = bits == 8 ? load_ints(at[t] + quad * 4 * LANES) : codes_of(at[t], quad, half, bits);
-            if (bits == 8) behind[t] = load_ints(at[t] + (QUADS / 2 + quad) * 4 * LANES);
-            else if (bits < 6) behind[t] = codes_of(at[t], quad, 1, bits);
+        for (int first = 0; first < quads; first += step) {
+            ints few[PAIR][ROWS];
+            for (int t = 0; t < tiles; t++)
+                for (int r = 0; r < count; r++) few[t][r] = FEW ? all_ints(0) : sums[t][r];
+#pragma GCC unroll 8
+            for (int i = 0; i < step; i++) {
+                const int n = first + i, behind = bits == 6 ? half : n % 2, place = bits == 6 ? n : n / 2;
+                const int quad = bits == 6 ? n : behind * QUADS / 2 + place;
+                ints codes[PAIR];
+                for (int t = 0; t < tiles; t++)
+                    codes[t] = bits == 8 ? eight_bits(at[t], quad, part) : codes_of(at[t], place, behind, bits);
+                for (int r = 0; r < count; r++) {
+                    ints four = all_quads(bytes + r * apart + quad * 4);
+                    for (int t = 0; t < tiles; t++)
+                        few[t][r] = bits == 8 && !FEW ? dot_wide(few[t][r], codes[t], four) : dot_few(few[t][r], codes[t], four);
+                }
+                IN_ORDER();
+            }
+            for (int t = 0; t < tiles; t++)
+                for (int r = 0; r < count; r++) {
+                    ints more = part ? settled(few[t][r]) << 4 : settled(few[t][r]);
+                    sums[t][r] = FEW ? sums[t][r] + more : more;
+                }
         }
-        add_quad(sums, codes, bytes + half * GROUP / 2 + quad * 4, apart, count, bits);
-        if (bits != 6) add_quad(sums, behind, bytes + GROUP / 2 + quad * 4, apart, count, bits);
-    }
 }
 
 /* What the high 4 bits of a code of 128 are with the mean of the low ones, and that mean. */
@@ -237,24 +252,26 @@ INLINE void tiles_by_rows(const Matrix *m, int pieces, const Rows *rows, const i
         for (int t = 0; t < PAIR; t++)
             for (size_t line = 0; line < group_bytes(form); line += 64) __builtin_prefetch(at[t] + AHEAD + line);
         for (int half = 0; half < (bits == 6 ? 2 : 1); half++) {
-            ints whole[PAIR][ROWS];
-            for (int t = 0; t < PAIR; t++)
-                for (int r = 0; r < count; r++)
-                    whole[t][r] = all_ints(centred && form != SPLIT8 ? starts[r * groups * 2 + half] : 0);
-            add_group(whole, at, bytes, inputs, half, count, bits);
 #pragma GCC unroll 2 /* Clang keeps the sums in memory otherwise */
-            for (int t = 0; t < PAIR; t++) {
-                const uint16_t *ends = (const uint16_t *)(at[t] + 4 * bits * LANES) + half * LANES;
-                floats scale = halves(ends), low = centred ? all(0) : halves(ends + LANES);
-                for (int r = 0; r < count; r++) {
-                    ints sum = bits == 4 ? settled(whole[t][r]) : whole[t][r];
-                    floats product = __builtin_convertvector(sum, floats);
-                    if (form == SPLIT8) {
-                        total[t][r] += scale * (product * scales[r * groups] - MIDDLE_HIGH * sums[r * groups]);
-                        continue;
+            for (int tile = 0; tile < PAIR; tile += tiles_at_once(bits)) {
+                ints whole[PAIR][ROWS];
+                for (int t = 0; t < tiles_at_once(bits); t++)
+                    for (int r = 0; r < count; r++)
+                        whole[t][r] = all_ints(centred && form != SPLIT8 ? starts[r * groups * 2 + half] : 0);
+                add_group(whole, at + tile, bytes, inputs, half, count, bits);
+#pragma GCC unroll 2
+                for (int t = 0; t < tiles_at_once(bits); t++) {
+                    const uint16_t *ends = (const uint16_t *)(at[tile + t] + 4 * bits * LANES) + half * LANES;
+                    floats scale = halves(ends), low = centred ? all(0) : halves(ends + LANES), *to = total[tile + t];
+                    for (int r = 0; r < count; r++) {
+                        floats product = __builtin_convertvector(whole[t][r], floats);
+                        if (form == SPLIT8) {
+                            to[r] += scale * (product * scales[r * groups] - MIDDLE_HIGH * sums[r * groups]);
+                            continue;
+                        }
+                        to[r] += product * (scale * scales[r * groups]);
+                        if (!centred) to[r] += low * sums[r * groups];
                     }
-                    total[t][r] += product * (scale * scales[r * groups]);
-                    if (!centred) total[t][r] += low * sums[r * groups];
                 }
             }
         }

@@ -14,6 +14,7 @@ from mercury_engine.api import SlotView
 from mercury_engine.errors import ModelNotFound
 from mercury_engine.models import adapters, gpu, weights
 from mercury_engine.utility import Utility
+from mercury_kernels.cpu import library
 from mercury_lab.training.conversion.adapter_file import write_adapter
 from safetensors.numpy import load_file, save_file
 
@@ -328,3 +329,16 @@ def test_with_300_mb_of_address_space_a_command_ends_without_a_traceback():
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "Traceback" not in done.stderr
     assert done.stderr.splitlines()[-1].startswith("mercury-lsp: there is not enough memory")
+
+
+def test_a_named_instruction_set_that_the_processor_lacks_is_reported_with_those_that_it_has(monkeypatch):
+    if not library.suitable():
+        pytest.skip("no kernels")
+    monkeypatch.setenv(library.FORCED, "avx9")
+    library.library.cache_clear()
+    try:
+        found = doctor._cpu_kernels()
+    finally:
+        library.library.cache_clear()
+    assert found.value == "not loaded: MERCURY_CPU_KERNELS is 'avx9'"
+    assert found.fix is not None and library.suitable()[0] in found.fix
