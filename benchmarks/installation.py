@@ -122,7 +122,7 @@ def memory_typing(environment: Path, root: Path, options: argparse.Namespace, ke
         return {"server": client._process.pid}
 
     def shared(client: Client) -> dict[str, int]:
-        daemon = lock.owner(control.lock_path(address))
+        daemon, _ = lock.signature(control.lock_path(address))
         assert daemon is not None
         return {"server": daemon, "relay": client._process.pid}
 
