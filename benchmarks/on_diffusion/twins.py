@@ -50,6 +50,9 @@ class Remembering:
     def answers(self, hidden_WC: Array, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
         return self.network.answers(hidden_WC, questions)
 
+    def told_ahead(self, forward: ForwardRequest) -> None:
+        return None
+
 
 class Twin(Remembering):
     """The same with the twin's answers."""
