@@ -9,8 +9,8 @@ answers give; and times fills of the bundled masked model, beside those of an ea
 """
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -80,16 +80,6 @@ def stand_in(parts: ModelParts) -> ModelParts:
     return replace(parts, options=DiffusionOptions(), markers=None)
 
 
-def timed(act: Callable[[], Any], rounds: int) -> float:
-    """Median milliseconds."""
-    found = []
-    for _ in range(rounds):
-        started = time.perf_counter()
-        act()
-        found.append(1e3 * (time.perf_counter() - started))
-    return median(found)
-
-
 def step(engine: Engine, cache: TwoSidedCache, sides: TwoSides, slots: list[int]) -> Any:
     """What is told of the slots over stale keys."""
     found = cache.overlap(sides)
@@ -115,8 +105,9 @@ def passes(engine: Engine, cache: TwoSidedCache, text: str, rounds: int) -> list
             sides, masks = gap(engine, text, context), [mask] * slots
             typed = TwoSides((*sides.before, sides.after[0]), sides.after)
             asked = question(engine, masks)
-            whole = timed(lambda s=sides, m=masks, q=asked: finished(cache.read(s, m, q), engine.reader), rounds // 2)
-            stale = timed(lambda s=typed, m=masks: step(engine, cache, s, m), rounds)
+            read = partial(lambda s, m, q: finished(cache.read(s, m, q), engine.reader), sides, masks, asked)
+            again = partial(step, engine, cache, typed, masks)
+            whole, stale = median(steps.times(read, rounds // 2)), median(steps.times(again, rounds))
             rows.append({"context": context, "slots": slots, "whole_ms": whole, "step_ms": stale})
     return rows
 

@@ -61,15 +61,15 @@ def measured(layers: Layers, name: str, slots: int, rounds: int) -> dict[str, An
         return rule.step(Canvas.masked(slots, TOKENS), drawn, 0)
 
     assert np.array_equal(step(native).ids, step(answered).ids), f"{name}: the twin writes something else"
-    ms, twin_ms = fastest(lambda: step(native), rounds), fastest(lambda: step(answered), 2)
+    ms, twin_ms = min(times(lambda: step(native), rounds)), min(times(lambda: step(answered), 2))
     return {"rule": name, "slots": slots, "ms": ms, "twin_ms": twin_ms, "ratio": twin_ms / ms}
 
 
-def fastest(act: Callable[[], Any], rounds: int) -> float:
-    """Milliseconds."""
+def times(act: Callable[[], Any], rounds: int) -> list[float]:
+    """Milliseconds of every round."""
     found = []
     for _ in range(rounds):
         started = time.perf_counter()
         act()
         found.append(1e3 * (time.perf_counter() - started))
-    return min(found)
+    return found
