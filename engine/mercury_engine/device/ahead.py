@@ -161,16 +161,15 @@ def revealed(
     masked_R = is_slot & (ids_R == mask)
     sure_R = torch.where(by_entropy > 0, -entropy_W, (logit_W - log_sum_W).exp())[answer_R]
     place = torch.arange(len(ids_R), device=ids_R.device)
-    surer = sure_R > sure_R[:, None]
-    surer |= (sure_R == sure_R[:, None]) & (place < place[:, None])
-    before = surer & masked_R
+    is_left_tie = (sure_R == sure_R[:, None]) & (place < place[:, None])
+    before = ((sure_R > sure_R[:, None]) | is_left_tie) & masked_R
     spent_R = torch.where(before, -sure_R, 0.0).sum(1)
     few_R = before.sum(1) < count + (masked_R.sum() * share).floor()
     chosen_R = masked_R & (few_R | (sure_R >= least) | (spent_R <= bound))
     ids_R = torch.where(chosen_R, token_W.long()[answer_R], ids_R)
     ends_R = (is_slot & (ids_R == end)).cumsum(0)
     ids_R = torch.where(is_slot & (ends_R > 0), end.long(), ids_R)
-    less = (sure_R < sure_R[:, None]) | ((sure_R == sure_R[:, None]) & (place < place[:, None]))
+    less = (sure_R < sure_R[:, None]) | is_left_tie
     return torch.where(is_slot & ((less & is_slot).sum(1) < again), mask, ids_R)
 
 
