@@ -4,6 +4,7 @@ import re
 from collections import Counter
 
 from mercury_engine.text.brackets import CLOSER_OF, CLOSING, OPENER_OF, OPENING, QUOTES, code_outside_strings
+from mercury_engine.text.lines import indent_of
 from mercury_engine.text.overrun import overrun
 
 from mercury_lsp.context.context import CompletionContext
@@ -52,7 +53,7 @@ def without_needless_brace(text: str, line_prefix: str, following: str) -> str:
     if not text.endswith("{") or not _CONDITION.match(line_prefix + text):
         return text
     below = [line for line in _BREAK.split(following)[1:-1] if line.strip() and not line.startswith("#")]
-    end = next((at for at, line in enumerate(below) if _indent(line) <= _indent(line_prefix)), 0)
+    end = next((at for at, line in enumerate(below) if indent_of(line) <= indent_of(line_prefix)), 0)
     body, next_line = "".join(below[:end]), below[end] if end else ""
     is_label, is_closed = next_line.rstrip().endswith(":"), body.count("}") > body.count("{")
     if not body or is_label or is_closed or next_line.lstrip().startswith(tuple(CLOSING)):
@@ -142,10 +143,6 @@ def without_last_comma(text: str, offset: int, snapshot: Snapshot) -> str:
         return text
     is_last = snapshot.slice(offset, offset + _BELOW_CHARS).lstrip().startswith(("]", "}"))
     return text[:-1].rstrip() if is_last else text
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
 
 
 def _unclosed(text: str) -> int:

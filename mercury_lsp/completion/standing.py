@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 
 from mercury_engine.text.brackets import OPENING, outside_strings
+from mercury_engine.text.lines import indent_of
 
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.documents.document import Snapshot
@@ -77,13 +78,13 @@ def _is_standing_member(line: str, above: list[str], below: list[str]) -> bool:
 
 def _beside(line: str, lines: Iterable[str]) -> list[str] | None:
     """The lines as far indented as this one, up to the bracket's line around them; None if there is no bracket."""
-    indent, found = _indent(line), list[str]()
+    indent, found = indent_of(line), list[str]()
     for other in lines:
         if not other.strip():
             continue
-        if _indent(other) < indent:
+        if indent_of(other) < indent:
             return found if other.rstrip()[-1] in OPENING or other.lstrip()[0] in ")]}" else None
-        if _indent(other) == indent:
+        if indent_of(other) == indent:
             found.append(other)
     return None
 
@@ -105,7 +106,3 @@ def _is_standing_item(text: str, line_prefix: str) -> bool:
 
 def _member(line: str) -> str:
     return line.strip().rstrip(",;").rstrip()
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())

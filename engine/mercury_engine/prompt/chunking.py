@@ -6,7 +6,7 @@ boundaries next to it; all other chunks keep their text and cache.
 
 from zlib import crc32
 
-from mercury_engine.text.lines import lines_of
+from mercury_engine.text.lines import indent_of, lines_of
 
 BOUNDARY_RADIUS = 6
 """Lines on either side that a boundary must outrank; the mean chunk has about 2 * BOUNDARY_RADIUS + 1 lines."""
@@ -35,7 +35,7 @@ def split(text: str) -> list[str]:
 def _rank(line: str) -> tuple[int, int]:
     """The lower rank starts a chunk: less indentation (definitions), then an arbitrary fixed order."""
     bare = line.strip()
-    indent = len(line) - len(line.lstrip()) if bare else 1 << 16
+    indent = indent_of(line) if bare else 1 << 16
     return (indent // 2 if len(bare) > 1 else 1 << 16), crc32(line.encode("utf-8", "surrogatepass"))
 
 

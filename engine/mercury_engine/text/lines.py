@@ -13,6 +13,11 @@ def lines_of(text: str) -> list[str]:
     return _LINE.findall(text)
 
 
+def indent_of(line: str) -> int:
+    """The number of blanks that a line begins with."""
+    return len(line) - len(line.lstrip())
+
+
 def equal_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
     """The numbers of equal items at the start and, of the others, at the end."""
     first = common_prefix(old, new)

@@ -1,6 +1,7 @@
 """Where a text of several lines runs into the text below it, judged by lines and brackets."""
 
 from mercury_engine.text.brackets import CLOSER_OF, bracket_step, outside_strings
+from mercury_engine.text.lines import indent_of
 
 LINES_BELOW = 8
 """Lines after the gap that are compared, blank ones not counted, up to the end of the block around it."""
@@ -16,7 +17,7 @@ def overrun(text: str, line_prefix: str, following: str) -> int | None:
     the position is before the line that opened them. The cursor's own line is only compared with the next one.
     """
     lines = text.split("\n")
-    block = _indent(next((line for line in (line_prefix + lines[0], *lines[1:]) if line.strip()), line_prefix))
+    block = indent_of(next((line for line in (line_prefix + lines[0], *lines[1:]) if line.strip()), line_prefix))
     below = _below(following, block)
     depth = _opened_by(line_prefix, below)
     position = whole = 0
@@ -38,7 +39,7 @@ def overrun(text: str, line_prefix: str, following: str) -> int | None:
 def _below(following: str, block: int) -> list[str]:
     """The next line after the gap, and those after it that are indented at least as its block."""
     below = [_bare(line) for line in following.split("\n")[1:] if line.strip()][:LINES_BELOW]
-    end = next((number for number, line in enumerate(below) if _indent(line) < block), len(below))
+    end = next((number for number, line in enumerate(below) if indent_of(line) < block), len(below))
     return below[: max(1, end)]
 
 
@@ -55,7 +56,9 @@ def _opened_by(line_prefix: str, below: list[str]) -> int:
     opened = 0
     for _, _, opened in outside_strings(line_prefix):  # noqa: B007
         pass
-    closes = bool(below) and below[0].lstrip()[0] in CLOSER_OF.values() and _indent(below[0]) == _indent(line_prefix)
+    closes = (
+        bool(below) and below[0].lstrip()[0] in CLOSER_OF.values() and indent_of(below[0]) == indent_of(line_prefix)
+    )
     return max(0, opened - closes)
 
 
@@ -71,7 +74,3 @@ def _depths(line: str, depth: int) -> tuple[int, int]:
 def _bare(line: str) -> str:
     """A line without trailing blanks, commas and semicolons, unless it has nothing else."""
     return line.rstrip(" \t\r,;") or line.rstrip()
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())

@@ -52,6 +52,12 @@ def differing(change: Change) -> Change:
     return Change(change.start + lead, old[lead : len(old) - trail], new[lead : len(new) - trail])
 
 
+def narrowed(edit: Edit) -> Edit | None:
+    """The edit without equal text at its ends; None if it changes nothing: some clients send the same text again."""
+    made = differing(Change(edit.start, edit.removed, edit.inserted))
+    return None if made.old == made.new else Edit(made.start, made.old, made.new)
+
+
 def moved_offset(offset: int, edit: Edit) -> int:
     """An offset after an edit; clamped to the edit's start if it lies within the removed text."""
     if offset >= edit.start + len(edit.removed):

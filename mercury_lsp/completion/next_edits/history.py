@@ -13,7 +13,7 @@ from time import monotonic
 from mercury_engine.api import EditHunk
 from mercury_engine.text.lines import equal_ends, lines_of
 
-from mercury_lsp.completion.next_edits.change import Change, differing
+from mercury_lsp.completion.next_edits.change import Change, narrowed
 from mercury_lsp.completion.next_edits.history_edits import of_user
 from mercury_lsp.context.open_documents import OpenDocuments
 from mercury_lsp.documents.chunked_text import ChunkedText, with_line_feeds
@@ -119,7 +119,7 @@ class History:
         is_typed = _is_typed(edits)
         is_reloading = not is_typed and self._clock() - self._reloaded.get(uri, -RELOAD_SECONDS) < RELOAD_SECONDS
         edits, is_users = of_user(edits)
-        for edit in edits:
+        for edit in filter(None, map(narrowed, edits)):
             self._record(uri, edit, is_users and not is_reloading, is_typed)
         self._forget_oldest()
 
@@ -200,10 +200,6 @@ class History:
         return self._cut[uri][1]
 
     def _record(self, uri: str, edit: Edit, is_users: bool, is_typed: bool) -> None:
-        made = differing(Change(edit.start, edit.removed, edit.inserted))
-        if made.old == made.new:
-            return
-        edit = Edit(made.start, made.old, made.new)
         stop = edit.start + len(edit.removed)
         touched: list[_Tracked] = []
         kept: list[_Tracked] = []

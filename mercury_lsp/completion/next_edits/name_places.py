@@ -148,13 +148,10 @@ def _uses(name: str, here: _Use, snapshot: Snapshot) -> Iterator[_Use]:
 
 def _use_at(at: int, snapshot: Snapshot) -> _Use | None:
     """The use that begins at an offset; None if there is none, and before the document is parsed."""
-    rules, before, path = (
-        language(snapshot.language_id),
-        snapshot.slice(max(0, at - OWNER_CHARS), at),
-        _path_to(at, snapshot),
-    )
+    rules, path = language(snapshot.language_id), _path_to(at, snapshot)
     if len(path) < 2 or "identifier" not in path[-1].type or quoted_in(path, rules):
         return None
+    before = snapshot.slice(max(0, at - OWNER_CHARS), at)
     is_member = _OF_SELF.search(before) is not None
     definitions = [node for node in path if node.type in rules.definitions]
     around = [node for node in definitions if not _is_name_of(node, path)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from mercury_lsp.completion.next_edits.change import Change, differing
+from mercury_lsp.completion.next_edits.change import Change, narrowed
 from mercury_lsp.completion.next_edits.edit_sites import EditSite, below_first, joined
 from mercury_lsp.completion.next_edits.name_places import NamePlaces, places_of, stands_at, was_there, with_shorthands
 from mercury_lsp.completion.next_edits.proposals import Proposal, by_line
@@ -140,11 +140,7 @@ class Renamings:
 
     def record(self, edits: Sequence[Edit]) -> None:
         """Record edits, in order; every edit of the document must be recorded."""
-        for each in edits:
-            made = differing(Change(each.start, each.removed, each.inserted))
-            if made.old == made.new:  # some clients send the same text again
-                continue
-            edit = Edit(made.start, made.old, made.new)
+        for edit in filter(None, map(narrowed, edits)):
             self._erased_at = None if edit.inserted else edit.start
             self._told = self._told.after(edit)
             for begun in self._begun:

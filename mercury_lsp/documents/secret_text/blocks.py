@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import lru_cache
 from itertools import accumulate
 
+from mercury_engine.text.lines import indent_of
+
 from mercury_lsp.documents.secret_text.data import shapes
 from mercury_lsp.documents.secret_text.keys import (
     KEYS,
@@ -188,9 +190,9 @@ def _least(line: str, least: int) -> int:
 
 def _block_below(lines: Sequence[str], number: int) -> list[int]:
     """The lines below one that are indented deeper."""
-    indent, rows = len(lines[number]) - len(lines[number].lstrip()), list[int]()
+    indent, rows = indent_of(lines[number]), list[int]()
     for below in _below(lines, number):
-        if lines[below].strip() and len(lines[below]) - len(lines[below].lstrip()) <= indent:
+        if lines[below].strip() and indent_of(lines[below]) <= indent:
             break
         rows.append(below)
     return rows
