@@ -14,7 +14,12 @@ from mercury_engine.errors import DeviceError, RequestError
 from mercury_engine.models import limits, weights
 from mercury_engine.models.cpu import CpuNetwork, layers_for
 from mercury_engine.models.gpu import has_torch, nvidia_gpus, why_without_cuda
-from mercury_engine.models.memory import collect_and_return_memory, map_large_allocations, unmap_library_code
+from mercury_engine.models.memory import (
+    collect_and_return_memory,
+    map_large_allocations,
+    return_freed_memory,
+    unmap_library_code,
+)
 from mercury_engine.models.network import Network
 
 if TYPE_CHECKING:
@@ -122,6 +127,6 @@ def _native(folder: Path, threads: int, backend: Backend) -> Networks | None:
             ) from error
         _log.warning("%s: torch runs the model, several times as slow", error)
         return None
-    collect_and_return_memory()
+    return_freed_memory()
     unmap_library_code()
     return Networks(network, network if config.adapter_rank else None)

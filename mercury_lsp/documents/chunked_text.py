@@ -3,7 +3,7 @@
 Offsets count code points, LSP columns UTF-16 units, and tree-sitter bytes; conversions bisect the accumulated lengths
 of the chunks. No chunk ends between CR and LF.
 
-A key looks up the cursor's line some twenty times, so such lookups are attributes or cached.
+A key looks up the cursor's line some twenty times, so the last line looked up is remembered.
 """
 
 import re
@@ -50,6 +50,8 @@ class ChunkedText:
         """Counts before each chunk, and for the whole text; `starts` counts code points."""
         self.length = self.starts[-1]
         """Code points."""
+        self._line = -1, -1, -1
+        """The number, start and end of the line looked up last."""
 
     @classmethod
     def of(cls, text: str) -> "ChunkedText":
@@ -87,29 +89,23 @@ class ChunkedText:
         """Offset of a UTF-16 position, clamped to its line; the end of the text if there is no such line."""
         if line > self._breaks[-1]:
             return self.length
-        start = self._line_start(line)
+        _, start, end = self._line_numbered(line)
         if not column:
             return start
-        end = self._line_end(line)
         return min(self._offset_of_unit(self._units_before(start) + column), end)
 
     def position_at(self, offset: int) -> tuple[int, int]:
         """UTF-16 position of an offset, both clamped; an offset between CR and LF counts as the end of the line."""
-        line = self.line_of(offset)
-        end = min(max(0, offset), self._line_end(line))
-        return line, self._units_before(end) - self._units_before(self._line_start(line))
+        line, start, end = self._line_at(offset)
+        return line, self._units_before(min(max(0, offset), end)) - self._units_before(start)
 
     def line_of(self, offset: int) -> int:
         """Number of the line that contains offset."""
-        offset = min(max(0, offset), self.length)
-        index, before = self._locate(offset)
-        inside_crlf = before.endswith("\r") and self.chunks[index].startswith("\n", len(before))
-        return self._breaks[index] + _breaks(before) - inside_crlf
+        return self._line_at(offset)[0]
 
     def line_bounds(self, offset: int) -> tuple[int, int]:
         """Start and end, without terminator, of the line that contains offset."""
-        line = self.line_of(offset)
-        return self._line_start(line), self._line_end(line)
+        return self._line_at(offset)[1:]
 
     def byte_of(self, offset: int) -> int:
         """Number of bytes before an offset."""
@@ -224,6 +220,26 @@ class ChunkedText:
         index = self.chunk_at(offset)
         return index, self.chunks[index][: offset - self.starts[index]]
 
+    def _line_at(self, offset: int) -> tuple[int, int, int]:
+        """The number, start and end of the line that contains offset."""
+        known = self._line  # other threads may look up lines, too
+        if known[1] <= offset <= known[2]:
+            return known
+        offset = min(max(0, offset), self.length)
+        index, before = self._locate(offset)
+        inside_crlf = before.endswith("\r") and self.chunks[index].startswith("\n", len(before))
+        return self._line_numbered(self._breaks[index] + _breaks(before) - inside_crlf)
+
+    def _line_numbered(self, line: int) -> tuple[int, int, int]:
+        """A line's number, start and end."""
+        known = self._line
+        if known[0] != line:
+            start = self._end_of_break(line, self._breaks, _BREAK)[1]
+            is_last = line >= self._breaks[-1]
+            end = self.length if is_last else self._end_of_break(line + 1, self._breaks, _BREAK)[0]
+            known = self._line = line, start, end
+        return known
+
     def _units_before(self, offset: int) -> int:
         index, before = self._locate(offset)
         return self._units[index] + utf16_length(before)
@@ -234,12 +250,6 @@ class ChunkedText:
             return self.length
         index = max(0, self._units.bisect_right(unit) - 1)
         return self.starts[index] + chars_within(self.chunks[index], unit - self._units[index])
-
-    def _line_start(self, line: int) -> int:
-        return self._end_of_break(line, self._breaks, _BREAK)[1]
-
-    def _line_end(self, line: int) -> int:
-        return self.length if line >= self._breaks[-1] else self._end_of_break(line + 1, self._breaks, _BREAK)[0]
 
     def _end_of_break(self, number: int, column: PrefixSums, pattern: re.Pattern[str]) -> tuple[int, int]:
         """Start and end offset of the number-th line break, counted from 1; (0, 0) for number 0."""

@@ -14,7 +14,7 @@ from mercury_engine.api import OnStep
 from mercury_engine.errors import Cancelled, MercuryError
 
 from mercury_lsp.completion.coalescing import Feature, SuggestionRequest
-from mercury_lsp.completion.next_edits import RenamedDocument, Renaming
+from mercury_lsp.completion.next_edits import Question, RenamedDocument, Renaming
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.postprocessing import without_last_comma
 from mercury_lsp.completion.suggestions import Suggestion
@@ -80,12 +80,13 @@ class Suggester:
             return [begun], snapshot
         claim = self._claimed(feature, snapshot, context.offset) if is_ghost else None
         completing = completer.complete(context, snapshot, automatic, on_step, feature)
-        preparing = asyncio.get_running_loop().call_later(PREPARE_SECONDS, self._prepare, snapshot) if claim else None
+        loop, at_cursor, prepared = asyncio.get_running_loop(), (snapshot, context.offset), list[Question]()
+        preparing = loop.call_later(PREPARE_SECONDS, self._prepare, *at_cursor, prepared) if claim else None
         found = None
         try:
             found = await self._answer(completing)
             if claim and found == []:
-                found = await self._insertion(snapshot, context.offset)
+                found = await self._insertion(*at_cursor, prepared)
         finally:
             if preparing is not None:
                 preparing.cancel()
@@ -121,20 +122,25 @@ class Suggester:
             return None
         return self._session.completer.next_edits.at_cursor(self._session.question(snapshot, cursor))
 
-    def _prepare(self, snapshot: Snapshot) -> None:
-        """While the engine works, parse the document and diff its history, in case a next edit follows the fill."""
-        if self._may_insert(snapshot):
-            self._session.question(self._session.documents.parsed(snapshot.uri))
+    def _prepare(self, snapshot: Snapshot, cursor: int, prepared: list[Question]) -> None:
+        """Work out what a next edit is found by while the engine works, in case one follows the fill."""
+        if self._session.other_files.is_decided and self._may_insert(snapshot):
+            prepared.append(self._worked_out(snapshot, cursor))
 
-    async def _insertion(self, snapshot: Snapshot, cursor: int) -> list[Suggestion]:
+    def _worked_out(self, snapshot: Snapshot, cursor: int) -> Question:
+        """What a next edit is found by, and what the rules propose."""
+        parsed = self._session.documents.parsed(snapshot.uri)
+        asked = self._session.question(parsed, cursor, self._shown_with(snapshot.uri))
+        return self._session.completer.next_edits.worked_out(asked)
+
+    async def _insertion(self, snapshot: Snapshot, cursor: int, prepared: Sequence[Question]) -> list[Suggestion]:
         """The next edit as ghost text, if it only inserts at the cursor."""
         await self._session.other_files.decided()
         if not self._may_insert(snapshot):
             return []
-        parsed = self._session.documents.parsed(snapshot.uri)
-        asked = self._session.question(parsed, cursor, self._shown_with(snapshot.uri))
+        [asked] = prepared or [self._worked_out(snapshot, cursor)]
         next_edits = self._session.completer.next_edits
-        return await self._answer(next_edits.insertion(asked, partial(self._pauses_at, parsed))) or []
+        return await self._answer(next_edits.insertion(asked, partial(self._pauses_at, asked.snapshot))) or []
 
     async def _pauses_at(self, snapshot: Snapshot) -> bool:
         await asyncio.sleep(REWRITE_AFTER_SECONDS)

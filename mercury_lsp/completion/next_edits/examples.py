@@ -67,7 +67,9 @@ def _examples(hunk: Hunk) -> Iterator[Example]:
     around = [lines_of(text) for text in hunk.around]
     above, below = ([line.strip() for line in lines] for lines in around)
     bare = [line.strip() for line in old], [line.strip() for line in new]
-    for kind, a, b, c, d in SequenceMatcher(None, *bare, autojunk=False).get_opcodes():
+    whole = [("replace", 0, len(old), 0, len(new))]
+    is_whole = not (old and new) or (len(old) == len(new) == 1 and bare[0] != bare[1])  # as while typing
+    for kind, a, b, c, d in whole if is_whole else SequenceMatcher(None, *bare, autojunk=False).get_opcodes():
         if kind == "equal":
             continue
         if b - a == d - c:

@@ -82,6 +82,13 @@ class NextEdits:
             return None
         return next(iter(_ghosts(self._by_rules(asked), asked)), None)
 
+    def worked_out(self, asked: Question) -> Question:
+        """The question for `insertion`, with what the rules propose worked out; takes half a millisecond."""
+        asked = replace(asked, silence=self._silence(asked))
+        if not asked.hunks or not asked.snapshot.is_parsed:
+            return asked
+        return replace(asked, proposed=[first_shown(self._proposals(asked), asked.silence)])
+
     async def insertion(self, asked: Question, pauses: Pauses) -> list[Suggestion]:
         """The next edit by rules or, if the user `pauses`, by a model, if it only inserts at the cursor, as ghost text.
 
@@ -89,7 +96,6 @@ class NextEdits:
         """
         if not (asked.hunks or self.regions.writes_edits()) or not asked.snapshot.is_parsed:
             return []
-        asked = replace(asked, silence=self._silence(asked))
         if (rest := self.regions.rest(asked)) is not None:
             return _ghosts([rest], asked)
         if found := self._by_rules(asked):
@@ -166,7 +172,8 @@ class NextEdits:
 
     def _by_rules(self, asked: Question) -> list[Suggestion]:
         """The first of the rules' proposals that may be shown."""
-        if (found := first_shown(self._proposals(asked), asked.silence)) is None:
+        [found] = asked.proposed or [first_shown(self._proposals(asked), asked.silence)]
+        if found is None:
             return []
         proposal, suggestion = found
         self._ledger.offer(suggestion.id, proposal.snapshot.uri, proposal.sites)

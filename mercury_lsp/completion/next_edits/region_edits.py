@@ -16,6 +16,7 @@ from mercury_lsp.completion.next_edits.filters import followed, objection
 from mercury_lsp.completion.next_edits.history import Hunk, shown
 from mercury_lsp.completion.next_edits.ledger import Ledger
 from mercury_lsp.completion.next_edits.places import Place
+from mercury_lsp.completion.next_edits.proposals import Proposal
 from mercury_lsp.completion.next_edits.rewriting import RewrittenLines
 from mercury_lsp.completion.next_edits.written_edits import WrittenEdits
 from mercury_lsp.completion.price import OF_EDITS
@@ -58,6 +59,8 @@ class Question:
     """The user's in this document, oldest first."""
     silence: Silence = field(default_factory=lambda: Silence(""))
     cancel: Event = field(default_factory=Event)
+    proposed: Sequence[tuple[Proposal, Suggestion] | None] = ()
+    """What the rules propose; empty until it is worked out."""
 
     @property
     def documents(self) -> Sequence[tuple[Snapshot, str]]:

@@ -136,9 +136,14 @@ class Workspace:
         if self._is_enabled:
             self._decide([uri])
 
+    @property
+    def is_decided(self) -> bool:
+        """Whether it is known which documents may be used."""
+        return self._deciding is None or self._deciding.done()
+
     async def decided(self) -> None:
         """Wait, for at most `DECIDE_SECONDS`, until it is known which documents may be used."""
-        if (deciding := self._deciding) is not None and not deciding.done():
+        if (deciding := self._deciding) is not None and not self.is_decided:
             await asyncio.wait([asyncio.wrap_future(deciding)], timeout=DECIDE_SECONDS)
             if self._deciding is deciding:
                 self._deciding = None  # nobody waits for it again
