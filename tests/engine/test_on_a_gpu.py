@@ -119,7 +119,7 @@ def begun(monkeypatch):
     return steps
 
 
-@pytest.mark.parametrize("family", ["Open-dCoder", "Fast-dLLM v2", "twin"])
+@pytest.mark.parametrize("family", ["Open-dCoder", "Fast-dLLM v2", "DreamOn", "twin"])
 def test_a_gpu_begins_a_step_while_the_host_decides_about_the_one_before(folders, monkeypatch, begun, family):
     efforts = ("instant", "medium", "high")
     requests = [replace(each, effort=effort, max_slots=24) for each in REQUESTS for effort in efforts]
@@ -153,7 +153,7 @@ def test_a_gpu_begins_a_step_while_the_host_decides_about_the_one_before(folders
     assert begun["_run"] - begun["_begin"] >= sum(each.steps for each, _ in expected) // 2
 
 
-@pytest.mark.parametrize("family", ["Open-dCoder", "Fast-dLLM v2", "twin"])
+@pytest.mark.parametrize("family", ["Open-dCoder", "Fast-dLLM v2", "DreamOn", "twin"])
 def test_masked_models_fill_real_gaps_with_the_text_of_the_cpu(folders, monkeypatch, begun, family):
     requests = [*real_gaps(GAPS // 4 or 6)]
     engine = Engine.load(folders[family], device="cpu", dtype=torch.float32)

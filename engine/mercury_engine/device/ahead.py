@@ -5,30 +5,36 @@ rule, too, with all else that a text may and may not hold, and it alone decides.
 normally under way; where it is another one, because a text has ended or a slot got other bans, what was begun is
 dropped. So the text is the host's, and while the host works, the GPU does.
 
-Dimensions: R rows, W wanted rows.
+A rule may draw tokens, with numbers that the host sends, and insert and delete slots: the rows after them move, and the
+keys of the text after the rows are rotated again.
+
+Dimensions: R rows, W wanted rows, K candidates, A tokens after the rows; L, H, D as in `network.py`.
 """
 
 import logging
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from mercury_kernels.capture import Captures
+from mercury_kernels.ops import rotate
 from torch import Tensor
 
 from mercury_engine.device.answers import LISTS, ROWS, AskedShape, Head, answers_in, staged
-from mercury_engine.device.step import DeviceStep, Shape, free_bytes
+from mercury_engine.device.rows import UNSEEN
+from mercury_engine.device.rules import FIELDS, Rule, Slots, drawn, edited, likeliest, numbers_of, revealed
+from mercury_engine.device.step import DeviceStep, PlacedSegment, Shape, free_bytes
 from mercury_engine.models.arrays import IdArray
-from mercury_engine.models.decoder import Adapted
-from mercury_engine.models.network import CanvasForward, ForwardRequest, ModelConfig
-from mercury_engine.models.row_answers import Limits, Reveal, RowAnswers, RowQuestion
+from mercury_engine.models.decoder import Adapted, TorchDecoder
+from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueSegment
+from mercury_engine.models.row_answers import Reveal, RowAnswers, RowQuestion
 
 Forward = ForwardRequest | CanvasForward
 
-NUMBERS = 7
-"""The numbers of a rule: those of `Limits`, whether confidence is entropy, and the end token or -1."""
+MOST_AFTER = 128
+"""Most tokens after the rows, where a rule changes the number of slots."""
 
 _log = logging.getLogger(__name__)
 
@@ -49,30 +55,41 @@ class _StartedStep:
     """That of the first step in a row: those that run ahead of the host differ from it in the tokens of slots."""
     ids_R: IdArray
     told: Tensor
-    """Where its answers arrive on the host, and the tokens after it."""
+    """Where its answers arrive on the host, and the tokens after it; -1 for padding if the rule draws."""
     arrived: torch.cuda.Event
+
+    @property
+    def slots(self) -> int:
+        """Number of slots, those accepted since the first step among them."""
+        return len(self.ids_R) - self.forward.rows + len(self.forward.wanted)
 
 
 class DenoiseAhead:
     """Runs the denoise steps of one request at a time."""
 
-    def __init__(self, config: ModelConfig, step: DeviceStep, head: Head) -> None:
-        self._config, self._step, self._head, device = config, step, head, step.inputs.device
+    def __init__(self, decoder: TorchDecoder, step: DeviceStep, head: Head) -> None:
+        self._config, self._step, self._head, device = decoder.config, step, head, decoder.device
         self._captures = Captures[StepShape](device)
-        self._numbers = torch.zeros(NUMBERS + 2 * ROWS[-1], dtype=torch.double, device=device)
-        """The numbers of the rule, the wanted rows, and for every row the place of the answer about it, or -1."""
+        self._numbers = torch.zeros(FIELDS + 3 * ROWS[-1] + 1, dtype=torch.double, device=device)
+        """Of the rule; those that tokens are drawn with; the wanted rows; for every row the place of the answer about
+        it, or -1; and the place of the keys after the rows."""
         self._sent: tuple[float, ...] = ()
+        layers, heads, self._longest, width = step.keys.shape
+        self._after = step.keys.new_zeros(layers, heads, MOST_AFTER, width)
+        """Keys [L,H,A,D] after the rows, before rotation."""
+        self._count = torch.arange(self._longest, device=device)
+        self._cos, self._sin = decoder.angles(self._count)
         self._outputs: dict[StepShape, Tensor] = {}
         self._next: _StartedStep | None = None
 
     @torch.no_grad()
     def prepare(self) -> None:
         """Capture the steps that fills need, so that no request waits for it."""
-        is_canvas, device = self._config.adapter_rank > 0, self._numbers.device
-        free = free_bytes(device)
+        is_canvas, attention, device = self._config.adapter_rank > 0, self._config.masked_attention, self._count.device
+        draws, free = attention is not None and attention.expand_id is not None, free_bytes(device)
         for rows, keys in self._step.sizes:
             if rows <= ROWS[-1]:
-                asked = AskedShape(_at_least(rows // 2), 0, False, is_canvas)
+                asked = AskedShape(_at_least(rows // 2), 0, draws, is_canvas)
                 self._capture(StepShape(Shape(rows, keys, is_canvas), asked))
         taken = free - free_bytes(device)
         _log.info("%d denoise steps captured on %s, %d MB", len([*self._captures]), device, taken >> 20)
@@ -92,31 +109,39 @@ class DenoiseAhead:
         if begun is None:
             return None
         if reveal.limits:
-            self._send(_numbers(reveal, reveal.limits[1]))
+            self._send(numbers_of(reveal, reveal.limits[1], question.rows))
             self._next = self._run(begun.shape, begun.forward)
         begun.arrived.synchronize()
-        flat, rows, asked = begun.told.numpy(), begun.shape.rows.rows, len(begun.forward.wanted)
+        flat, rows, slots = begun.told.numpy(), begun.shape.rows.rows, begun.slots
         if self._next is not None:
-            self._next.ids_R = flat[-rows:].view(np.int32)[: forward.rows].astype(np.int64)
-        return answers_in(flat[:-rows], begun.shape.asked).part(slice(asked - question.rows, asked))
+            ids_R = flat[-rows:].view(np.int32).astype(np.int64)
+            self._next.ids_R = ids_R[ids_R >= 0] if question.draws else ids_R[: forward.rows]
+        return answers_in(flat[:-rows], begun.shape.asked).part(slice(slots - question.rows, slots))
 
     def _begin(self, forward: Forward, adapted: Adapted, reveal: Reveal) -> _StartedStep | None:
         """Begin a step with what the host knows."""
-        question, wanted = _question(forward), [*forward.wanted]
+        question, after, is_canvas = _question(forward), _after(forward), isinstance(forward, CanvasForward)
         if question.rows > ROWS[-1] or len(question.banned_N) > LISTS or forward.packing is not None:
+            return None
+        if question.draws and (not reveal.temperature or (after is not None and after.block.tokens > MOST_AFTER)):
             return None
         shape = self._step.load(forward, adapted)
         if shape is None or shape.rows > ROWS[-1]:
             return None
-        key = StepShape(shape, AskedShape(_at_least(question.rows), 0, False, isinstance(forward, CanvasForward)))
+        key = StepShape(shape, AskedShape(_at_least(question.rows), 0, question.draws, is_canvas))
         if key not in self._captures:
             self._capture(key)
             self._step.load(forward, adapted)
-        rows = np.full(2 * ROWS[-1], -1)
-        rows[: len(wanted)] = wanted
-        rows[ROWS[-1] :][np.array(wanted) + reveal.shift] = np.arange(len(wanted))
+        if question.draws and after is not None:
+            self._step.let_go()
+            self._after[:, :, : after.block.tokens].copy_(after.block.keys[:, 0])
+        count, first = np.arange(ROWS[-1]), forward.wanted[0]
+        answer = count - first - reveal.shift
+        answer[(answer < 0) | (answer >= question.rows)] = -1
+        wanted = np.minimum(first + count, shape.rows - 1)
         self._head.send(question, key.asked)
-        self._send((*_numbers(reveal, reveal.limits[0]), *rows.tolist()))
+        self._sent = ()
+        self._send((*numbers_of(reveal, reveal.limits[0], 0), *wanted.tolist(), *answer.tolist(), self._step.held))
         return self._run(key, forward)
 
     def _send(self, numbers: tuple[float, ...]) -> None:
@@ -137,40 +162,38 @@ class DenoiseAhead:
 
     def _capture(self, shape: StepShape) -> None:
         self._step.clear()
+        self._numbers.zero_()  # places of a larger shape lie outside of this one
         self._captures.prepare(shape, partial(self._work, shape))
 
     def _work(self, shape: StepShape) -> None:
         """The captured work."""
-        ids_R = self._step.inputs[: shape.rows.rows]
-        numbers, wanted, answer = self._numbers.split([NUMBERS, ROWS[-1], ROWS[-1]])
+        rows, asks = shape.rows.rows, shape.asked
+        ids_R, position_R, order_R = self._step.inputs[: 3 * rows].view(3, -1)
+        numbers, uniform, wanted, answer, place = self._numbers.split([FIELDS, *[ROWS[-1]] * 3, 1])
+        rule, slots = Rule(*numbers.unbind()), Slots(ids_R, answer[:rows].long(), self._config.mask_id)
+        if asks.draws:
+            self._move(position_R[0] + (order_R < UNSEEN).sum(), place.long())
         hidden_RC, _, _ = self._step.forward(shape.rows)
-        hidden_WC = hidden_RC[wanted[: shape.asked.rows].clamp(min=0).long()]
-        flat = self._head.told(shape.asked, hidden_WC)
-        token_W, figures = flat[: shape.asked.rows].view(torch.int32), flat[shape.asked.rows :].view(-1, 4)
-        ids_R.copy_(revealed(ids_R, answer[: len(ids_R)].long(), token_W, figures, numbers, self._config.mask_id))
-        self._outputs[shape] = torch.cat((flat, ids_R.int().view(torch.float32)))
+        flat = self._head.told(asks, hidden_RC[wanted[: asks.rows].long()])
+        if asks.draws:
+            ids = revealed(slots, *drawn(flat, asks.rows, slots, uniform, rule), rule)
+            ids, order, moved = edited(slots, ids, order_R, rule)
+            order_R.copy_(order)
+            answer[:rows].copy_(moved.clamp(max=asks.rows - 1))
+            told = ids.where(order < UNSEEN, -1)
+        else:
+            ids = told = revealed(slots, *likeliest(flat, asks.rows, rule), rule)
+        ids_R.copy_(ids)
+        self._outputs[shape] = torch.cat((flat, told.int().view(torch.float32)))
 
+    def _move(self, position: Tensor, place: Tensor) -> None:
+        """Write the keys after the rows into the buffer from a place on, for positions from this one on.
 
-def revealed(
-    ids_R: Tensor, answer_R: Tensor, token_W: Tensor, figures_W4: Tensor, numbers: Tensor, mask: int
-) -> Tensor:
-    """The rows int64 [R] after a step by a rule, as `rules.Rule.step` makes them. `answer_R`: see `DenoiseAhead`."""
-    count, share, least, bound, again, by_entropy, end = numbers.unbind()
-    logit_W, log_sum_W, _, entropy_W = figures_W4.unbind(1)
-    is_slot, answer_R = answer_R >= 0, answer_R.clamp(min=0)
-    masked_R = is_slot & (ids_R == mask)
-    sure_R = torch.where(by_entropy > 0, -entropy_W, (logit_W - log_sum_W).exp())[answer_R]
-    place = torch.arange(len(ids_R), device=ids_R.device)
-    is_left_tie = (sure_R == sure_R[:, None]) & (place < place[:, None])
-    before = ((sure_R > sure_R[:, None]) | is_left_tie) & masked_R
-    spent_R = torch.where(before, -sure_R, 0.0).sum(1)
-    few_R = before.sum(1) < count + (masked_R.sum() * share).floor()
-    chosen_R = masked_R & (few_R | (sure_R >= least) | (spent_R <= bound))
-    ids_R = torch.where(chosen_R, token_W.long()[answer_R], ids_R)
-    ends_R = (is_slot & (ids_R == end)).cumsum(0)
-    ids_R = torch.where(is_slot & (ends_R > 0), end.long(), ids_R)
-    less = (sure_R < sure_R[:, None]) | is_left_tie
-    return torch.where(is_slot & ((less & is_slot).sum(1) < again), mask, ids_R)
+        What is beyond them there is the rows' own, written later, or unseen.
+        """
+        count, last = self._count[:MOST_AFTER], self._longest - 1
+        at, places = (position + count).clamp(max=last), (place + count).clamp(max=last)
+        self._step.keys.index_copy_(2, places, rotate(self._after, self._cos[at], self._sin[at]))
 
 
 def _at_least(rows: int) -> int:
@@ -186,22 +209,26 @@ def _ids(forward: Forward) -> IdArray:
     return forward.ids_T if isinstance(forward, ForwardRequest) else forward.ids_R
 
 
-def _numbers(reveal: Reveal, limits: Limits) -> tuple[float, ...]:
-    return *astuple(limits), float(reveal.by_entropy), -1.0 if reveal.end is None else float(reveal.end)
-
-
 def _is_as_started(forward: Forward, begun: _StartedStep) -> bool:
     """Whether a step on the device is what a forward asks for, or more."""
-    asks, asked = _question(forward), _question(begun.forward)
-    first = asked.rows - asks.rows  # slots before these were accepted
-    lists = {*zip(asks.list_W.tolist(), asked.list_W[max(0, first) :].tolist(), strict=False)}
+    asks, asked, slots = _question(forward), _question(begun.forward), begun.slots
+    first = slots - asks.rows  # slots before these were accepted
+    lists = {*zip(asks.list_W.tolist(), _lists(asked, slots)[max(0, first) :], strict=False)}
     return (
         first >= 0
-        and [*forward.wanted] == [*begun.forward.wanted][first:]
+        and slots <= begun.shape.asked.rows
+        and asks.draws == asked.draws
+        and [*forward.wanted] == [*range(begun.forward.wanted[0] + first, begun.forward.wanted[0] + slots)]
         and np.array_equal(_ids(forward), begun.ids_R)
         and _context(forward) == _context(begun.forward)
         and all(np.array_equal(_bans(asks, one), _bans(asked, other)) for one, other in lists)
     )
+
+
+def _lists(question: RowQuestion, slots: int) -> list[int]:
+    """The ban list of each of so many slots; those that a rule adds have that of the last one."""
+    lists = question.list_W.tolist()
+    return lists[:slots] + lists[-1:] * (slots - len(lists))
 
 
 def _bans(question: RowQuestion, number: int) -> Any:
@@ -211,5 +238,20 @@ def _bans(question: RowQuestion, number: int) -> Any:
 def _context(forward: Forward) -> tuple[object, ...]:
     """What the rows of a forward see beside each other."""
     if isinstance(forward, ForwardRequest):
-        return [*map(id, forward.past)], forward.start, forward.block, forward.adapter
+        return [_segment(each, forward) for each in forward.past], forward.start, forward.block, forward.adapter
     return [*map(id, forward.before)], [*map(id, forward.after)], forward.end
+
+
+def _segment(segment: KeyValueSegment, forward: ForwardRequest) -> tuple[int, ...]:
+    """Identifies a segment; one after the rows moves with them."""
+    if not isinstance(segment, PlacedSegment):
+        return (id(segment),)
+    return id(segment.block), segment.start - forward.rows * (segment.start > forward.start)
+
+
+def _after(forward: Forward) -> PlacedSegment | None:
+    """The segment that stands after the rows."""
+    if isinstance(forward, CanvasForward) or not forward.past:
+        return None
+    last = forward.past[-1]
+    return last if isinstance(last, PlacedSegment) and last.start > forward.start else None

@@ -90,7 +90,7 @@ class Head:
     def send(self, asks: RowQuestion, shape: AskedShape) -> None:
         """Make the buffers those of a question."""
         numbers, lists = np.zeros(len(self._numbers), np.int32), asks.banned_N.view(np.int32)
-        numbers[: ROWS[-1]] = -1
+        numbers[: ROWS[-1]] = asks.list_W[-1]  # of slots that a rule adds
         numbers[: asks.rows], numbers[ROWS[-1] : ROWS[-1] + len(asks.asked_A)] = asks.list_W, asks.asked_A
         used, device = ROWS[-1] + shape.asked, self._numbers.device
         self._numbers[:used].copy_(staged(numbers[:used], device), non_blocking=True)

@@ -10,7 +10,7 @@ Dimensions as in `network.py`.
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -64,7 +64,7 @@ class Held(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        return int(self.segment.keys.shape[3])
+        return int(self.segment.values.shape[3])
 
 
 @dataclass(slots=True)
@@ -73,6 +73,17 @@ class PlacedBlock(KeyValueBlock):
 
     segment: KeyValueSegment
     start: int
+
+
+class PlacedSegment(KeyValueSegment):
+    """A block whose first row has position `start`; its keys are rotated once they are needed."""
+
+    def __init__(self, decoder: TorchDecoder, block: KeyValueBlock, start: int) -> None:
+        self.block, self.start, self.values, self._decoder = block, start, block.values, decoder
+
+    @cached_property
+    def keys(self) -> Tensor:
+        return self._decoder.rotated(self.block, self.start).keys
 
 
 class DeviceStep:
@@ -87,7 +98,7 @@ class DeviceStep:
         self._long = TorchLayers(decoder, longest)
         self._layers: FusedLayers | TorchLayers = FusedLayers(decoder, longest) if is_fused else self._long
         shape = config.num_hidden_layers, config.num_key_value_heads, longest, config.head_dim
-        self._keys, self._values = (decoder.embedding.new_zeros(shape) for _ in range(2))
+        self.keys, self._values = (decoder.embedding.new_zeros(shape) for _ in range(2))
         self._held: list[Held] = []
         self._captures = Captures[Shape](decoder.device)
         self.inputs = torch.zeros(6 * self.sizes[-1][0], dtype=torch.long, device=decoder.device)
@@ -116,9 +127,18 @@ class DeviceStep:
         self.clear()
         self._captures.run(shape)
 
+    @property
+    def held(self) -> int:
+        """Number of tokens of the segments that the buffer holds copies of."""
+        return sum(each.tokens for each in self._held)
+
     def release(self) -> None:
-        """Let go of the segments that the buffer holds copies of."""
+        """Let go of those segments."""
         self._held = []
+
+    def let_go(self) -> None:
+        """Let go of the last of them, for another writes its keys."""
+        self._held.pop()
 
     def read(self, forward: ForwardRequest, adapted: Adapted) -> tuple[Tensor, KeyValueBlock] | None:
         """See `Network.read_together`; None for what fits no shape."""
@@ -126,11 +146,11 @@ class DeviceStep:
             return None
         self._captures.run(shape)
         hidden, *own = self._outputs[shape]
-        rows, at = forward.rows, sum(each.tokens for each in self._held)
+        rows, at = forward.rows, self.held
         keys, values = (each[:, :rows].transpose(1, 2).unsqueeze(1).contiguous() for each in own)
         block = KeyValueBlock(keys, values)
         if forward.packing is None:
-            turned = self._keys[:, None, :, at : at + rows].clone()
+            turned = self.keys[:, None, :, at : at + rows].clone()
             block = PlacedBlock(keys, values, KeyValueSegment(turned, values), forward.start)
         return hidden[:rows].clone(), block
 
@@ -161,6 +181,7 @@ class DeviceStep:
         self._capture(shape)
         self._hold(held)
         padded = np.zeros((6, shape.rows), np.int64)
+        padded[1] = np.minimum(given[1, 0] + np.arange(shape.rows), self._lengths[-1] - 1)  # of rows that a rule adds
         padded[:5, :rows], padded[5] = given, seen
         padded[2, rows:], padded[3:5, rows:] = UNSEEN, given[3:, :1]  # padding sees what the first row does
         self.inputs[: padded.size].copy_(staged(padded.reshape(-1), self.inputs.device), non_blocking=True)
@@ -184,7 +205,7 @@ class DeviceStep:
         """From the inputs and the buffer, both at fixed addresses, to hidden states and the rows' keys and values."""
         ids, positions, order, first, limit, held = self.inputs[: 6 * shape.rows].view(6, -1)
         rows = Rows(ids, positions, order, first, limit, held[0])
-        keys, values = self._keys[:, :, : shape.keys], self._values[:, :, : shape.keys]
+        keys, values = self.keys[:, :, : shape.keys], self._values[:, :, : shape.keys]
         layers = self._layers if shape.rows <= ROWS[-1] else self._long
         return layers.forward(rows, keys, values, shape.adapted)
 
@@ -196,7 +217,7 @@ class DeviceStep:
             same = same and earlier is not None and earlier.segment is each.segment and earlier.turn == each.turn
             if not same:
                 part = slice(start, start + each.tokens)
-                self._keys[:, :, part].copy_(self._turned(each)[:, 0])
+                self.keys[:, :, part].copy_(self._turned(each)[:, 0])
                 self._values[:, :, part].copy_(each.segment.values[:, 0])
             start += each.tokens
         self._held = [*sides]

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from mercury_engine.device.ahead import DenoiseAhead
 from mercury_engine.device.answers import Head, sent
-from mercury_engine.device.step import DeviceStep, PlacedBlock
+from mercury_engine.device.step import DeviceStep, PlacedBlock, PlacedSegment
 from mercury_engine.models import decoder_weights
 from mercury_engine.models.arrays import IdArray
 from mercury_engine.models.decoder import Adapted, TorchDecoder
@@ -49,7 +49,7 @@ class TorchNetwork:
             self.step = DeviceStep(decoder, is_fused=_suits_kernels(decoder))
             self.step.prepare()
             if self.config.kind == "masked":
-                self._ahead = DenoiseAhead(self.config, self.step, self._head)
+                self._ahead = DenoiseAhead(decoder, self.step, self._head)
                 self._ahead.prepare()
         except torch.OutOfMemoryError as error:
             self.step = self._ahead = None
@@ -134,7 +134,7 @@ class TorchNetwork:
     def rotated(self, block: KeyValueBlock, start: int) -> KeyValueSegment:
         if isinstance(block, PlacedBlock) and block.start == start:
             return block.segment
-        return self.decoder.rotated(block, start)
+        return self.decoder.rotated(block, start) if self._ahead is None else PlacedSegment(self.decoder, block, start)
 
     @torch.no_grad()
     def side_by_side(self, blocks: Sequence[KeyValueBlock], start: int) -> KeyValueSegment:

@@ -52,6 +52,16 @@ class Reveal:
     """Whether the confidence of a slot is its negative entropy; else its token's probability."""
     limits: tuple[Limits, ...]
     """Of this step and of the next one; none if there is no next one."""
+    delete: int | None = None
+    """The token that takes its slot away, and all masks after it."""
+    expand: int | None = None
+    """The token that turns its slot into two masks."""
+    temperature: float = 0.0
+    """Above 0, tokens are drawn from the candidates, of which `top_p` and `top_k` leave some out."""
+    top_p: float = 1.0
+    top_k: int = 0
+    random: np.random.Generator | None = None
+    """What the host draws this step's tokens with, and then the next step's."""
 
 
 @dataclass(frozen=True, slots=True)

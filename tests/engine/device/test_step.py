@@ -120,11 +120,11 @@ def test_only_segments_that_are_new_or_moved_are_copied(plain, step):
     far, near, typed = segment(plain, 30, -30), segment(plain, 7, 0), segment(plain, 1, 7)
 
     def copied(*segments):
-        step._keys.zero_()
+        step.keys.zero_()
         forward = ForwardRequest(np.array([5]), segments, sum(each.keys.shape[3] for each in segments[1:]))
         step.read(forward, False)
         seen = sum(each.keys.shape[3] for each in segments)
-        return int(step._keys[:, :, :seen].abs().sum((0, 1, 3)).count_nonzero())
+        return int(step.keys[:, :, :seen].abs().sum((0, 1, 3)).count_nonzero())
 
     assert copied(far, near) == 37
     assert copied(far, near) == 0

@@ -308,9 +308,9 @@ def _asked(texts: Sequence[Text], slots: Sequence[int], vocabulary: int, rule: R
     if rule is not None and rule.settles:
         masks = [text.canvas.is_mask[:count] for text, count in zip(texts, slots, strict=True)]
         question = replace(question, open_W=np.concatenate(masks))
-    if rule is None or draws or others or text.is_last:
+    if rule is None or others or text.is_last or text.written.rank:
         return question
-    return replace(question, reveal=rule.ahead(text.canvas[: slots[0]], text.number, shift))
+    return replace(question, reveal=rule.ahead(text.canvas[: slots[0]], text.number, shift, text.random))
 
 
 def _nearest(blocks: Iterator[tuple[int, ...]], budget: int) -> list[tuple[int, ...]]:

@@ -6,7 +6,7 @@ Most rules only say which masks a step reveals (`Limits`), so a GPU can follow t
 Dimensions: S slots, K candidates, the likeliest tokens of a slot.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -117,13 +117,13 @@ class Rule(Protocol):
         again = np.argsort(drawn.confidence_S, kind="stable")[: limits.again]
         return drawn.on(canvas, chosen(drawn.confidence_S, canvas.is_mask, limits)).masked_again(again)
 
-    def ahead(self, canvas: Canvas, number: int, shift: int) -> Reveal | None:
-        """How a GPU follows the rule; None for one that draws tokens, or changes the number of slots."""
-        if self.choice.draws:
-            return None
+    def ahead(self, canvas: Canvas, number: int, shift: int, random: np.random.Generator | None = None) -> Reveal:
+        """How a GPU follows the rule, which draws tokens with `random`."""
         now, after = (self.limits(each, len(canvas)) for each in (number, number + 1))
         is_last = not now.again and (now.share == 1 or canvas.is_mask.sum() == 1)
-        return Reveal(shift, canvas.tokens.end, self.choice.confidence == "entropy", () if is_last else (now, after))
+        choice, limits = self.choice, () if is_last else (now, after)
+        drawn = (choice.temperature, choice.top_p, choice.top_k, random) if choice.draws else ()
+        return Reveal(shift, canvas.tokens.end, choice.confidence == "entropy", limits, None, None, *drawn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +201,10 @@ class ExpandAndDelete(Rule):
         deleted_S = canvas.is_mask & np.maximum.accumulate(revealed.ids == tokens.delete)
         expanded_S = ~deleted_S & (revealed.ids == tokens.expand)
         return revealed.masked_again(expanded_S).repeated(np.where(deleted_S, 0, 1 + expanded_S))
+
+    def ahead(self, canvas: Canvas, number: int, shift: int, random: np.random.Generator | None = None) -> Reveal:
+        tokens = canvas.tokens
+        return replace(Rule.ahead(self, canvas, number, shift, random), delete=tokens.delete, expand=tokens.expand)
 
 
 def rule_of(
