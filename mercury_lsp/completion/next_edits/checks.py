@@ -1,12 +1,8 @@
 """Whether an edit only moves white space, and whether lines parse or are quoted."""
 
-from collections.abc import Sequence
-
-from tree_sitter import Node
-
 from mercury_lsp.context.scope import path_to
 from mercury_lsp.documents.document import Snapshot
-from mercury_lsp.documents.languages import Language, language
+from mercury_lsp.documents.languages import language
 
 
 def only_moves_white_space(old: str, new: str) -> bool:
@@ -27,12 +23,8 @@ def quoted_as(snapshot: Snapshot, offset: int) -> str:
     """Whether an offset is within a `comment` or a `string`; empty for code, and without a tree."""
     if snapshot.tree is None or not snapshot.is_parsed:
         return ""
-    return quoted_in(path_to(snapshot.tree, snapshot.source.byte_of(offset)), language(snapshot.language_id))
-
-
-def quoted_in(path: Sequence[Node], rules: Language) -> str:
-    """The same of the leaf of a path through the tree."""
-    for node in reversed(path):
+    rules = language(snapshot.language_id)
+    for node in reversed(path_to(snapshot.tree, snapshot.source.byte_of(offset))):
         if node.type in rules.embedded or node.type in rules.bodies:
             return ""
         if node.type in rules.strings or node.type in rules.comments:

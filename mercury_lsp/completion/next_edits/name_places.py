@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from tree_sitter import Node
 
 from mercury_lsp.completion.next_edits.change import moved_offset
-from mercury_lsp.completion.next_edits.checks import quoted_in
 from mercury_lsp.completion.next_edits.edit_sites import text_around
 from mercury_lsp.completion.next_edits.replacement import Replacement
 from mercury_lsp.context.scope import path_to
@@ -29,13 +28,14 @@ _OF_SELF = re.compile(r"\b(?:self|this)(?:\.|->)#?\Z")
 _FUNCTION = re.compile("func|method|arrow|closure|constructor|lambda")
 _CLASS = re.compile("class|impl|interface|trait")
 _BINDING = re.compile(
-    "assignment$|declarator|^for_|^let_|^short_var|^var_spec|range_clause|^as_pattern$|parameter|closure"
+    "assignment$|declaration$|definition$|_item$|(init|variable)_declarator|(struct|enum|union|class)_specifier"
+    "|parameter|^for_|^let_|^var_spec|range_clause|target$|^arrow"
 )
-"""Nodes that bind a name in one of `_BOUND_FIELDS`; parameters bind one wherever it isn't a type or a default."""
-_BOUND_FIELDS = ("left", "name", "pattern", "declarator", "alias", "parameter", "parameters")
-_WITHIN_BINDING = re.compile("pattern|list|tuple|declarator|target|parameter")
+"""Nodes that bind the names in them, but for those in a field that is read."""
+_READ_FIELDS = ("value", "right", "type", "trait", "condition", "body", "start", "end", "step", "size")
+_WITHIN_BINDING = re.compile("pattern|declarator|(variable|expression)_list|assignment_statement")
 """Nodes between a name and the node that binds it."""
-_PARAMETERS = ("parameters", "lambda_parameters", "formal_parameters", "closure_parameters")
+_ASSIGNMENT = re.compile("assign")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,6 @@ class NamePlaces:
     """The index of the first place that binds the name."""
     is_told: bool = False
     """Whether another language server, which knows scopes and types, says so."""
-    shorthands: frozenset[int] = frozenset()
-    """Indices of the places that stand for a key, too, as in `{count}`."""
 
     @classmethod
     def told(cls, snapshot: Snapshot, places: Iterable[tuple[int, int, bool]]) -> "NamePlaces":
@@ -61,21 +59,15 @@ class NamePlaces:
         written = (index for index, (_, _, is_written) in enumerate(found) if is_written)
         return cls(names.pop(), tuple(start for start, _, _ in found), next(written, None), is_told=True)
 
-    def replaced_by(self, other: "NamePlaces", snapshot: Snapshot) -> "NamePlaces":
-        """The newer ones, if there are any; but of a renaming under way only the older ones know all places."""
-        stands = [stands_at(self.name, at, snapshot) for at in self.starts]
-        is_under_way = any(stands) and not all(stands) and not {*self.starts}.isdisjoint(other.starts)
-        return other if other.starts and not is_under_way else self
-
     def know(self, replacement: Replacement) -> bool:
         """Whether the name was replaced in one of these places."""
         return replacement.old == self.name and replacement.start in self.starts
 
-    def after(self, edit: Edit, *new: str) -> "NamePlaces":
-        """The places after an edit, in which the name may have become one of the `new` ones."""
+    def after(self, edit: Edit, names: Collection[str]) -> "NamePlaces":
+        """The places after an edit, in which the name may have become one of `names`."""
         if not self.starts or edit.start > self.starts[-1]:
             return self
-        return replace(self, starts=tuple(_moved(at, edit, (self.name, *new)) for at in self.starts))
+        return replace(self, starts=tuple(_moved(at, edit, {self.name, *names}) for at in self.starts))
 
 
 def stands_at(name: str, at: int, snapshot: Snapshot) -> bool:
@@ -84,10 +76,9 @@ def stands_at(name: str, at: int, snapshot: Snapshot) -> bool:
     return text.startswith(name) and re.match(r"\w", text[len(name) :]) is None
 
 
-def with_shorthands(places: NamePlaces, snapshot: Snapshot) -> NamePlaces:
-    """The places, with those that are shorthands in a version of their document."""
-    paths = ((index, _path_to(at, snapshot)) for index, at in enumerate(places.starts))
-    return replace(places, shorthands=frozenset(index for index, path in paths if _is_shorthand(path)))
+def is_shorthand(at: int, snapshot: Snapshot) -> bool:
+    """Whether a name stands for a key, too, as in `{count}`."""
+    return any("shorthand" in node.type for node in _path_to(at, snapshot)[-2:])
 
 
 def places_of(replacement: Replacement, made: Iterable[int], snapshot: Snapshot) -> NamePlaces | None:
@@ -149,20 +140,19 @@ def _uses(name: str, here: _Use, snapshot: Snapshot) -> Iterator[_Use]:
 def _use_at(at: int, snapshot: Snapshot) -> _Use | None:
     """The use that begins at an offset; None if there is none, and before the document is parsed."""
     rules, path = language(snapshot.language_id), _path_to(at, snapshot)
-    if len(path) < 2 or "identifier" not in path[-1].type or quoted_in(path, rules):
+    if len(path) < 2 or "identifier" not in path[-1].type:
         return None
     before = snapshot.slice(max(0, at - OWNER_CHARS), at)
     is_member = _OF_SELF.search(before) is not None
-    definitions = [node for node in path if node.type in rules.definitions]
-    around = [node for node in definitions if not _is_name_of(node, path)]
-    is_local = path[-4:][0].type == "variable_declaration" and _is_assigned(path)  # in Lua
-    binds = _is_assigned(path[:-1]) if is_member else is_local or _is_bound(path) or len(around) < len(definitions)
-    is_in_class = bool(around) and _CLASS.search(around[-1].type) is not None
-    if not is_member and (_OWNED.search(before) or _is_key(path) or (binds and is_in_class)):
+    binder = _binder(path[:-1], _ASSIGNMENT) if is_member else _binder(path, _BINDING)
+    around = [node for node in path if node.type in rules.definitions and (node != binder or "arrow" in node.type)]
+    is_field = binder is not None and bool(around) and _CLASS.search(around[-1].type) is not None
+    if not is_member and (is_field or _OWNED.search(before) or _is_key(path)):
         return None
     scopes = [node for node in around if (_CLASS if is_member else _FUNCTION).search(node.type)]
     starts = tuple(snapshot.source.offset_of_byte(node.start_byte) for node in scopes)
-    return _Use(at, starts, binds, path[-2].type in ("global_statement", "nonlocal_statement"), is_member)
+    is_outer = path[-2].type in ("global_statement", "nonlocal_statement")
+    return _Use(at, starts, binder is not None, is_outer, is_member)
 
 
 def _path_to(at: int, snapshot: Snapshot) -> list[Node]:
@@ -172,51 +162,29 @@ def _path_to(at: int, snapshot: Snapshot) -> list[Node]:
     return path_to(snapshot.tree, snapshot.source.byte_of(at) + 1)
 
 
-def _is_shorthand(path: list[Node]) -> bool:
-    return any("shorthand" in node.type for node in path[-2:])
-
-
 def _is_key(path: list[Node]) -> bool:
     """Whether a name is a keyword of an argument, or the key of an element or table."""
-    *_, above, parent, leaf = (path[0], path[0], *path)
-    if _is_shorthand(path):
-        return False
+    *_, above, parent, leaf = (path[0], *path)
     if parent.type in ("keyword_argument", "field"):
         return parent.child_by_field_name("name") == leaf
     is_keyed = above.type == "keyed_element" and above.named_child(0) == parent
     return is_keyed or leaf.type.startswith(("property", "field", "private_property"))
 
 
-def _is_bound(path: list[Node]) -> bool:
-    """Whether the path's leaf is bound where it stands: as a parameter, or on the left of what declares or assigns."""
+def _binder(path: list[Node], binding: re.Pattern[str]) -> Node | None:
+    """The node that binds the last one of a path where it stands."""
     for parent, node in zip(path[-2::-1], path[:0:-1], strict=False):
-        if "parameter" in parent.type and parent.type not in (*_PARAMETERS, "parameter_list"):
-            return all(parent.child_by_field_name(field) != node for field in ("value", "type"))
-        if _BINDING.search(parent.type) and any(parent.child_by_field_name(each) == node for each in _BOUND_FIELDS):
-            return True
-        if parent.type in _PARAMETERS:
-            return True
+        is_read = any(parent.child_by_field_name(each) == node for each in _READ_FIELDS)
+        if (is_read and parent.type != "pair_pattern") or ("assign" in parent.type and parent.child(0) != node):
+            return None
+        if binding.search(parent.type):
+            return parent
         if not _WITHIN_BINDING.search(parent.type):
-            return False
-    return False
+            return None
+    return None
 
 
-def _is_assigned(path: list[Node]) -> bool:
-    """Whether the path's last node is on the left of an assignment."""
-    for parent, node in zip(path[-2::-1], path[:0:-1], strict=False):
-        if "assign" in parent.type or not _WITHIN_BINDING.search(parent.type):
-            return "assign" in parent.type and parent.child(0) == node
-    return False
-
-
-def _is_name_of(node: Node, path: list[Node]) -> bool:
-    """Whether the path's leaf is the name of a definition, in C after declarators."""
-    while (inner := node.child_by_field_name("declarator")) is not None and inner in path:
-        node = inner
-    return path[-1] in (node, node.child_by_field_name("name"))
-
-
-def _moved(at: int, edit: Edit, names: tuple[str, ...]) -> int:
+def _moved(at: int, edit: Edit, names: Collection[str]) -> int:
     """A place after an edit: where one of its names stands again, or else where an edit at its start leaves it."""
     if edit.start <= at < edit.start + len(edit.removed):
         pattern = rf"(?<!\w)(?:{'|'.join(map(re.escape, names))})(?!\w)"

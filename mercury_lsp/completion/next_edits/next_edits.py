@@ -16,6 +16,7 @@ from mercury_lsp.completion.next_edits.places import Place, broken_places, named
 from mercury_lsp.completion.next_edits.proposals import Proposal, first_shown
 from mercury_lsp.completion.next_edits.region_edits import (
     MAX_PLACES,
+    OFFERED,
     Question,
     RegionEdits,
     regions_at_hand,
@@ -27,7 +28,6 @@ from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.document import Edit, Snapshot
 
 logger = logging.getLogger(__name__)
-OFFERED = "it was offered before"
 
 Pauses = Callable[[], Awaitable[bool]]
 """Whether the user types nothing for a while, which it waits for."""

@@ -11,15 +11,14 @@ from mercury_engine.utility import Utility
 
 from mercury_lsp.completion.next_edits.ahead import Ahead
 from mercury_lsp.completion.next_edits.change import Change
-from mercury_lsp.completion.next_edits.edit_sites import EditSite
-from mercury_lsp.completion.next_edits.filters import followed, objection
+from mercury_lsp.completion.next_edits.edit_sites import EditSite, joined
+from mercury_lsp.completion.next_edits.filters import BREAKS, followed, objection
 from mercury_lsp.completion.next_edits.history import Hunk, shown
 from mercury_lsp.completion.next_edits.ledger import Ledger
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.next_edits.proposals import Proposal
 from mercury_lsp.completion.next_edits.rewriting import RewrittenLines
-from mercury_lsp.completion.next_edits.written_edits import WrittenEdits
-from mercury_lsp.completion.price import OF_EDITS
+from mercury_lsp.completion.price import OF_EDITS, least_probability_of_edit
 from mercury_lsp.completion.silence import Silence
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.chunked_text import ChunkedText, with_line_feeds
@@ -30,6 +29,8 @@ MIN_PROBABILITY = 0.3
 
 MIN_RELATED_PROBABILITY = 0.8
 """Least probability of a hunk in a related region, out of the user's sight."""
+
+OFFERED = "it was offered before"
 
 MAX_PLACES = 2
 """Places elsewhere that are rewritten at once; they share the engine's passes."""
@@ -89,6 +90,16 @@ def regions_at_hand(asked: Question) -> list[Place]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What a document is once the edit on display is taken, and the edits of its answer that are left then."""
+
+    uri: str
+    path: str
+    text: str
+    left: Sequence[RewrittenLines]
+
+
 class RegionEdits:
     """The model's edits of regions; for the event loop's thread."""
 
@@ -102,9 +113,9 @@ class RegionEdits:
         self.looks_ahead: Callable[[], bool] = lambda: False
         """Whether the edit after one on display may be asked for before that is taken."""
         self.ahead = Ahead()
-        self._ledger, self._written = ledger, WrittenEdits(ledger)
-        self._path = ""
-        """Of the document that the last answer is about."""
+        self._ledger = ledger
+        self._taken: _Taken | None = None
+        """The last answer of a model that was trained on edits."""
         self._in_vain: tuple[ChunkedText, int, Hunk] | None = None
         """The text, line and last change of the related region that was rewritten in vain last."""
 
@@ -120,13 +131,21 @@ class RegionEdits:
 
     def made_last_change(self, snapshot: Snapshot) -> bool:
         """Whether the document's last change was an edit of the model's, which is no example of the user's."""
-        return self._written.rest(snapshot) is not None
+        return self._left(snapshot) is not None
 
     def rest(self, asked: Question) -> Suggestion | None:
         """The next edit of an answer whose last one was taken; asks no model."""
-        edits = self._written.rest(asked.snapshot)
-        region = Place.around(asked.snapshot, self._path, 0)
-        return self._picked(replace(region, cursor=asked.cursor), edits, asked, Silence(""), 0.0) if edits else None
+        if not (left := self._left(asked.snapshot)) or self._taken is None:
+            return None
+        region = replace(Place.around(asked.snapshot, self._taken.path, 0), cursor=asked.cursor)
+        return self._picked(region, left, asked, Silence(""), 0.0)
+
+    def _left(self, snapshot: Snapshot) -> Sequence[RewrittenLines] | None:
+        """What is left of the last answer; None unless its edit on display was the last change of the document."""
+        taken = self._taken
+        if taken is None or taken.uri != snapshot.uri or len(taken.text) != snapshot.length:
+            return None
+        return taken.left if taken.text == snapshot.text else None
 
     async def first(
         self, regions: Iterable[Place], asked: Question, cancel: Event, is_at_line: bool = False
@@ -155,17 +174,31 @@ class RegionEdits:
     def _picked(
         self, region: Place, edits: Sequence[RewrittenLines], asked: Question, silence: Silence, seconds: float
     ) -> Suggestion | None:
-        """The first edit that may be shown of a model that was trained on edits."""
-        snapshot, gate = region.snapshot, self.gate(region.snapshot.language_id)
+        """The first edit that may be shown of a model that was trained on edits: at or below the cursor's line, or else
+        above. If an edit breaks the syntax alone, all of them are shown as one.
+        """
+        snapshot, by_key = region.snapshot, region.cursor is None
         edits = [each for each in edits if not asked.is_taken_back(snapshot.uri, each.start, each.end)]
-        by_key = region.cursor is None
-        found = self._written.first(
-            snapshot, edits, region.cursor, asked.hunks, silence, seconds, None if by_key else gate
-        )
-        if found is not None:
-            self._path = region.path
-            self._look_ahead(snapshot, found, asked.hunks)
-        return found
+        begin = 0 if region.cursor is None else snapshot.source.line_bounds(region.cursor)[0]
+        ordered = [each for each in edits if max(each.start + 1, each.end) > begin]
+        ordered += reversed([each for each in edits if each not in ordered])
+        reasons = [self._objection(snapshot, each, asked, by_key) for each in ordered]
+        if BREAKS in reasons and len(edits) > 1:
+            whole = _joined(snapshot, edits)
+            if (why_not := self._objection(snapshot, whole, asked, by_key)) is None:
+                edits, ordered, reasons = [whole], [whole], [None]
+            else:
+                silence.add(f"the model's edits are not shown together, {why_not}", snapshot.uri)
+        for edit, why_not in zip(ordered, reasons, strict=True):
+            if why_not is None:
+                text = snapshot.text[: edit.start] + edit.text + snapshot.text[edit.end :]
+                left = [_moved(each, edit) for each in edits if each is not edit]
+                self._taken = _Taken(snapshot.uri, region.path, text, left)
+                found = self._offered(snapshot, edit, seconds)
+                self._look_ahead(snapshot, found, asked.hunks)
+                return found
+            self._hide(snapshot, edit, why_not, silence)
+        return None
 
     def _followed(
         self, region: Place, edits: Sequence[RewrittenLines], asked: Question, silence: Silence, seconds: float
@@ -175,18 +208,25 @@ class RegionEdits:
         for whole in edits:
             old = snapshot.slice(whole.start, whole.end)
             old, new, strays = followed(old, whole.text, asked.hunks, whole.probability, snapshot.text)
-            hunk = replace(whole, end=whole.start + len(old), text=new)
-            why_not = self._objection(snapshot, hunk, old, asked, strays)
-            if why_not is None and hunk.start == rejected:
+            edit = replace(whole, end=whole.start + len(old), text=new)
+            why_not = self._objection_to_follower(snapshot, edit, asked, strays)
+            if why_not is None and edit.start == rejected:
                 why_not = "it goes on with one that isn't shown"
             if why_not is None:
-                span = snapshot, hunk.start, hunk.end
-                found = Suggestion.replacing(*span, hunk.text, hunk.probability, seconds, "region")
-                self._ledger.offer(found.id, snapshot.uri, [EditSite(hunk.start, old, hunk.text)])
-                return found
-            line, rejected = snapshot.source.line_of(hunk.start) + 1, hunk.end
-            silence.add(f"line {line}: an edit of the model's is not shown, {why_not}", snapshot.uri)
+                return self._offered(snapshot, edit, seconds)
+            rejected = edit.end
+            self._hide(snapshot, edit, why_not, silence)
         return None
+
+    def _offered(self, snapshot: Snapshot, edit: RewrittenLines, seconds: float) -> Suggestion:
+        found = Suggestion.replacing(snapshot, edit.start, edit.end, edit.text, edit.probability, seconds, "region")
+        self._ledger.offer(found.id, snapshot.uri, [_site(snapshot, edit)])
+        return found
+
+    @staticmethod
+    def _hide(snapshot: Snapshot, edit: RewrittenLines, why_not: str, silence: Silence) -> None:
+        line = snapshot.source.line_of(edit.start) + 1
+        silence.add(f"line {line}: an edit of the model's is not shown, {why_not}", snapshot.uri)
 
     async def _rewritten(
         self, rewrite: RewriteRegion, region: Place, hunks: Sequence[Hunk], cancel: Event
@@ -198,27 +238,54 @@ class RegionEdits:
 
     def _look_ahead(self, snapshot: Snapshot, offered: Suggestion, hunks: Sequence[Hunk]) -> None:
         """Begin to rewrite what the edit on display leaves around its end, if it is its answer's last one."""
-        text, rewrite = self._written.text_if_last, self.rewrite
-        if text is None or rewrite is None or not self.looks_ahead():
+        taken, rewrite = self._taken, self.rewrite
+        if taken is None or taken.left or rewrite is None or not self.looks_ahead():
             return
-        after = Document(snapshot.uri, snapshot.language_id, snapshot.version + 1, text).snapshot()
+        after = Document(snapshot.uri, snapshot.language_id, snapshot.version + 1, taken.text).snapshot()
         start, end = snapshot.offset_at(*offered.start), snapshot.offset_at(*offered.end)
         cursor = start + len(offered.text)  # where editors put it
-        region = replace(Place.around(after, self._path, after.source.line_of(cursor)), cursor=cursor)
-        taken = EditHunk(start, *map(with_line_feeds, (snapshot.slice(start, end), offered.text)))
-        history = [*shown(hunks, snapshot.uri), taken]
+        region = replace(Place.around(after, taken.path, after.source.line_of(cursor)), cursor=cursor)
+        made = EditHunk(start, *map(with_line_feeds, (snapshot.slice(start, end), offered.text)))
+        history = [*shown(hunks, snapshot.uri), made]
         self.ahead.begin(snapshot, region, lambda cancel: rewrite(region, history, MIN_PROBABILITY, cancel))
 
-    def _objection(
-        self, snapshot: Snapshot, hunk: RewrittenLines, old: str, asked: Question, strays: str | None
+    def _objection(self, snapshot: Snapshot, edit: RewrittenLines, asked: Question, by_key: bool) -> str | None:
+        """Why an edit of a model that was trained on edits is not shown."""
+        old, gate = snapshot.slice(edit.start, edit.end), self.gate(snapshot.language_id)
+        least = 0.0 if by_key else least_probability_of_edit(old, edit.text, gate)
+        if edit.probability < least:
+            return f"its probability is {edit.probability:.2f}, and it would be worth showing from {least:.2f} on"
+        if self._ledger.is_declined(snapshot.uri, _site(snapshot, edit)):
+            return OFFERED
+        return objection(snapshot, edit.start, edit.end, edit.text, asked.hunks, edit.at_risk)
+
+    def _objection_to_follower(
+        self, snapshot: Snapshot, edit: RewrittenLines, asked: Question, strays: str | None
     ) -> str | None:
-        if hunk.probability < MIN_PROBABILITY:
-            return f"its probability is {hunk.probability:.2f}, below {MIN_PROBABILITY}"
-        if asked.is_taken_back(snapshot.uri, hunk.start, hunk.end):
+        if edit.probability < MIN_PROBABILITY:
+            return f"its probability is {edit.probability:.2f}, below {MIN_PROBABILITY}"
+        if asked.is_taken_back(snapshot.uri, edit.start, edit.end):
             return "you have just taken a change back there"
-        if self._ledger.is_declined(snapshot.uri, EditSite(hunk.start, old, hunk.text)):
-            return "it was offered before"
-        return strays or objection(snapshot, hunk.start, hunk.end, hunk.text, asked.hunks)
+        if self._ledger.is_declined(snapshot.uri, _site(snapshot, edit)):
+            return OFFERED
+        return strays or objection(snapshot, edit.start, edit.end, edit.text, asked.hunks)
+
+
+def _site(snapshot: Snapshot, edit: RewrittenLines) -> EditSite:
+    return EditSite(edit.start, snapshot.slice(edit.start, edit.end), edit.text)
+
+
+def _moved(edit: RewrittenLines, before: RewrittenLines) -> RewrittenLines:
+    """An edit once another one is made."""
+    grown = len(before.text) - (before.end - before.start)
+    return edit if edit.start < before.start else replace(edit, start=edit.start + grown, end=edit.end + grown)
+
+
+def _joined(snapshot: Snapshot, edits: Sequence[RewrittenLines]) -> RewrittenLines:
+    """Edits, from the top down, as one."""
+    whole = joined([_site(snapshot, each) for each in edits], snapshot)
+    probability = min(each.probability for each in edits)
+    return RewrittenLines(whole.start, whole.end, whole.new, probability, edits[0].at_risk)
 
 
 def _is_sure_at_line(hunk: RewrittenLines, region: Place) -> bool:

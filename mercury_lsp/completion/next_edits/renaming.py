@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from mercury_lsp.completion.next_edits.change import Change, narrowed
 from mercury_lsp.completion.next_edits.edit_sites import EditSite, below_first, joined
-from mercury_lsp.completion.next_edits.name_places import NamePlaces, places_of, stands_at, was_there, with_shorthands
+from mercury_lsp.completion.next_edits.name_places import NamePlaces, is_shorthand, places_of, stands_at, was_there
 from mercury_lsp.completion.next_edits.proposals import Proposal, by_line
 from mercury_lsp.completion.next_edits.replacement import Replacement, replacement_of
 from mercury_lsp.completion.suggestions import RenamingProgress
@@ -82,41 +82,23 @@ def renamed(snapshot: Snapshot, sites: Sequence[EditSite]) -> RenamedDocument | 
 
 @dataclass(slots=True)
 class _Begun:
-    """A renaming under way."""
+    """A name that the user gives to the places of another."""
 
     new: str
     places: NamePlaces
-    last: int
+    is_ignored: bool
+    """The new name was in use before, so the user switched to it instead of renaming; or the line shows a secret."""
+    last: int = 0
     """The index of the place where the user made it last."""
-    is_none: bool
-    """The new name was there before, so the user chose another name instead of renaming one; or it is a secret's."""
-    between: tuple[str, ...] = ()
-    """Names that the user gave before, and that still stand in other places."""
-
-    def is_reverted_by(self, found: Replacement) -> bool:
-        """Whether a replacement takes it back somewhere."""
-        names_before = self.new, self.places.name
-        return names_before == (found.old, found.new) and found.start in self.places.starts
 
     def is_within(self, spans: Iterable[tuple[int, int]]) -> bool:
         """Whether one of these spans of the text has one of its places."""
         return any(start <= at <= end for start, end in spans for at in self.places.starts)
 
-    def seen(self, snapshot: Snapshot, is_declined: Callable[[str, EditSite], bool]) -> Renaming:
-        """What is made and left of it in a version; places below the last one come first."""
-        places, old, new = self.places, self.places.name, self.new
-        kept = f"{old}: {new}"  # a key and its value, for `{old}`
-        made = {at for at in places.starts if stands_at(new, at, snapshot) or stands_at(kept, at, snapshot)}
-        left = [
-            EditSite(at, name, kept if index in places.shorthands else new)
-            for index, at in enumerate(places.starts)
-            for name in (old, *self.between)
-            if at not in made and stands_at(name, at, snapshot)
-        ]
-        left = [each for each in below_first(left, places.starts[self.last]) if not is_declined(snapshot.uri, each)]
-        is_bound_here = places.binding is not None and places.starts[places.binding] in made
-        must_go_on = is_bound_here or (len(made) > 1 and (places.binding is not None or places.is_told))
-        return Renaming(old, new, len(made), tuple(left), must_go_on, places.is_told)
+    def made(self, snapshot: Snapshot) -> set[int]:
+        """The places that have the new name."""
+        kept = f"{self.places.name}: {self.new}"  # a key and its value, for `{old}`
+        return {at for at in self.places.starts if any(stands_at(each, at, snapshot) for each in (self.new, kept))}
 
 
 class Renamings:
@@ -136,15 +118,18 @@ class Renamings:
 
     def told(self, snapshot: Snapshot, places: Iterable[tuple[int, int, bool]]) -> None:
         """Another server says where the name at the cursor stands (`NamePlaces.told`)."""
-        self._told = self._told.replaced_by(NamePlaces.told(snapshot, places), snapshot)
+        told = NamePlaces.told(snapshot, places)
+        if told.starts and not {*told.starts} < {*self._told.starts}:  # of a renaming under way it sees a part
+            self._told = told
 
     def record(self, edits: Sequence[Edit]) -> None:
         """Record edits, in order; every edit of the document must be recorded."""
         for edit in filter(None, map(narrowed, edits)):
             self._erased_at = None if edit.inserted else edit.start
-            self._told = self._told.after(edit)
+            names = {each.new for each in self._begun}
+            self._told = self._told.after(edit, names)
             for begun in self._begun:
-                begun.places = begun.places.after(edit, begun.new, *begun.between)
+                begun.places = begun.places.after(edit, names)
 
     def under_way(
         self, snapshot: Snapshot, changes: Sequence[Change], taken_back: tuple[int, int] | None = None
@@ -157,16 +142,15 @@ class Renamings:
         found = [replacement_of(each, snapshot) for each in changes]
         made = [each for each in found if each is not None]
         self._last = found[-1] if found else None
-        spans = [(each.start, each.end) for each in changes]
-        self._begun = [each for each in self._begun if each.is_within(spans)]
         for replacement in made:
             self._begin(replacement, made, snapshot)
+        spans = [((name or each).start, each.end) for each, name in zip(changes, found, strict=True)]
+        self._begun = [each for each in self._begun if each.is_within(spans) and each.made(snapshot)]
         finished = None
         for begun in reversed(self._begun):
-            is_back = taken_back is not None and begun.is_within([taken_back])
-            if begun.is_none or is_back or any(map(begun.is_reverted_by, made)):
+            if begun.is_ignored or (taken_back is not None and begun.is_within([taken_back])):
                 continue
-            renaming = begun.seen(snapshot, self._is_declined)
+            renaming = self._seen(begun, snapshot)
             if renaming.left and renaming.must_go_on:
                 return renaming
             if self._last is not None and begun.new == self._last.new and begun.places.know(self._last):
@@ -175,28 +159,40 @@ class Renamings:
 
     def _begin(self, found: Replacement, made: Sequence[Replacement], snapshot: Snapshot) -> None:
         """Begin a renaming with a replacement, or go on with one; what it means is settled then."""
-        if any(each.is_reverted_by(found) for each in self._begun):
-            return
         known = [each for each in self._begun if each.places.know(found)]
         begun = next((each for each in known if each.new == found.new), None)
         if begun is None:
-            same = (each.start for each in made if each.is_same(found))
+            same = (each.start for each in made if each[:2] == found[:2])
             told = self._told if self._told.know(found) else None
             places = known[-1].places if known else told or places_of(found, same, snapshot)
             if places is None:
                 return
-            between = known[-1].between if known else ()
-            if not known:
-                places = with_shorthands(places, snapshot)
-            elif known[-1].seen(snapshot, self._is_declined).made:
-                between = (*between, known[-1].new)
-            else:  # the new name is typed on
-                self._begun.remove(known[-1])
             is_secret = edit_shows_secret(snapshot, found.start, found.end, found.old)
             is_switch = not places.is_told and was_there(found, places, snapshot)
-            begun = _Begun(found.new, places, 0, is_secret or is_switch, between)
+            begun = _Begun(found.new, places, is_secret or is_switch)
         begun.last = begun.places.starts.index(found.start)
         self._begun = [*(each for each in self._begun if each is not begun), begun]
+
+    def _seen(self, begun: _Begun, snapshot: Snapshot) -> Renaming:
+        """What is made and left of a renaming in a version; places below the last one come first.
+
+        Places with another new name that the user gave before are left, too.
+        """
+        places, new, made = begun.places, begun.new, begun.made(snapshot)
+        earlier = self._begun[: self._begun.index(begun)]
+        others = [each.new for each in earlier if each.places.starts == places.starts]
+        left = [
+            EditSite(at, name, f"{name}: {new}" if is_shorthand(at, snapshot) else new)
+            for at in places.starts
+            for name in (places.name, *others)
+            if at not in made and stands_at(name, at, snapshot)
+        ]
+        left = [
+            each for each in below_first(left, places.starts[begun.last]) if not self._is_declined(snapshot.uri, each)
+        ]
+        is_bound_here = places.binding is not None and places.starts[places.binding] in made
+        must_go_on = is_bound_here or (len(made) > 1 and (places.binding is not None or places.is_told))
+        return Renaming(places.name, new, len(made), tuple(left), must_go_on, places.is_told)
 
     def is_unfinished(self, cursor: int) -> bool:
         """Whether the cursor is in the new text of the last change and the user seems to type or erase it still."""

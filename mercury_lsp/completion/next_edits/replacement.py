@@ -1,7 +1,7 @@
 """A renaming: a change in which a whole name became another."""
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from mercury_lsp.completion.next_edits.change import Change, differing
 from mercury_lsp.documents.document import Snapshot
@@ -18,9 +18,8 @@ _GOES_ON = re.compile(r"\.|\?\.|::|->|[(\[!]")
 """Extends a typed name to a longer expression (`self`, then `.path`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
-    """An old name, the new one, and the offset where the new one already stands."""
+class Replacement(NamedTuple):
+    """An old name, the new one, and the offset at which the new one already stands."""
 
     old: str
     new: str
@@ -36,10 +35,6 @@ class Replacement:
         """Whether both are names, and different ones."""
         names = all(_NAME.fullmatch(text) and len(text) <= MAX_NAME_CHARS for text in (self.old, self.new))
         return names and self.old != self.new
-
-    def is_same(self, other: "Replacement") -> bool:
-        """Whether both are of the same names, wherever they stand."""
-        return (self.old, self.new) == (other.old, other.new)
 
 
 def replacement_of(change: Change, snapshot: Snapshot) -> Replacement | None:
