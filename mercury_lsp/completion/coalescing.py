@@ -17,8 +17,8 @@ from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Snapshot
 
 Feature = Literal["inline", "popup", "edit", "action", "region"]
-"""An editor feature; each shows only its own newest answer. `region` is the rewrite at hand that ghost text and next
-edits share."""
+"""An editor feature; each shows only its own newest answer. `region` is the rewrite around the cursor that ghost text
+and next edits share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,11 @@ class SuggestionRequest:
     feature: Feature
     snapshot: Snapshot
     offset: int | None
-    """None: no cursor's, as of a question by key, whose answer may be shown unasked at none."""
+    """None if the user asked by key: no automatic request may share the answer."""
     invoked: bool = False
-    """The user asked; otherwise the editor did on its own."""
+    """The user asked, not the editor on its own."""
     is_watched: bool = False
-    """The client watches the denoising, from the first step on."""
+    """The client shows every denoise step."""
     is_next_edit: bool = False
     """It requests an edit elsewhere, not a fill."""
 
@@ -120,7 +120,7 @@ class _WaitingRequest:
 
 
 class Coalescer:
-    """The requests of one connection that wait for an answer; to be used from the event loop's thread."""
+    """The requests of one connection that wait for an answer; used on the event loop's thread only."""
 
     def __init__(self) -> None:
         self._waiting: list[_WaitingRequest] = []
@@ -129,7 +129,7 @@ class Coalescer:
         """The answer to a request, from equal work under way or from work that `start` begins.
 
         Raises Cancelled when the request is superseded, and whatever the work raises. The work is cancelled once nobody
-        waits for it, also when the caller's task is cancelled.
+        waits for it, including when the caller's task is cancelled.
         """
         equal = (waiting.shared for waiting in self._waiting if request.is_answered_by(waiting.request))
         shared = next(equal, None) or start()
@@ -141,10 +141,10 @@ class Coalescer:
             self._drop(waiting)
 
     def cancel_where(self, is_obsolete: Callable[[SuggestionRequest], bool]) -> None:
-        self._end(is_obsolete, lambda: Cancelled("a newer request for this document took its place"))
+        self._end(is_obsolete, lambda: Cancelled("a newer request for this document replaced it"))
 
     def silence_where(self, is_forbidden: Callable[[SuggestionRequest], bool]) -> None:
-        """Answer the requests that match with nothing."""
+        """Answer the matching requests with nothing."""
         self._end(is_forbidden, list)
 
     def _end(

@@ -32,26 +32,26 @@ from mercury_lsp.settings import Settings
 logger = logging.getLogger(__name__)
 
 MIN_INVOKED_CONFIDENCE = 0.02
-"""Least confidence of an invoked suggestion: its utility does not matter, but text that is surely wrong is cut off."""
+"""Least confidence of a suggestion that the user asked for: utility does not matter, but wrong text is cut off."""
 
 MIN_ALTERNATIVE_CONFIDENCE = 0.05
-"""Least confidence of the alternatives to the first suggestion: looking at one costs a key."""
+"""Least confidence of an alternative to the first suggestion: looking at one costs a key."""
 
 LOOK_AHEAD_AFTER_SECONDS = 0.1
 """Pause without a request, in seconds, after which the engine looks ahead."""
 
 READ_ON_AFTER_SECONDS = 0.3
-"""The same before it reads on. Longer, because a key has to wait for the block at hand: 0.1 s and more with 0.5B."""
+"""Pause before it reads more context. Longer, because a key waits for the current block: 0.1 s and more with 0.5B."""
 
 FIRST_READ_TOKENS = 128
-"""Context tokens read before a suggestion that nobody asked for; about a chunk. The rest is read in pauses."""
+"""Context tokens read before an automatic suggestion, about a chunk. The rest is read in pauses."""
 
 INVOKED_CANDIDATES = 3
 """Number of suggestions requested when the user asks for them."""
 
 
 class Completer:
-    """Completes in all open documents of one connection; to be used from the event loop's thread."""
+    """Completes in all open documents of one connection; used on the event loop's thread only."""
 
     def __init__(self, engines: Engines):
         self.settings = Settings()
@@ -61,9 +61,9 @@ class Completer:
         self._coalescer = Coalescer()
         self.next_edits = NextEdits(self._coalescer)
         self.stays_here: Callable[[str], bool] = lambda uri: False
-        """Whether no other machine may be sent the text of a document."""
+        """Whether the text of a document must not leave this machine."""
         self.silences: dict[str, str] = {}
-        """Why the last question at a document's cursor was answered with nothing."""
+        """Why the last request at each document's cursor was answered with nothing."""
         self._typing: dict[str, TypingThrough] = {}
         self._ahead: asyncio.TimerHandle | asyncio.Task[None] | None = None
         """The task that looks ahead, or the timer that will start it."""
@@ -74,7 +74,7 @@ class Completer:
         return self._lease.engine
 
     async def load(self) -> InferenceEngine:
-        """Load the engine that the settings name, or share it if another connection has it; requests wait meanwhile.
+        """Load the engine that the settings name, or share the one of another connection; requests wait meanwhile.
 
         Raises whatever loading raises.
         """
@@ -83,7 +83,7 @@ class Completer:
         return engine
 
     def configure(self, settings: Settings) -> None:
-        """Go over to these settings; what they forbid finds nothing. A model for edits is loaded when it is needed."""
+        """Apply these settings; requests that they forbid find nothing. An edit model is loaded on first use."""
         self.settings = settings
         self._coalescer.silence_where(lambda request: not _is_allowed(request, settings))
         self._stop_looking_ahead()
@@ -92,7 +92,7 @@ class Completer:
         self.allow_rewrites()
 
     def allow_rewrites(self) -> None:
-        """Have regions rewritten if a model can; others find neither place nor will to edit."""
+        """Have regions rewritten if the model can; other models neither find the place nor make an edit."""
         self.next_edits.regions.rewrite = self._rewrite_region if self.edit_engine.can_rewrite else None
         self.next_edits.regions.writes_edits = lambda: self.edit_engine.writes_edits
         self.next_edits.regions.looks_ahead = lambda: self.edit_engine.looks_ahead
@@ -120,8 +120,8 @@ class Completer:
     ) -> list[Suggestion]:
         """Suggestions at the context's cursor, valid for its text only; empty when silence is better.
 
-        `automatic`: the editor asked, not the user, so the silence gate applies; a user who asks where nothing is to be
-        added to a line gets the next ones. `on_step` sees the canvas after each denoise step. Raises Cancelled when a
+        `automatic`: the editor asked, not the user, so the silence gate applies; a user who asks where a line
+        is complete gets the next lines. `on_step` sees the canvas after each denoise step. Raises Cancelled when a
         newer request supersedes this one (`SuggestionRequest.supersedes`). When the caller's task is cancelled, the
         fill stops too unless another feature waits for it.
         """
@@ -149,14 +149,14 @@ class Completer:
         return await self._coalescer.answer(request, partial(self._start, lines, snapshot, automatic, on_step))
 
     def supersede(self, request: SuggestionRequest) -> None:
-        """Give up what a newer request makes obsolete, whoever answers it."""
+        """Cancel what a newer request makes obsolete, no matter who answers that one."""
         self._coalescer.cancel_where(request.supersedes)
         self._stop_looking_ahead()
         self.next_edits.regions.ahead.keep_for(request.snapshot)
         self.silences.pop(request.snapshot.uri, None)
 
     def edited(self, uri: str, edits: Sequence[Edit]) -> None:
-        """Take in edits, in order."""
+        """Record edits, in order."""
         typing = self._typing_through(uri)
         for edit in edits:
             if typing.record(edit) and self.settings.display == "text":  # else it may never have been seen
@@ -186,7 +186,7 @@ class Completer:
     def _start(
         self, context: CompletionContext, snapshot: Snapshot, automatic: bool, on_step: OnStep | None
     ) -> SharedAnswer:
-        """Hand a fill to the engine; edits from now on count as typed after the request."""
+        """Pass a fill to the engine; later edits count as typed after the request."""
         cancel = Event()
         anchor = self._typing_through(context.uri).anchor_at(snapshot, context.offset)
         request = replace(
@@ -209,7 +209,7 @@ class Completer:
     def _to_suggestions(
         self, context: CompletionContext, snapshot: Snapshot, automatic: bool, anchor: SuggestionAnchor, fill: Fill
     ) -> list[Suggestion]:
-        """The engine's fills that are worth showing, postprocessed; the first becomes the one to type through."""
+        """The engine's fills that are worth showing, postprocessed; the user may type through the first one."""
         fills = (fill, *fill.others)
         texts = [postprocess(each.text, context, snapshot) for each in fills]
         if not automatic:
@@ -244,7 +244,7 @@ class Completer:
     async def _work_ahead(
         self, context: CompletionContext, snapshot: Snapshot, anchor: SuggestionAnchor, reads_on: bool
     ) -> None:
-        """While the engine is idle, read what is left of the context, then look ahead of what is on display."""
+        """While the engine is idle, read the rest of the context, then prepare what follows the text on display."""
         if anchor.suggestion is None:
             await self._fill_ahead(replace(context.request(), max_steps=0), context.uri)
             return
@@ -263,7 +263,7 @@ class Completer:
             return await self._lease.fill(request, control, ahead=True)
         except Cancelled:
             return None
-        except Exception:  # no request failed; the next one reports it if it fails too
+        except Exception:  # no request failed; if the next one does, it reports why
             logger.warning("Could not look ahead.", exc_info=True)
             return None
         finally:
@@ -272,7 +272,7 @@ class Completer:
     async def _worth_showing(
         self, context: CompletionContext, snapshot: Snapshot, shown: str = ""
     ) -> Suggestion | None:
-        """What is to be shown at a context's cursor, all of the context read, before anybody asks; None for nothing.
+        """The text to show at a context's cursor when the user gets there, all context read; None for nothing.
 
         `shown`: the text on display at the cursor of the snapshot, behind which the context goes on.
         """
@@ -321,7 +321,7 @@ def _resolve(
     to_suggestions: Callable[[Fill], list[Suggestion]],
     outcome: Answer | Exception | None,
 ) -> None:
-    """Turn the engine's outcome into the answer; None, for want of an engine, into no suggestions."""
+    """Turn the engine's outcome into the answer; None, without an engine, becomes no suggestions."""
     try:
         if isinstance(outcome, Exception):
             raise outcome
@@ -333,7 +333,7 @@ def _resolve(
 
 
 def _on_loop(on_step: OnStep, cancel: Event) -> OnStep:
-    """`on_step` made callable on the engine's thread: it runs on the event loop's until the fill is cancelled."""
+    """`on_step` for the engine's thread: each call runs on the event loop's thread, until the fill is cancelled."""
     loop = asyncio.get_running_loop()
 
     def call(slots: tuple[SlotView, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Texts that distract from typing: reasons to show nothing unasked, however sure the model is.
+"""Texts that distract from typing: reasons to show nothing automatically, however sure the model is.
 
 Each rule looks at the text that would be shown and at the context's blocks, never at the whole document.
 """
@@ -14,10 +14,10 @@ from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.documents.languages import language
 
 MIN_REPEATED_REST = 5
-"""Characters at the end of a text that the rest of the line may not end with, too."""
+"""Length of the text's end, in characters, that the rest of the line may not repeat at its own end."""
 
 LINES_BELOW, MIN_LINE_BELOW = 5, 10
-"""Next lines that a completed line may not repeat, if it has so many characters."""
+"""Next lines that a completed line of at least so many characters may not repeat."""
 
 _WORD_AT_START, _WORD_AT_END = re.compile(r"\w*"), re.compile(r"\w*$")
 _STOCK_PHRASE = re.compile(
@@ -25,16 +25,16 @@ _STOCK_PHRASE = re.compile(
     r"|(?:call|run|test|use) the (?:class|code|function|method|program)\b)",
     re.IGNORECASE,
 )
-"""What models write where they have nothing to say: `Your code here`, `Test the function`."""
+"""Phrases that models write when they have nothing to say: `Your code here`, `Test the function`."""
 
 
 def why_distracting(text: str, context: CompletionContext) -> str | None:
-    """Why a text is not shown unasked, for people to read; None if none of the rules below is against it."""
+    """Why a text is not shown automatically, for people to read; None if no rule objects."""
     return next((reason for rule, reason in RULES.items() if rule(text, context)), None)
 
 
 def breaks_a_word(text: str, context: CompletionContext) -> bool:
-    """The cursor is inside a word, and the text does not make a word of it that stands nearby."""
+    """The cursor is inside a word, and the completed word does not occur nearby."""
     before, after = _WORD_AT_END.search(context.line_prefix), _WORD_AT_START.match(context.line_suffix)
     assert before is not None and after is not None
     if not before[0] or not after[0]:
@@ -50,7 +50,7 @@ def runs_into_the_rest(text: str, context: CompletionContext) -> bool:
 
 
 def repeats_the_rest(text: str, context: CompletionContext) -> bool:
-    """The text ends like the rest of the line, so that it would stand there twice."""
+    """The text ends like the rest of the line, which would then occur twice."""
     ours, theirs = text.rstrip(), context.line_suffix.rstrip()
     return common_prefix(reversed(ours), reversed(theirs)) >= MIN_REPEATED_REST
 
@@ -65,7 +65,7 @@ def leaves_a_string_open(text: str, context: CompletionContext) -> bool:
 
 
 def unbalances_the_line(text: str, context: CompletionContext) -> bool:
-    """In front of the rest of the line, the text opens a bracket that nothing closes, or closes one too many."""
+    """With the rest of the line, the text opens a bracket that nothing closes, or closes one too many."""
     prefix, rest = context.line_prefix, context.line_suffix
     if not rest.strip() or "\n" in text or _comment_mark(context) in prefix + text:
         return False
@@ -73,14 +73,14 @@ def unbalances_the_line(text: str, context: CompletionContext) -> bool:
 
 
 def stands_below(text: str, context: CompletionContext) -> bool:
-    """The line, completed, is one of the next lines already."""
+    """The completed line equals one of the next lines."""
     line = _completed_line(text, context)
     below = "".join(context.suffix).partition("\n")[2].split("\n", LINES_BELOW)[:LINES_BELOW]
     return len(line) >= MIN_LINE_BELOW and any(each.strip() == line for each in below)
 
 
 def is_stock_comment(text: str, context: CompletionContext) -> bool:
-    """Whether the line, completed, is a comment with a stock phrase."""
+    """Whether the completed line is a comment with a stock phrase."""
     line, mark = _completed_line(text, context), _comment_mark(context)
     return line.startswith(mark) and _STOCK_PHRASE.match(line.removeprefix(mark)) is not None
 
@@ -91,7 +91,7 @@ RULES: dict[Callable[[str, CompletionContext], bool], str] = {
     repeats_the_rest: "the text would repeat the rest of the line",
     leaves_a_string_open: "the text would leave a string open",
     unbalances_the_line: "the text would leave a bracket open, or close one that the rest of the line closes",
-    stands_below: "the line stands below already",
+    stands_below: "the same line follows below",
 }
 
 
@@ -111,5 +111,5 @@ def _comment_mark(context: CompletionContext) -> str:
 
 
 def _one_line_quotes(context: CompletionContext) -> str:
-    """The quotes of strings that end with their line: a backtick's may have several, a lifetime is no string."""
+    """Quotes of strings that end on their line. Backticks may span lines, and Rust's `'` may begin a lifetime."""
     return language(context.language_id).quotes.replace("`", "")

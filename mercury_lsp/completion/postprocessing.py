@@ -15,7 +15,7 @@ _BREAK = re.compile(r"\r\n|\r|\n")
 _ONLY_CLOSING = re.compile(r"[)\]};,\s]*[)\]}][)\]};,\s]*")
 _CONDITION = re.compile(r"\s*(?:\}?\s*else\s+)?(?:if|for|while)\s*\(")
 _BELOW_CHARS = 2000
-"""Characters after the cursor whose lines a fill must not repeat."""
+"""Characters after the cursor that are searched for lines that a fill must not repeat."""
 
 _COMMAS_ONLY_SEPARATE = frozenset(("json", "jsonc"))
 """Languages without a comma after the last item."""
@@ -40,13 +40,13 @@ def postprocess(fill_text: str, context: CompletionContext, snapshot: Snapshot) 
 
 
 def closed_data(text: str, language_id: str) -> str:
-    """Close what a text of JSON opens: its end was cut off, for the same mark stands below."""
+    """Close what a JSON text opens: its end was cut off because the same mark stands below."""
     closers = _closers(text) if language_id in _COMMAS_ONLY_SEPARATE else ""
     return text.rstrip() + closers if closers else text
 
 
 def without_needless_brace(text: str, line_prefix: str, following: str) -> str:
-    """Drop the brace after a condition where the body below ends without one.
+    """Drop the brace after a condition if the body below ends without one.
 
     `following` begins behind the cursor, at the end of its line.
     """
@@ -62,7 +62,7 @@ def without_needless_brace(text: str, line_prefix: str, following: str) -> str:
 
 
 def without_random_text(text: str, line_prefix: str) -> str:
-    """Drop the line that shows random characters, as of a key, and all below: nobody wants them written by a model."""
+    """Drop the first line with random characters, such as a key, and all lines below: no model should invent them."""
     at = start_of_random(text, line_prefix)
     return text if at is None else text[: max(0, text.rfind("\n", 0, at))]
 
@@ -100,7 +100,7 @@ def without_doubled_closers(text: str, line_prefix: str, line_suffix: str) -> st
 
 
 def with_closers(text: str, line_prefix: str, line_suffix: str) -> str:
-    """Close at its end what the text has opened and the line's suffix leaves open, in a text of one line."""
+    """Close the brackets that a text of one line opens and the line's suffix leaves open."""
     closers = _closers(text) if "\n" not in text.rstrip() else ""
     if not closers or not unbalances(text, line_prefix, line_suffix):
         return text
@@ -109,14 +109,14 @@ def with_closers(text: str, line_prefix: str, line_suffix: str) -> str:
 
 
 def unbalances(text: str, line_prefix: str, line_suffix: str) -> bool:
-    """Whether more brackets lack their partner in the line with the text than without it."""
+    """Whether the line has more unmatched brackets with the text than without it."""
     _, begins, code = line_prefix.rpartition("${")
     before = begins[1:] + code if "}" not in code else line_prefix  # a template string's expression is code
     return _unmatched(before + text + line_suffix) > _unmatched(before + line_suffix)
 
 
 def _closers(text: str) -> str:
-    """What closes the brackets that the text opens and leaves open."""
+    """The closing brackets for those that the text opens and leaves open."""
     return "".join(CLOSER_OF[each] for each in reversed(_scan(text)[0]))
 
 
@@ -138,7 +138,7 @@ def without_trailing_blanks(text: str, line_suffix: str) -> str:
 
 
 def without_last_comma(text: str, offset: int, snapshot: Snapshot) -> str:
-    """Drop a comma at the end where only a closing bracket follows the offset, if the language has none there."""
+    """Drop a comma at the end if only a closing bracket follows, in languages without trailing commas."""
     if not text.endswith(",") or snapshot.language_id not in _COMMAS_ONLY_SEPARATE:
         return text
     is_last = snapshot.slice(offset, offset + _BELOW_CHARS).lstrip().startswith(("]", "}"))
@@ -146,15 +146,15 @@ def without_last_comma(text: str, offset: int, snapshot: Snapshot) -> str:
 
 
 def _unclosed(text: str) -> int:
-    """The number of brackets and strings that text leaves open."""
+    """The number of brackets and strings that the text leaves open."""
     opened, _, quote = _scan(text)
     return len(opened) + bool(quote)
 
 
 def _scan(text: str, quote: str = "") -> tuple[list[str], list[int], str]:
-    """Opening brackets left open, positions of closing ones that nothing in text opens, and the quote left open.
+    """Opening brackets left open, positions of closing ones that nothing in the text opens, and the quote left open.
 
-    `quote` is open already where the text begins.
+    `quote` is already open when the text begins.
     """
     opened: list[str] = []
     unmatched: list[int] = []

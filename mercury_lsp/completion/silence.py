@@ -1,4 +1,4 @@
-"""The silence gate: which text that nobody asked for is shown. Whatever shows or judges suggestions asks here."""
+"""The silence gate decides which automatic text is shown, for the server and for evaluations alike."""
 
 from dataclasses import dataclass, field
 
@@ -8,21 +8,21 @@ from mercury_lsp.completion.distraction import is_stock_comment, why_distracting
 from mercury_lsp.context.context import CompletionContext
 
 MIN_STOCK_COMMENT_CONFIDENCE = 0.25
-"""Least confidence of a comment with a stock phrase; below it, the model has nothing to say."""
+"""Least confidence of a comment with a stock phrase; below it the model has nothing to say."""
 
 MAX_REASONS = 8
-"""Most reasons that are kept for one question."""
+"""Most reasons that are kept for one request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """Why a question about a document was not answered, or not with more, for people to read."""
+    """Reasons why a request about a document found nothing, or nothing more, for people to read."""
 
     uri: str
     reasons: list[str] = field(default_factory=list)
 
     def add(self, reason: str, uri: str | None = None) -> None:
-        """Keep a reason, unless there are many, or it is about another document, whose `uri` is given."""
+        """Keep a reason, unless there are too many or `uri` is another document."""
         if uri in (None, self.uri) and reason not in self.reasons and len(self.reasons) < MAX_REASONS:
             self.reasons.append(reason)
 
@@ -30,7 +30,7 @@ class Silence:
 def why_silent(
     text: str, confidence: float, is_finished: bool, context: CompletionContext, utility: Utility
 ) -> str | None:
-    """Why a text is not shown unasked at the context's cursor, for people to read; None if it is shown."""
+    """Why a text is not shown automatically at the context's cursor, for people to read; None if it is shown."""
     if not text:
         return "the model has nothing to add"
     if confidence < MIN_STOCK_COMMENT_CONFIDENCE and is_stock_comment(text, context):

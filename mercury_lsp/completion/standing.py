@@ -1,6 +1,6 @@
-"""Where a text that was asked for says what stands in the document already: an import, a key, an item of a list.
+"""Finds where a requested text repeats what the document already has: an import, a key, an item of a list.
 
-By lines, words and indentation alone.
+It looks at lines, words and indentation only.
 """
 
 import re
@@ -13,7 +13,7 @@ from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.documents.document import Snapshot
 
 SEARCHED_CHARS = 100_000
-"""Most characters on either side of the cursor that are searched."""
+"""Characters on either side of the cursor that are searched."""
 
 _IMPORT = re.compile(r"(?:import|from|use|using)\s|#\s*include\b|(?:const|let|var)\b.*\brequire\(")
 _FROM = re.compile(r"from\s+(\S+)\s+import\s+\(?([^#]+)")
@@ -23,13 +23,13 @@ _KEY = re.compile(r"""((["']).*?\2|[^\W\d][\w-]*)\s*:(?!:)""")
 
 
 def without_standing(text: str, context: CompletionContext, snapshot: Snapshot) -> str:
-    """The text up to the first line that says what stands already."""
+    """The text up to the first line that repeats the document."""
     end = standing_from(text, context, snapshot)
     return text if end is None else text[:end].rstrip()
 
 
 def standing_from(text: str, context: CompletionContext, snapshot: Snapshot) -> int | None:
-    """The position before the first line of the text that says what stands already; None if none does."""
+    """The start of the text's first line that repeats the document; None if none does."""
     start, end = snapshot.source.line_bounds(context.offset)
     above = snapshot.slice(max(0, start - SEARCHED_CHARS), start).split("\n")[:-1]
     below = snapshot.slice(end, end + SEARCHED_CHARS).split("\n")[1:]
@@ -46,7 +46,7 @@ def standing_from(text: str, context: CompletionContext, snapshot: Snapshot) -> 
 
 
 def _is_standing_import(line: str, others: Iterable[str]) -> bool:
-    """Whether a line imports what another one does, or what the document defines."""
+    """Whether a line imports a name that another line imports or the document defines."""
     line = line.strip()
     if not _IMPORT.match(line):
         return False
@@ -59,14 +59,14 @@ def _is_standing_import(line: str, others: Iterable[str]) -> bool:
 
 
 def _imported(line: str) -> set[tuple[str, str]]:
-    """Modules and names that a line imports; a line of another form as it is."""
+    """The modules and names that a line imports; a line of another form itself."""
     if (found := _FROM.match(line)) is None:
         return {(line.rstrip(";"), "")}
     return {(found[1], name.strip(" \t)")) for name in found[2].split(",") if name.strip(" \t)")}
 
 
 def _is_standing_member(line: str, above: list[str], below: list[str]) -> bool:
-    """Whether a line within brackets has the key of one beside it, or is the same."""
+    """Whether a line within brackets equals one beside it or has the same key."""
     before, after = _beside(line, reversed(above)), _beside(line, below)
     if not _WORD.search(line) or before is None or after is None:
         return False
@@ -77,7 +77,7 @@ def _is_standing_member(line: str, above: list[str], below: list[str]) -> bool:
 
 
 def _beside(line: str, lines: Iterable[str]) -> list[str] | None:
-    """The lines as far indented as this one, up to the bracket's line around them; None if there is no bracket."""
+    """The lines with this one's indentation, up to the line of the bracket around them; None without a bracket."""
     indent, found = indent_of(line), list[str]()
     for other in lines:
         if not other.strip():

@@ -29,12 +29,12 @@ class RenamingProgress:
     old: str
     new: str
     number: int
-    """The offered place among all, counted from 1; the first of several in one line."""
+    """The offered place, counted from 1; the first one if a line has several."""
     last_number: int
-    """The last of them."""
+    """The last place of that line."""
     total: int
     remaining: int
-    """Places that still have the old name, the offered ones included."""
+    """Places that still have the old name, including the offered ones."""
 
     @property
     def label(self) -> str:
@@ -57,11 +57,11 @@ class Suggestion:
     """Denoise steps; 0 when no model was called."""
     elapsed_ms: float
     is_finished: bool = False
-    """It ends where the gap does; otherwise the rest was cut off."""
+    """It ends where the gap ends; otherwise its rest was cut off."""
     renaming: "RenamingProgress | None" = None
-    """The renaming that this edit goes on with."""
+    """The renaming that this edit continues."""
     elsewhere: Snapshot | None = None
-    """The document that it edits, if it isn't the one asked about."""
+    """The document that it edits, if not the requested one."""
     unsure_from: int | None = None
     """Index of the first character from which the text is more likely wrong than right; None if there is none."""
     source: Source = "fill"
@@ -92,7 +92,7 @@ class Suggestion:
         seconds: float,
         source: Source = "rule",
     ) -> "Suggestion":
-        """An edit of the document's characters [start, end), found in so many seconds without a denoise step."""
+        """An edit of the document's characters [start, end), found in `seconds` without a denoise step."""
         return cls(
             id=uuid4().hex,
             text=text,
@@ -105,19 +105,19 @@ class Suggestion:
         )
 
     def after(self, count: int) -> "Suggestion":
-        """The remainder once its first `count` characters stand in the document."""
+        """The remainder after its first `count` characters were typed."""
         unsure_from = None if self.unsure_from is None else max(0, self.unsure_from - count)
         return replace(self, text=self.text[count:], unsure_from=unsure_from)
 
     def preceded_by(self, before: str, start: Position) -> "Suggestion":
-        """The suggestion extended to the left by `before`, which already stands in the document from `start`."""
+        """The suggestion extended to the left by `before`, which the document already has at `start`."""
         unsure_from = None if self.unsure_from is None else self.unsure_from + len(before)
         return replace(self, text=before + self.text, start=start, unsure_from=unsure_from)
 
     def as_ghost_text(self, snapshot: Snapshot, cursor: int) -> "Suggestion | None":
-        """An edit that only inserts text at the cursor of its document, at the cursor; None if it does anything else.
+        """The edit as ghost text, if it only inserts text at the cursor of its document; else None.
 
-        Lines inserted below the cursor's line, with the cursor at its end, count, too.
+        Lines inserted below the cursor's line count, too, if the cursor is at that line's end.
         """
         start, end = snapshot.offset_at(*self.start), snapshot.offset_at(*self.end)
         text, line_end = self.text, snapshot.source.line_bounds(cursor)[1]
@@ -143,7 +143,7 @@ class Suggestion:
 
 
 def differs(text: str, other: str) -> bool:
-    """Whether two texts differ in more than a word or a mark; one word is sooner typed than looked at."""
+    """Whether two texts differ in more than a word or a mark; a word is typed faster than an alternative is read."""
     ours, theirs = _PIECE.findall(text), _PIECE.findall(other)
     same = common_prefix(ours, theirs)
     ours, theirs = ours[same:], theirs[same:]

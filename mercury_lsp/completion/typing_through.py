@@ -1,4 +1,4 @@
-"""What the user's latest edits mean for suggestions: typing through one, taking it back, deleting text."""
+"""Follows the user's latest edits: typing through a suggestion, taking it back, deleting text."""
 
 from collections import deque
 from dataclasses import dataclass, replace
@@ -11,15 +11,15 @@ from mercury_lsp.documents.chunked_text import with_plain_breaks
 from mercury_lsp.documents.document import Edit, Snapshot
 
 REFUSED_AFTER_CHARS = 2
-"""Characters typed other than a text on display says, from which it counts as refused: one may be a slip."""
+"""Differing characters after which a text on display counts as refused; a single one may be a slip."""
 
 REMEMBERED_REFUSALS = 16
-"""Last refused texts of a document that are not shown again at their places."""
+"""Number of refused texts of a document that are not shown again in the same place."""
 
 
 @dataclass(slots=True)
 class SuggestionAnchor:
-    """The offset of a completion request, and the text typed there since."""
+    """The offset of a completion request, and the text typed there since then."""
 
     start: int
     end: int
@@ -27,15 +27,15 @@ class SuggestionAnchor:
     suggestion: Suggestion | None = None
     """Shown with the cursor at `start`; None while the model works on it."""
     ahead: Suggestion | None = None
-    """The next suggestion, prepared for when the user accepts this one."""
+    """The next suggestion, prepared in case the user accepts this one."""
     is_accepted: bool = False
-    """The suggestion is not offered again."""
+    """The user accepted the suggestion, so it is not offered again."""
     earlier: Suggestion | None = None
     """The suggestion that was on display here when the request came."""
     line: str = ""
     """The line before `start`."""
     written: str = ""
-    """The typed text, as the edits say."""
+    """The typed text, as reported by the edits."""
 
     def with_known_id(self, suggestion: Suggestion) -> Suggestion:
         """The suggestion, under the earlier one's id if the texts are equal: some clients list several answers."""
@@ -70,7 +70,7 @@ class SuggestionAnchor:
 
 
 class TypingThrough:
-    """Follows the edits of one open document at its suggestion; every edit is recorded, in order."""
+    """Follows the edits of one open document around its suggestion; records every edit, in order."""
 
     def __init__(self) -> None:
         self._anchor: SuggestionAnchor | None = None
@@ -79,13 +79,13 @@ class TypingThrough:
         """The anchor of the last suggestion shown before that request."""
         self._deletion: Edit | None = None
         self._line_end: int | None = None
-        """Where a suggestion that ended its line was last typed or accepted, all of it, if nothing was edited since."""
+        """Offset at which a suggestion to the line's end was last fully typed or accepted; None after other edits."""
         self._refused = deque[tuple[str, str]](maxlen=REMEMBERED_REFUSALS)
         """The line before a refused text, and the line with it."""
 
     @property
     def shown_anchor(self) -> SuggestionAnchor | None:
-        """Where a suggestion was last shown, also after the user typed something different."""
+        """Where a suggestion was last shown, even if the user typed something else since."""
         has_suggestion = self._anchor is not None and self._anchor.suggestion is not None
         anchor = self._anchor if has_suggestion else self._shown_anchor
         return None if anchor is None or anchor.is_accepted else anchor
@@ -121,7 +121,7 @@ class TypingThrough:
             self._anchor.is_accepted = True
 
     def remainder(self, snapshot: Snapshot, offset: int) -> Suggestion | None:
-        """The rest of the last suggestion if exactly a prefix of it was typed; after all of it, the one ahead."""
+        """The rest of the last suggestion if a prefix of it was typed; after all of it, the prepared next one."""
         self._notice_line_end(snapshot, offset)
         anchor = self._anchor
         if anchor is None:
@@ -131,25 +131,25 @@ class TypingThrough:
         return self._remaining(anchor, snapshot, offset)
 
     def has_finished_line(self, offset: int) -> bool:
-        """Whether a suggestion that ends its line was typed or accepted, all of it, up to the offset.
+        """Whether a suggestion to its line's end was fully typed or accepted up to the offset.
 
-        `remainder` and `anchor_at` notice that, and it stays so until the next edit, whatever is asked for in between.
+        `remainder` and `anchor_at` notice it, and it stays true until the next edit.
         """
         return self._line_end == offset
 
     def was_taken_back(self, context: CompletionContext, text: str) -> bool:
-        """Whether the user has just deleted a text at the cursor, or typed against it there."""
+        """Whether the user has just deleted a text at the cursor or typed something else instead."""
         return self._was_deleted(context.offset, text) or self._was_refused(context.line_prefix, text)
 
     def _was_deleted(self, offset: int, text: str) -> bool:
-        """Whether the last deletion, at offset, removed the text, a prefix of it, or text that starts with it."""
+        """Whether the last deletion at the offset removed the text, a prefix of it, or a longer text."""
         if self._deletion is None or self._deletion.start != offset or not self._deletion.removed.strip():
             return False
         removed, offered = with_plain_breaks(self._deletion.removed).rstrip(), text.rstrip()
         return offered.startswith(removed) or removed.startswith(offered)
 
     def _was_refused(self, line: str, text: str) -> bool:
-        """Whether the user typed against this text, or a longer one, where the line before it began so."""
+        """Whether the user refused this text, or a longer one, after the same beginning of the line."""
         return any(line.startswith(before) and whole.startswith(line + text) for before, whole in self._refused)
 
     def _notice_line_end(self, snapshot: Snapshot, offset: int) -> None:
@@ -181,7 +181,7 @@ def _at(suggestion: Suggestion, snapshot: Snapshot, offset: int) -> Suggestion:
 
 
 def _joined(earlier: Edit | None, later: Edit) -> Edit:
-    """Two deletions at the same place, by backspace or by delete, as one; otherwise the later one."""
+    """Two deletions at the same place, by Backspace or Delete, as one; otherwise the later one."""
     if earlier is None:
         return later
     if later.start + len(later.removed) == earlier.start:

@@ -1,9 +1,9 @@
-"""Immutable text in chunks; an edit makes a new text that shares every untouched chunk with the old.
+"""Immutable text in chunks; an edit returns a new text that shares every untouched chunk.
 
 Offsets count code points, LSP columns UTF-16 units, and tree-sitter bytes; conversions bisect the accumulated lengths
 of the chunks. No chunk ends between CR and LF.
 
-A key looks up the cursor's line some twenty times, so the last line looked up is remembered.
+One key looks up the cursor's line some twenty times, so the last line looked up is cached.
 """
 
 import re
@@ -24,7 +24,7 @@ MIN_CHUNK_CHARS = 40
 """Shortest chunk, in characters; one that shrinks below this is merged with a neighbour."""
 
 LONG_LINE_CHUNKS = 128
-"""Chunks of a line that counts as long: 50,000 to 100,000 characters."""
+"""Chunks that a long line spans: 50,000 to 100,000 characters."""
 
 _BREAK = re.compile(r"\r\n|\r|\n")
 _NEWLINE = re.compile("\n")
@@ -39,7 +39,7 @@ class ChunkedText:
         measures: tuple[tuple[int, ...], ...] | None = None,
         sums: tuple[PrefixSums, ...] | None = None,
     ):
-        """`measures` and their `sums`, column by column, if they are known."""
+        """`measures` and their `sums`, one per column, if known."""
         self.chunks = chunks
         self._measures = tuple(map(_measure, chunks)) if measures is None else measures
         if sums is None:

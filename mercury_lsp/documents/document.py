@@ -14,10 +14,10 @@ MAX_PARSED_BYTES = 2_000_000
 """Largest parsed file; larger ones, and files with very long lines, are treated as plain text."""
 
 KEYSTROKE_PARSE_SECONDS = 0.002
-"""Budget of a parse after an edit; an edit that breaks 20,000 lines would take 20 to 170 ms."""
+"""Budget of a parse after an edit. An edit that breaks the syntax of 20,000 lines would take 20 to 170 ms."""
 
 MAX_SKIPPED_VERSIONS = 16
-"""Versions left unparsed after parses that ran out of time, because the next one most likely would too."""
+"""Most versions left unparsed after a parse ran out of time, because the next one most likely would, too."""
 
 PAUSE_PARSE_SECONDS = 0.3
 """Budget of a parse while the user pauses."""
@@ -90,7 +90,7 @@ class Snapshot:
 
 @dataclass(slots=True)
 class _Parsing:
-    """A parse in slices, and the edits since it began: the text before each, its start and end, and the new text."""
+    """A parse in slices, and the edits since it began as (text before, start, end, new text)."""
 
     slices: Generator[None, None, Tree | None]
     edits: list[tuple[ChunkedText, int, int, str]] = field(default_factory=list)
@@ -104,12 +104,12 @@ class Document:
         self.language_id = language_id
         self.version = version
         self._is_dropped = len(text) > MAX_DOCUMENT_CHARS
-        """Whether the text is too long to be kept, until the client sends a shorter one."""
+        """The text is too long to be kept; true until the client sends a shorter one."""
         self._source = ChunkedText.of("" if self._is_dropped else text)
         self._tree: Tree | None = None
         self._is_parsed = False
         self.has_new_lines = False
-        """Whether line breaks changed since the last parse, so other definitions may enclose a line."""
+        """Line breaks changed since the last parse, so other definitions may enclose a line."""
         self._is_plain = not language(language_id).grammar
         self._versions_to_skip = self._skipped_versions = 0
         """Versions in a row to leave unparsed: doubles after each parse that ran out of time."""
@@ -141,7 +141,7 @@ class Document:
         return edits
 
     def _drop_or_take_up(self, change: ContentChange) -> None:
-        """Apply a change that is too long, or one of a document that is."""
+        """Apply a change whose text is too long, or a change of such a document."""
         if isinstance(change, types.TextDocumentContentChangePartial) and self._is_dropped:
             return
         self._is_dropped = len(change.text) > MAX_DOCUMENT_CHARS
@@ -149,13 +149,13 @@ class Document:
 
     @property
     def oddity(self) -> str | None:
-        """Why nothing is suggested in this document, as the end of a sentence; None for an ordinary one."""
+        """Why nothing is suggested in this document, as the end of a sentence; None if something is."""
         if self._is_dropped or self._source.length > MAX_DOCUMENT_CHARS:
             return f"has more than {MAX_DOCUMENT_CHARS:,} characters"
         return "has a line of more than 50,000 characters" if self._source.has_long_line else None
 
     def snapshot(self) -> Snapshot:
-        """The current document with the tree of the last parse, which is enough for most keys."""
+        """The current document with the tree of the last parse, which suffices for most keys."""
         if self._snapshot is None:
             if self._tree is None and self._parsing is None:
                 self._parse(FIRST_PARSE_SECONDS)
@@ -239,7 +239,7 @@ class Document:
             self._parsing.edits.append((old, start, end, new))
         self.has_new_lines = self.has_new_lines or not _BREAKS.isdisjoint(old.slice(start, end) + new)
         if self._tree is not None:
-            # A copy, for snapshots hold the tree before the edit; tree-sitter shares the nodes of both.
+            # A copy, because snapshots hold the tree before the edit; tree-sitter shares the nodes of both.
             self._tree = edited_tree(self._tree, old, start, end, new)
 
     def _parse(self, seconds: float) -> None:
@@ -253,7 +253,7 @@ class Document:
         self._take(parse(parser(self.language_id), self._source, self._tree, seconds), is_current=True)
 
     def _take(self, tree: Tree | None, *, is_current: bool) -> None:
-        """Take over the tree of a parse, None if it ran out of time; `is_current`: it is of the text as it is now."""
+        """Take over the tree of a parse, None if it ran out of time; `is_current`: it belongs to the current text."""
         self._snapshot = None
         self._is_parsed = tree is not None and is_current
         if tree is not None:

@@ -23,7 +23,7 @@ class Language:
     """One language; the sets contain types of syntax nodes."""
 
     extensions: tuple[str, ...] = ()
-    """Of its files, without the dot."""
+    """File extensions, without the dot."""
     grammar: str = ""
     """The module with the grammar; empty for plain text."""
     loader: str = "language"
@@ -31,7 +31,7 @@ class Language:
     marks: CommentMarks = _PLAIN_MARKS
     """Marks of a comment line."""
     quotes: str = "\"'"
-    """Characters that delimit a string on one line."""
+    """Characters that delimit a string within a line."""
     import_words: tuple[str, ...] = ()
     """Prefixes of import lines."""
     by_indent: bool = False
@@ -44,13 +44,13 @@ class Language:
     lists: NodeTypes = _NONE
     """Literals whose items may be rows of a table."""
     bodies: NodeTypes = _NONE
-    """They contain statements; the nodes around them say nothing about the cursor."""
+    """Nodes with statements; what is around them says nothing about the cursor."""
     embedded: NodeTypes = _NONE
     """Code inside strings."""
     headed: NodeTypes = _NONE
     """Declarations that are listed up to their body."""
     holding: NodeTypes = _NONE
-    """Declarations that are listed up to their body, followed by the body's declarations, indented."""
+    """Declarations that are listed up to their body; the body's declarations follow, indented."""
     whole: NodeTypes = _NONE
     """Declarations that are listed on one line, if short."""
     passed: NodeTypes = _NONE

@@ -77,12 +77,12 @@ class _Pieces:
         return piece
 
     def release(self) -> None:
-        """Give back the references that the parse has lost; the tree still reads the text of its nodes from here."""
+        """Return the references that the parse leaked; the tree still reads the text of its nodes from here."""
         given, self._given = self._given or [], None
         ours = encode("  ")
         while given:
             piece = given.pop()
-            # Python shares empty bytes and single ones, so others may have references to these.
+            # Python shares empty and single bytes, so others may refer to them.
             if len(piece) > 1 and sys.getrefcount(piece) == sys.getrefcount(ours) + 1:
                 ctypes.pythonapi.Py_DecRef(ctypes.py_object(piece))
 
@@ -90,7 +90,7 @@ class _Pieces:
 def parse_in_slices(parser: Parser, source: ChunkedText, seconds: float) -> Generator[None, None, Tree | None]:
     """As `parse`, with a pause after every `PARSE_SLICE_SECONDS` of work; the parser must do nothing else meanwhile.
 
-    Without a previous tree: an incremental parse that is resumed often did not give the tree of an uninterrupted one.
+    There is no previous tree: an incremental parse resumed many times returned another tree than an uninterrupted one.
     """
     spent, deadline = 0.0, 0.0
 

@@ -32,10 +32,10 @@ MAX_COMPARED_CHARS = 800
 """Longer pairs of lines count as similar, because comparing them would take milliseconds."""
 
 MAX_EDIT_REACH_CHARS = 4_000
-"""Characters on either side of an edit, in the lines that it touches, that matter for it."""
+"""Characters on either side of an edit, within the lines it touches, that decide whether they are secret."""
 
 MAX_KEY_CHUNKS = 12
-"""Most chunks of base64 without a mark that may be a key: 6,000 characters; a key of 4,096 bits has 3,300."""
+"""Most chunks of unmarked base64 that may be a key: 6,000 characters; a key of 4,096 bits has 3,300."""
 
 REACH_CHUNKS = 16
 """Chunks on either side that are redacted with a part of a long line: a key of 8,000 characters is one secret."""
@@ -49,7 +49,7 @@ def without_secrets(text: str, language_id: str) -> str:
 
 
 def parts_without_secrets(parts: Sequence[str], language_id: str) -> list[str]:
-    """The parts of one text, whole lines each, without the lines that look like secrets in it."""
+    """The parts of one text, each of whole lines, without the lines that look like secrets in that text."""
     redacted, first, kept = secret_lines("".join(parts), language_id), 0, list[str]()
     for part in parts:
         lines = LINE.findall(part)
@@ -78,7 +78,7 @@ def holds_partial_line(chunks: Sequence[str], number: int) -> bool:
 
 
 def with_neighbours(chunks: Sequence[str], number: int) -> tuple[str, str, str]:
-    """A chunk between the lines that matter for it."""
+    """A chunk between the neighbouring lines that decide whether its lines are secret."""
     above = _last_lines(chunks[number - 1]) if number else ""
     return above, chunks[number], _first_lines(chunks[number + 1]) if number + 1 < len(chunks) else ""
 
@@ -147,7 +147,7 @@ def lines_show_secret(snapshot: Snapshot, start: int, end: int) -> bool:
 
 
 def edit_shows_secret(snapshot: Snapshot, start: int, end: int, new: str) -> bool:
-    """Whether a line that the edit of [start, end) touches looks like a secret, as it is or as it would be."""
+    """Whether a line touched by the edit of [start, end) looks like a secret, before or after it."""
     source = snapshot.source
     first = max(source.line_bounds(start)[0], start - MAX_EDIT_REACH_CHARS)
     last = min(source.offset_at(source.line_of(end) + 1, 0), end + MAX_EDIT_REACH_CHARS)
@@ -156,7 +156,7 @@ def edit_shows_secret(snapshot: Snapshot, start: int, end: int, new: str) -> boo
 
 
 def around_lines(snapshot: Snapshot, start: int, end: int) -> tuple[str, str]:
-    """The text before and after [start, end), whole lines, that decides whether they look like secrets."""
+    """The text around the whole lines [start, end) that decides whether they look like secrets."""
     source = snapshot.source
     return source.slice(max(0, start - MAX_REACH_CHARS), start), source.slice(end, end + MAX_REACH_CHARS)
 
@@ -208,7 +208,7 @@ def _redacted_in_chunk(chunks: Sequence[str], number: int, language_id: str) -> 
 
 
 def _is_data(chunks: Sequence[str], number: int) -> bool:
-    """Whether a chunk is amid too many rows of base64 without a mark for a key: an image or a font."""
+    """Whether a chunk is amid more rows of unmarked base64 than a key has: an image or a font."""
     rows = 0
     for step in (-1, 1):
         at = number if step < 0 else number + 1
@@ -225,7 +225,7 @@ def _is_rows(chunk: str) -> bool:
 
 
 def _is_long_secret(chunks: Sequence[str], border: int, language_id: str) -> bool:
-    """Whether the line across the border before chunk `border` is secret there or nearby."""
+    """Whether the line that crosses the border before chunk `border` is secret there or nearby."""
     for step in (1, -1):
         at = border
         while abs(at - border) <= REACH_CHUNKS and begins_inside(chunks, at):
@@ -239,7 +239,7 @@ def _is_long_secret(chunks: Sequence[str], border: int, language_id: str) -> boo
 
 @lru_cache(CACHED_TEXTS)
 def _is_secret_across(before: str, chunk: str, language_id: str) -> bool:
-    """Whether the line that spans two chunks is secret by the parts in them."""
+    """Whether the line that spans two chunks looks like a secret from its parts in them."""
     return is_secret_line((LINE.findall(before) or [""])[-1] + (LINE.findall(chunk) or [""])[0], language_id)
 
 

@@ -1,4 +1,4 @@
-"""The workspace's folders, and where documents are in them."""
+"""The workspace's folders, and the paths of documents in them."""
 
 import os
 from collections.abc import Iterable
@@ -6,16 +6,16 @@ from pathlib import Path
 
 
 class Roots:
-    """Folders as the client names them, which may be links."""
+    """Folders as the client names them; they may be symbolic links."""
 
     def __init__(self, folders: Iterable[Path] = ()):
         self.folders = tuple(folders)
         self._by_real = {Path(os.path.realpath(folder)): folder for folder in self.folders}
         self._reals: dict[Path, Path] = {}
-        """Where the folders are that `resolve` was told."""
+        """The targets of the folders passed to `resolve`."""
 
     def resolve(self, folder: Path) -> None:
-        """Resolve the links of a folder, so that paths in it are named; may take long."""
+        """Resolve the links of a folder, so that `named` recognises paths in it; may take long."""
         if self.folders and self.named(folder) is None:
             self._reals[folder] = Path(os.path.realpath(folder))
 

@@ -1,11 +1,11 @@
-"""Next edits: what follows from what the user did, one at a time.
+"""Next edits: what follows from the user's last changes, offered one at a time.
 
-What the user did in all files (history.py) is read as examples (examples.py). A change made twice goes on where the
-same text or lines stand (pairs.py, whole_lines.py) and in lines like the examples (templates.py). The last change may
-be a renaming (change.py, replacement.py), which is walked to its end (name_places.py, renaming.py). A model rewrites
-the region around the cursor, that of a line with a name of the last change, and by key where errors appeared
-(region_edits.py, rewriting.py, places.py, diagnostics.py). What is never shown is in filters.py, what became of offers
-in ledger.py.
+The changes in all files (history.py) are read as examples (examples.py). A change made twice is offered where the same
+text or lines occur (pairs.py, whole_lines.py) and in lines like the examples (templates.py). If the last change renamed
+something (change.py, replacement.py), the other places follow (name_places.py, renaming.py). A model rewrites the
+region around the cursor, the region around another use of a changed name and, by key, lines with new errors
+(region_edits.py, rewriting.py, places.py, diagnostics.py). filters.py says what is never shown, and ledger.py what
+became of the offers.
 """
 
 from mercury_lsp.completion.next_edits.diagnostics import Diagnostics

@@ -1,4 +1,4 @@
-"""The rewrite of a text that an edit on display leaves once it is taken, begun while the user looks at it."""
+"""The rewrite of the text as it will be once the edit on display is accepted, begun while the user looks at it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -12,41 +12,41 @@ from mercury_lsp.completion.next_edits.rewriting import RewrittenLines
 from mercury_lsp.documents.document import Snapshot
 
 POLL_SECONDS = 0.02
-"""Between two looks at the flag of a user who has come to wait."""
+"""Seconds between two looks at the cancel flag of a waiting request."""
 
 Rewriting = Callable[[Event], Awaitable[Sequence[RewrittenLines] | None]]
 
 
 class Ahead:
-    """At most one such rewrite; for the event loop's thread."""
+    """At most one such rewrite; used on the event loop's thread only."""
 
     def __init__(self) -> None:
         self._region: Place | None = None
         self._shown = ""
-        """The text at which the edit is on display."""
+        """The text in which the edit is on display."""
         self._cancel = Event()
         self._asked: asyncio.Task[Sequence[RewrittenLines] | None] | None = None
 
     def begin(self, shown: Snapshot, region: Place, rewriting: Rewriting) -> None:
-        """Rewrite the region, which is of the text that the edit on display at `shown` leaves."""
+        """Rewrite the region of the text that the edit on display in `shown` leaves when accepted."""
         self.drop()
         self._region, self._shown, self._cancel = region, shown.text, Event()
         self._asked = asyncio.ensure_future(_quietly(rewriting(self._cancel)))
 
     def drop(self) -> None:
-        """Nobody will ask for it."""
+        """Cancel the rewrite: nobody will ask for it."""
         self._cancel.set()
         self._region = self._asked = None
 
     def keep_for(self, snapshot: Snapshot) -> None:
-        """Drop it unless the user is still looking at the edit, or has taken it."""
+        """Drop the rewrite unless the user is still looking at the edit or has accepted it."""
         ahead = self._region
         is_its = ahead is not None and snapshot.uri == ahead.snapshot.uri
         if ahead is not None and is_its and snapshot.text not in (self._shown, ahead.snapshot.text):
             self.drop()
 
     async def taken(self, region: Place, cancel: Event) -> Sequence[RewrittenLines] | None:
-        """The edits of a region that was rewritten ahead; None if it was not, or in vain. Raises Cancelled."""
+        """The edits of a region rewritten ahead; None if it was not, or if that failed. Raises Cancelled."""
         ahead, asked = self._region, self._asked
         if ahead is None or asked is None or region.snapshot.uri != ahead.snapshot.uri:
             return None
@@ -56,12 +56,12 @@ class Ahead:
             await asyncio.wait((asked,), timeout=POLL_SECONDS)
             if cancel.is_set():
                 self.drop()
-                raise Cancelled("cancelled while an edit was looked for ahead")
+                raise Cancelled("cancelled while waiting for an edit prepared ahead")
         return asked.result()
 
 
 async def _quietly(rewriting: Awaitable[Sequence[RewrittenLines] | None]) -> Sequence[RewrittenLines] | None:
-    """What is rewritten; None if that fails: whoever asks again is told why."""
+    """The rewrite; None if it fails: the next request reports why."""
     with suppress(Exception):
         return await rewriting
     return None

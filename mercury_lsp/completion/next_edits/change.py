@@ -1,4 +1,4 @@
-"""A change by the user: edits that touch each other make up one change, however many keys and pauses it took."""
+"""A change by the user: edits that touch each other are one change, no matter how many keys and pauses it took."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,12 @@ from mercury_engine.text.lines import equal_ends
 from mercury_lsp.documents.document import Edit
 
 MAX_COMPARED_CHARS = 4000
-"""Longest edit, both texts together, that is compared for what really changed: some clients send whole lines."""
+"""Longest edit, both texts together, that is narrowed to what really changed: some clients send whole lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The text at [start, end) of the document as it is now, and the text that stood there before."""
+    """The text at [start, end) of the current document, and the text that it replaced."""
 
     start: int
     old: str
@@ -20,7 +20,7 @@ class Change:
 
     @property
     def end(self) -> int:
-        """Where the new text ends."""
+        """End offset of the new text."""
         return self.start + len(self.new)
 
     def then(self, edit: Edit) -> "Change | None":

@@ -6,7 +6,7 @@ from mercury_lsp.documents.languages import language
 
 
 def only_moves_white_space(old: str, new: str) -> bool:
-    """Whether two texts differ in blanks and line breaks only, if at all."""
+    """Whether two texts differ in blanks and line breaks only, or not at all."""
     return "".join(old.split()) == "".join(new.split())
 
 
@@ -20,7 +20,7 @@ def parses(snapshot: Snapshot, first: int, end: int) -> bool:
 
 
 def quoted_as(snapshot: Snapshot, offset: int) -> str:
-    """Whether an offset is within a `comment` or a `string`; empty for code, and without a tree."""
+    """`comment` or `string` if an offset is within one; empty for code, and without a tree."""
     if snapshot.tree is None or not snapshot.is_parsed:
         return ""
     rules = language(snapshot.language_id)

@@ -1,4 +1,4 @@
-"""Places of a text that are to be edited, and which text is searched for them."""
+"""Places of a text to be edited, and the text that is searched for them."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ SEARCH_REACH_CHARS = 100_000
 """Characters on either side of the change that are searched."""
 
 MAX_NEAR = 20
-"""Places on either side of a change that are looked at, at some 0.1 milliseconds each, in every open document."""
+"""Most places examined on either side of a change, at about 0.1 ms each, in every open document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class EditSite:
 
     @property
     def end(self) -> int:
-        """Where the old text ends."""
+        """End offset of the old text."""
         return self.start + len(self.old)
 
 
@@ -35,19 +35,19 @@ def text_around(at: int, snapshot: Snapshot) -> tuple[int, str]:
 
 
 def near(starts: Sequence[int], at: int) -> slice:
-    """The nearest places on either side of an offset; their starts come in order."""
+    """The nearest places on either side of an offset, as a slice of their sorted starts."""
     middle = bisect_right(starts, at)
     return slice(max(0, middle - MAX_NEAR), middle + MAX_NEAR)
 
 
 def below_first(sites: Sequence[EditSite], at: int) -> list[EditSite]:
-    """The sites below an offset from the top down, then the others from the bottom up; they come in order."""
+    """The sites below an offset from the top down, then the others from the bottom up; `sites` must be sorted."""
     below = [site for site in sites if site.start > at]
     return below + [site for site in reversed(sites) if site.start <= at]
 
 
 def joined(sites: Sequence[EditSite], snapshot: Snapshot) -> EditSite:
-    """Sites from left to right as one."""
+    """Sites, sorted, as one."""
     old, new, at = "", "", sites[0].start
     for site in sites:
         between = snapshot.slice(at, site.start)

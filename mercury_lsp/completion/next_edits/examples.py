@@ -1,4 +1,4 @@
-"""Hunks as examples of a change: what became what, and what stands around it."""
+"""Hunks as examples of a change: the old text, the new text, and what surrounds them."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from mercury_lsp.documents.chunked_text import with_line_feeds
 TOKEN = re.compile(r"\w+|[^\w\s]")
 
 REMEMBERED_HUNKS = 16
-"""Hunks whose examples are remembered: the latest ones are asked for at every key, and for every open document."""
+"""Hunks whose examples are cached: the latest ones are requested at every key, for every open document."""
 
 MAX_LINES = 200
 """Most lines of a hunk, before and after together: comparing 1,300 brackets takes more than a second."""
@@ -24,30 +24,30 @@ MAX_LINES = 200
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Text that became another, and what stands before and after it: tokens of its line, or lines, as they are now."""
+    """An old and a new text, and what is before and after them now: tokens of the line, or lines."""
 
     hunk: Hunk
     old: str
     new: str
     before: tuple[str, ...]
     after: tuple[str, ...]
-    """Lines are without the blanks at their ends, the texts of whole lines without common indentation."""
+    """Lines come without the blanks at their ends, texts of whole lines without common indentation."""
     line: int
-    """Where the new text begins in its document as it is now."""
+    """Line of the current document at which the new text begins."""
     column: int | None
-    """None if it is of whole lines."""
+    """None if whole lines changed."""
     lines: tuple[str, str] = ("", "")
-    """The line before and after, if it is of one line."""
+    """The line before and after the change, if it changed within one line."""
     margins: tuple[str, str, str] = ("", "", "")
-    """Of whole lines: the blanks before the nearest line above that has text, the new ones, and the nearest below."""
+    """For whole lines, the indentation of the nearest line with text above, of the new lines, and of that below."""
 
     @property
     def key(self) -> tuple[str, str, bool]:
-        """What is the same in two examples of a change."""
+        """What two examples of the same change have in common."""
         return self.old, self.new, self.column is None
 
     def around(self, other: "Example") -> tuple[list[str], list[str]]:
-        """What stands before and after both."""
+        """What is before and after both examples."""
         before = common_prefix(self.before[::-1], other.before[::-1])
         after = common_prefix(self.after, other.after)
         return [*self.before[len(self.before) - before :]], [*self.after[:after]]
@@ -55,7 +55,7 @@ class Example:
 
 @lru_cache(REMEMBERED_HUNKS)
 def examples(hunk: Hunk) -> tuple[Example, ...]:
-    """What a hunk changed: line by line where it has as many as before, and whole lines."""
+    """What a hunk changed: line by line where the number of lines stayed, and whole lines."""
     return tuple(_examples(hunk))
 
 
@@ -84,7 +84,7 @@ def _examples(hunk: Hunk) -> Iterator[Example]:
 
 
 def _ended(lines: Sequence[str], line_break: str) -> list[str]:
-    """Lines that all have a break, as a document's last one may not have; the change may go on before others."""
+    """The lines, each with a break: a document's last line may lack one, but the change may recur above other lines."""
     return [line if line.endswith("\n") else line + line_break for line in lines]
 
 
@@ -94,19 +94,19 @@ def nearest(lines: Sequence[str]) -> str:
 
 
 def margin(lines: Sequence[str]) -> str:
-    """The blanks with which all lines begin that have text."""
+    """The blanks that all lines with text begin with."""
     blanks = [line[: len(line) - len(line.lstrip())] for line in lines if line.strip()] or [""]
     return min(blanks)[: common_prefix(min(blanks), max(blanks))]
 
 
 def _dedented(text: str) -> str:
-    """Lines without common indentation; `dedent` takes the CR of an empty line for text that begins at its margin."""
+    """Lines without common indentation. CR is removed first, because `dedent` takes that of an empty line for text."""
     plain = dedent(with_line_feeds(text))
     return plain.replace("\n", "\r\n") if "\r\n" in text else plain
 
 
 def _in_line(hunk: Hunk, old: str, new: str, line: int) -> Iterator[Example]:
-    """What changed between two lines: one token in several places, or else all from the first change to the last."""
+    """What changed between two lines: one token in several places, or all from the first to the last change."""
     ours, theirs = list(TOKEN.finditer(old)), list(TOKEN.finditer(new))
     if len(ours) != len(theirs):
         yield _span_in_line(hunk, old, new, line)
@@ -123,7 +123,7 @@ def _in_line(hunk: Hunk, old: str, new: str, line: int) -> Iterator[Example]:
 
 
 def _span_in_line(hunk: Hunk, old: str, new: str, line: int) -> Example:
-    """What changed between two lines, by whole tokens; if only one side has any, with the blanks around these."""
+    """What changed between two lines, in whole tokens; if only one side has tokens, with the blanks around them."""
     ours, theirs = list(TOKEN.finditer(old)), list(TOKEN.finditer(new))
     first, last = equal_ends([each[0] for each in ours], [each[0] for each in theirs])
     is_gap = first + last in (len(ours), len(theirs))
@@ -137,7 +137,7 @@ def _span_in_line(hunk: Hunk, old: str, new: str, line: int) -> Example:
 
 
 def _span(line: str, tokens: Sequence[re.Match[str]], first: int, last: int, is_gap: bool) -> tuple[int, int]:
-    """The tokens of a line but the `first` and `last` ones, or else what is between these."""
+    """The span of a line without its `first` and `last` tokens; if `is_gap`, the blanks between these."""
     if not is_gap:
         return tokens[first].start(), tokens[len(tokens) - last - 1].end()
     start = tokens[first - 1].end() if first else len(line) - len(line.lstrip())

@@ -1,6 +1,6 @@
 """The user's edits of all documents as hunks: whole lines before and after, with their path, oldest first.
 
-A key only moves and joins a few offsets; lines are cut from the documents when someone asks. Hunks survive a switch to
+A key only moves and joins a few offsets; lines are read from the documents on request. Hunks survive a switch to
 another file, and a document that is closed and opened again unchanged.
 """
 
@@ -22,30 +22,30 @@ from mercury_lsp.documents.redaction import around_lines, change_without_secrets
 from mercury_lsp.documents.uris import path_of
 
 MAX_HUNKS = 16
-"""Number of changes kept, of all documents together; an edit moves those of its document, at a microsecond each."""
+"""Number of changes kept, for all documents together; an edit moves those of its document, at a microsecond each."""
 
 MAX_HUNK_CHARS = 4_000
-"""Longest change, old and new text together: a longer one was made by a tool."""
+"""Longest change kept, old and new text together; a longer one was made by a tool."""
 
 MAX_HISTORY_CHARS = 20_000
-"""Characters of all changes; the oldest are forgotten first."""
+"""Characters of all changes together; the oldest are forgotten first."""
 
 RELOAD_SECONDS = 1.0
-"""Seconds around a report of a changed file in which edits of it count as the editor's, not the user's."""
+"""Seconds before and after a report of a changed file in which edits of it count as the editor's reload."""
 
 MAX_TYPED_CHARS = 3
 """Characters that one key inserts or removes at most, with a bracket's partner."""
 
 MIN_SWITCHED_FILES = 4
-"""Closed files that change on disk together when a branch is switched."""
+"""Closed files that must change on disk together to count as a switch of branches."""
 
 MAX_REPORTS = 16
-"""Reports of changed files that wait to be looked at."""
+"""Most reports of changed files that wait to be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """Whole lines replaced in a document; the lines `after` begin at `line` of the document as it is now."""
+    """Whole lines replaced in a document; the lines `after` begin at `line` of the current document."""
 
     uri: str
     path: str
@@ -54,7 +54,7 @@ class Hunk:
     before: str
     after: str
     around: tuple[str, str] = ("", "")
-    """The text above and below these lines, which decides whether they look like secrets."""
+    """The text above and below, which decides whether the lines look like secrets."""
 
     @property
     def before_lines(self) -> tuple[str, ...]:
@@ -72,24 +72,24 @@ class Hunk:
         return self.line + len(self.after_lines)
 
     def covers(self, line: int) -> bool:
-        """Whether it changed a line of its document; where it removed lines, that is the one after them."""
+        """Whether it changed a line of its document; if it only removed lines, the line after them counts."""
         return self.line <= line < max(self.end_line, self.line + 1)
 
     def offset_in(self, snapshot: Snapshot) -> int:
-        """Where it begins in its document, as an offset; 0 in any other."""
+        """Its start offset in its document; 0 in any other."""
         return snapshot.source.offset_at(self.line, 0) if self.uri == snapshot.uri else 0
 
 
 @dataclass(frozen=True, slots=True)
 class _Tracked:
-    """A change, by offsets of its document as it is now."""
+    """A change, by offsets of the current document."""
 
     uri: str
     change: Change
     seconds: float
-    """When it was begun."""
+    """When it began."""
     is_typed: bool
-    """Whether it was begun by a single key."""
+    """It began with a single key."""
 
 
 class History:
@@ -99,17 +99,17 @@ class History:
         self._documents, self._clock = documents, clock
         self._tracked: list[_Tracked] = []
         self._closed: dict[str, list[Hunk]] = {}
-        """The hunks of closed documents, as they were then; their changes stay in `_tracked`."""
+        """The hunks of closed documents at the time of closing; their changes stay in `_tracked`."""
         self._cut: dict[str, tuple[tuple[ChunkedText, str, list[_Tracked]], list[tuple[int, Hunk]]]] = {}
-        """By uri: the text, path and changes that a document's hunks were last cut from, and the hunks."""
+        """By URI, the text, path and changes that a document's hunks were last computed from, and the hunks."""
         self._reports: deque[tuple[float, frozenset[Path]]] = deque(maxlen=MAX_REPORTS)
-        """Files that changed on disk, and when, not looked at yet."""
+        """Unread reports: when files changed on disk, and which."""
         self._reloaded: dict[str, float] = {}
         """When a document's file last changed on disk."""
         self._saved: dict[str, float] = {}
         """When the client last saved a document."""
         self.taken_back: tuple[str, int, int] | None = None
-        """Uri, start and end of the text that the last edit made what it was before the user replaced it."""
+        """URI, start and end of the text that the last edit restored to what it was before the user's change."""
 
     def record(self, uri: str, edits: Sequence[Edit]) -> None:
         """Record one notification's edits, in order; every edit of the document must be recorded."""
@@ -124,7 +124,7 @@ class History:
         self._forget_oldest()
 
     def closed(self, uri: str) -> None:
-        """The document is about to be closed: keep its hunks as they are."""
+        """Keep the hunks of a document that is about to be closed."""
         kept = {each.uri for each in self._tracked}
         self._closed = {other: hunks for other, hunks in self._closed.items() if other in kept}
         self._reloaded.pop(uri, None)
@@ -134,26 +134,26 @@ class History:
         self._cut.pop(uri, None)
 
     def opened(self, uri: str) -> None:
-        """A document was opened, perhaps again; what was replaced meanwhile is forgotten."""
+        """A document was opened, perhaps again; changes that no longer stand are forgotten."""
         self._closed.pop(uri, None)
         if any(each.uri == uri for each in self._tracked):
             now = self._documents.snapshot(uri)
             self._tracked = [each for each in self._tracked if each.uri != uri or _stands(each.change, now)]
 
     def saved(self, uri: str) -> None:
-        """The client has saved a document: the file changed on disk because of what was edited before."""
+        """The client has saved a document: earlier edits explain that the file changed on disk."""
         self._saved[uri] = self._clock()
 
     def files_changed(self, paths: Iterable[Path]) -> None:
-        """Files changed on disk; for any thread, and looked at before the next edit or question.
+        """Files changed on disk; for any thread. The report is read before the next edit or request.
 
-        An editor that reloads them sends edits that are not the user's. Many closed files at once are another branch,
-        on which nothing of this has happened.
+        An editor that reloads them sends edits that are not the user's. Many closed files at once mean another branch,
+        to which these changes do not belong.
         """
         self._reports.append((self._clock(), frozenset(paths)))
 
     def hunks(self, may_show: Callable[[str], bool] = lambda uri: True) -> list[Hunk]:
-        """The hunks that still stand, oldest first, of documents that `may_show` allows by uri.
+        """The hunks that still stand, oldest first, of documents whose URI `may_show` allows.
 
         Changes of neighbouring lines are one hunk; those of white space alone are left out.
         """
@@ -179,7 +179,7 @@ class History:
             self._tracked = [each for each in self._tracked if each.uri not in opened or self._is_users(each, seconds)]
 
     def _is_users(self, tracked: _Tracked, seconds: float) -> bool:
-        """Whether a change was the user's, and not the editor's who took over the file that changed on disk then."""
+        """Whether a change was the user's, not the editor's reload of the file that changed on disk then."""
         was_saved = tracked.seconds <= self._saved.get(tracked.uri, -RELOAD_SECONDS)
         return tracked.is_typed or was_saved or abs(seconds - tracked.seconds) >= RELOAD_SECONDS
 
@@ -191,7 +191,7 @@ class History:
         return [(numbers[index], hunk) for index, hunk in self._cut_hunks(uri, [self._tracked[at] for at in numbers])]
 
     def _cut_hunks(self, uri: str, tracked: list[_Tracked]) -> list[tuple[int, Hunk]]:
-        """The hunks of an open document's changes, each with the index of its newest change; cut once for each text."""
+        """The hunks of an open document, each with the index of its newest change; computed once for each text."""
         snapshot, path = self._documents.snapshot(uri), self._documents.path(uri)
         cut_from = snapshot.source, path, tracked
         if uri not in self._cut or self._cut[uri][0] != cut_from:
@@ -228,7 +228,7 @@ class History:
 
 
 def shown(hunks: Sequence[Hunk], uri: str) -> list[EditHunk]:
-    """Hunks as a model reads them beside the document `uri`, without lines that look like secrets."""
+    """Hunks as a model reads them with the document `uri`, without lines that look like secrets."""
     found = []
     for hunk in hunks:
         sides = change_without_secrets(hunk.before, hunk.after, hunk.language_id, *hunk.around)
@@ -243,12 +243,12 @@ def _is_typed(edits: Sequence[Edit]) -> bool:
 
 
 def _stands(change: Change, snapshot: Snapshot) -> bool:
-    """Whether the new text is where it was."""
+    """Whether the new text is still in its place."""
     return snapshot.slice(change.start, change.end) == change.new
 
 
 def _composed(changes: Sequence[Change], edit: Edit) -> Change:
-    """The changes that an edit touches, joined with it; the text between them is part of what it removes."""
+    """The changes that an edit touches, joined with it; it removes the text between them."""
     whole: Change | None = None
     for change in sorted(changes, key=lambda each: each.start):
         if whole is not None:
@@ -260,7 +260,7 @@ def _composed(changes: Sequence[Change], edit: Edit) -> Change:
 
 
 def _joined(tracked: Sequence[_Tracked], snapshot: Snapshot) -> list[tuple[int, Change]]:
-    """The changes of one document, those in the same or neighbouring lines joined; each with its newest one's index."""
+    """The changes of one document, joined in the same or adjacent lines, each with the index of its newest part."""
     found: list[tuple[int, Change]] = []
     for number, each in sorted(enumerate(tracked), key=lambda pair: pair[1].change.start):
         change = each.change

@@ -8,13 +8,13 @@ from mercury_lsp.completion.next_edits.checks import only_moves_white_space
 from mercury_lsp.documents.document import Edit
 
 MAX_EDITS_AT_ONCE = 8
-"""Different edits that a user makes at once, with several cursors."""
+"""Most different edits that a user makes at once, with several cursors."""
 
 MIN_COMPARED_LINES = 4
-"""Lines replaced at once, on either side, from which an edit is compared line by line: it may be a formatter's."""
+"""An edit that replaces at least so many lines is compared line by line: it may be a formatter's."""
 
 MAX_COMPARED_LINES = 400
-"""Lines on both sides; an edit of more is a tool's anyway."""
+"""Most lines compared, old and new together; a longer edit is a tool's anyway."""
 
 
 def of_user(edits: Sequence[Edit]) -> tuple[Sequence[Edit], bool]:
@@ -31,12 +31,12 @@ def of_user(edits: Sequence[Edit]) -> tuple[Sequence[Edit], bool]:
 
 
 def _places(edits: Sequence[Edit]) -> int:
-    """The number of places; Neovim sends keys typed within 150 ms in one notification, each as an edit."""
+    """The number of places edited; Neovim sends keys typed within 150 ms as several edits of one notification."""
     return 1 + sum(not _touches(after, before) for before, after in pairwise(edits))
 
 
 def _touches(edit: Edit, before: Edit) -> bool:
-    """Whether an edit is at the text that the one before it inserted, as the next key is."""
+    """Whether an edit touches the text that the one before it inserted, as the next key does."""
     return before.start - len(edit.removed) <= edit.start <= before.start + len(before.inserted)
 
 
@@ -45,7 +45,7 @@ def _lines_replaced(edit: Edit) -> int:
 
 
 def _parts(edit: Edit) -> Iterator[Edit]:
-    """The edit without the lines that it leaves as they are; applied one after the other, the parts do the same."""
+    """The edit split around the lines that it leaves unchanged; applied in order, the parts do the same."""
     if _lines_replaced(edit) < MIN_COMPARED_LINES:
         yield edit
         return

@@ -1,4 +1,4 @@
-"""What became of the offered edits of one connection: offered, applied, or dismissed, and then not offered again."""
+"""Remembers the offered edits of one connection, and does not offer an applied or dismissed one again."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.documents.document import Edit
 
 ENTRIES_KEPT = 64
-"""Edits that were offered before and are not offered again."""
+"""Most edits remembered that are not offered again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,28 +19,28 @@ class Entry:
     site: EditSite
 
     def is_touched_by(self, uri: str, edit: Edit) -> bool:
-        """Whether an edit of a document reaches it, if only at its border."""
+        """Whether an edit of a document overlaps or touches it."""
         site = self.site
         return self.uri == uri and edit.start <= site.end and edit.start + len(edit.removed) >= site.start
 
     def moved(self, uri: str, edit: Edit) -> "Entry":
-        """It after an edit of a document; an edit at its start leaves it where it is."""
+        """The entry after an edit of a document; an edit at its start does not move it."""
         if self.uri != uri or edit.start >= self.site.start:
             return self
         return replace(self, site=replace(self.site, start=moved_offset(self.site.start, edit)))
 
 
 class Ledger:
-    """The offers of one connection; for the event loop's thread."""
+    """The offers of one connection; used on the event loop's thread only."""
 
     def __init__(self) -> None:
         self._offered: dict[str, tuple[Entry, ...]] = {}
         """The places of the last offer, by suggestion id."""
         self._declined: list[Entry] = []
-        """Places that were dismissed, or that an edit touched: taken, perhaps to be taken back, or overwritten."""
+        """Places that were dismissed or that an edit touched, because the offer was accepted or overwritten."""
 
     def offer(self, suggestion_id: str, uri: str, sites: Sequence[EditSite]) -> None:
-        """Record an offer; an earlier one neither edited nor dismissed may be offered again."""
+        """Record an offer; an earlier one that was neither edited nor dismissed may be offered again."""
         self._offered = {suggestion_id: tuple(Entry(uri, site) for site in sites)}
 
     def edited(self, uri: str, edits: Sequence[Edit]) -> None:
@@ -58,5 +58,5 @@ class Ledger:
         self._declined = [*self._declined, *self._offered.pop(suggestion_id, ())][-ENTRIES_KEPT:]
 
     def is_declined(self, uri: str, site: EditSite) -> bool:
-        """Whether the user did not want this edit at this place, or took it back."""
+        """Whether the user dismissed this edit in this place or took it back."""
         return Entry(uri, site) in self._declined
