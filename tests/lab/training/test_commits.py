@@ -7,7 +7,7 @@ from mercury_lab.training.commits import build, commit_edit, repositories
 from mercury_lab.training.commits.build import Collector
 from mercury_lab.training.commits.commit_edit import CommitEdit, CommitFile, Step
 from mercury_lab.training.commits.examples import edit_example
-from mercury_lab.training.commits.moments import begun, moments
+from mercury_lab.training.commits.moments import Moment, begun, moments
 from mercury_lab.training.commits.repositories import Repository
 from mercury_lab.training.data.contamination import Fingerprints
 from mercury_lab.training.data.sources import HeldOut, SourceError
@@ -135,9 +135,16 @@ def test_a_moment_becomes_an_example_whose_document_is_the_present_one(seed):
     for moment in [*moments(EDIT, rng, 3, None), begun(EDIT, rng)]:
         example = edit_example(moment, rng, lambda example: True)
         number = moment.document
-        assert example.current == moment.documents[number].text
+        assert example.text == moment.documents[number].text
         assert example.is_quiet == moment.is_quiet
         assert len(example.history) == len(moment.made)
         assert [change.path for change in example.history] == [
             None if step.file == number else EDIT.files[step.file].path for step in moment.made
         ]
+
+
+@pytest.mark.parametrize(("below", "added"), [(2, "    # done\n"), (1, "")])
+def test_a_region_around_a_change_holds_the_whole_steps_that_are_left_in_it(below, added):
+    found = edit_example(Moment(EDIT, (0, 1, 2), 1), random.Random(), lambda _: True, around=(0, below))
+    lines = ["    value = load(argv[1], 'r')\n", "    print(value, argv)\n", "    return value\n"][: below + 1]
+    assert (found.region_text, found.rewritten) == ("".join(lines), "".join((*lines[:2], added, *lines[2:])))

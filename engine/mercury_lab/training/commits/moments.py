@@ -2,6 +2,7 @@
 
 import random
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -41,6 +42,9 @@ class Document:
     def starts(self) -> list[int]:
         """The offset of every line, and of the end."""
         return list(accumulate(map(len, self.lines), initial=0))
+
+    def line_of(self, offset: int) -> int:
+        return bisect_right(self.starts, offset) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,7 @@ class Moment:
         found = list[OpenStep]()
         for number in self.order[self.done :]:
             step = self.edit.steps[number]
-            start = _moved(step, self.made)
+            start = self.moved(step)
             end = start + step.end - step.start
             if self.typed and not found:
                 typed = self.made[-1].text.count("\n") - 1
@@ -95,6 +99,11 @@ class Moment:
                 step = replace(step, text="".join(lines_of(step.text)[typed:]))
             found.append(OpenStep(step.file, start, end, step.text))
         return tuple(found)
+
+    def moved(self, step: Step) -> int:
+        """Where the step's first line is after the steps made; a step never overlaps another one."""
+        above = (each for each in self.made if each.file == step.file and each.start < step.start)
+        return step.start + sum(len(lines_of(each.text)) - (each.end - each.start) for each in above)
 
     @property
     def document(self) -> int:
@@ -187,9 +196,3 @@ def _moved_on(edit: CommitEdit, order: tuple[int, ...], other: CommitEdit, rng: 
 def _document(file: CommitFile) -> Document:
     """A file without changes; the moments of an edit share what is computed of it."""
     return Document(file.path, tuple(lines_of(file.text)))
-
-
-def _moved(step: Step, made: Sequence[Step]) -> int:
-    """Where the step's first line is after the steps made; a step never overlaps another one."""
-    above = (each for each in made if each.file == step.file and each.start < step.start)
-    return step.start + sum(len(lines_of(each.text)) - (each.end - each.start) for each in above)

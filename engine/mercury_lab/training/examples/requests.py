@@ -16,9 +16,8 @@ from mercury_engine.prompt.layout import path_block
 from mercury_engine.prompt.tokenizer import Tokenizer
 
 from mercury_lab.training.commits.commit_edit import CommitEdit
-from mercury_lab.training.commits.examples import edit_example
+from mercury_lab.training.commits.examples import EditExample, edit_example
 from mercury_lab.training.commits.moments import Moment, begun, moments
-from mercury_lab.training.commits.stage import EditExample
 from mercury_lab.training.examples.gaps import PATH_SHARE, GapSampler, GapSettings, Span
 from mercury_lab.training.examples.mixture import Mixture
 from mercury_lab.training.window import window
@@ -210,7 +209,7 @@ class EditExamples:
 
     def _example(self, example: EditExample, rng: random.Random) -> Example:
         """Far blocks with history and region last, near prefix and suffix blocks, as the server sends them."""
-        (start, end), text = example.region, example.current
+        (start, end), text = example.region, example.text
         sizes = self.spans.prefix_chars, self.spans.suffix_chars
         far, near, _ = window(text, start, start, *sizes)  # the document's own chunks: the region stands in it
         _, _, suffix = window(text, end, end, *sizes)
