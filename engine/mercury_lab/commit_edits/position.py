@@ -57,8 +57,6 @@ class Position:
     """Characters typed of the first change left, which inserts a line."""
     is_undone: bool = False
     """The user has taken the changes back, the last one first."""
-    moved_to: tuple[int, int] | None = None
-    """File and line of the cursor, if it is not behind the last change."""
 
     @property
     def name(self) -> str:
@@ -69,7 +67,7 @@ class Position:
         """The position as an object of the list."""
         changes = {name: [_numbers(each) for each in getattr(self, name)] for name in ("earlier", "made", "left")}
         files = [[each.path, each.commit] for each in self.files]
-        extras = {"typed": self.typed, "is_undone": self.is_undone, "moved_to": self.moved_to}
+        extras = {"typed": self.typed, "is_undone": self.is_undone}
         kept = {name: value for name, value in extras.items() if value}
         head = {"repository": self.repository, "shape": self.shape, "language": self.language, "files": files}
         return head | changes | kept
@@ -79,8 +77,7 @@ class Position:
         """The position of an object of the list."""
         changes = {name: tuple(Change(*each) for each in row[name]) for name in ("earlier", "made", "left")}
         files = tuple(PositionFile(*each) for each in row["files"])
-        moved_to = tuple(row["moved_to"]) if "moved_to" in row else None
-        return cls(**row | changes | {"files": files, "moved_to": moved_to})
+        return cls(**row | changes | {"files": files})
 
 
 @dataclass(frozen=True)
@@ -209,8 +206,7 @@ def scenario(at: Position, texts: Texts) -> Scenario:
     if at.is_undone:
         made += [desk.undo() for _ in at.made]
     wants = _wants(at, desk, made)
-    cursor = _cursor(at, files, made) if at.moved_to is None else _place(at, files, made)
-    return Scenario(at.repository, at.shape, at.name, files, tuple(made), cursor, tuple(wants))
+    return Scenario(at.repository, at.shape, at.name, files, tuple(made), _cursor(at, files, made), tuple(wants))
 
 
 def _wants(at: Position, desk: _Desk, made: list[LineEdit]) -> list[LineEdit]:
@@ -233,13 +229,3 @@ def _cursor(at: Position, files: dict[str, str], made: Sequence[LineEdit]) -> tu
         start = sum(map(len, lines_of(now[path])[: made[-1].start]))
         return path, start + at.typed
     return path, offset
-
-
-def _place(at: Position, files: dict[str, str], made: Sequence[LineEdit]) -> tuple[str, int]:
-    """The end of the line that the user has moved on to."""
-    assert at.moved_to is not None
-    now = dict(files)
-    for edit in made:
-        now = edit.apply(now)
-    path = at.files[at.moved_to[0]].path
-    return path, len("".join(lines_of(now[path])[: at.moved_to[1] + 1]).rstrip("\n"))

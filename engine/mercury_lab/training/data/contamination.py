@@ -38,8 +38,6 @@ CONTAMINATED_RUN_WORDS = 50
 
 _WORD = re.compile(rb"(?<![\w\x80-\xff])[a-z_\x80-\xff][\w\x80-\xff]*")
 _HASH_FACTORS = np.frombuffer(hashlib.shake_256(b"13-grams of words").digest(8 * GRAM_WORDS), "<u8") | np.uint64(1)
-_COARSE_BITS = 8
-"""Bits of a hash that the first look-up drops; that look-up rejects most n-grams of ordinary files."""
 
 Hashes = npt.NDArray[np.uint32]
 
@@ -78,34 +76,19 @@ class Fingerprints:
 
     hashes: Hashes
     digests: frozenset[bytes]
-    _coarse: npt.NDArray[np.bool_]
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> "Fingerprints":
         """Fingerprints of the held-out texts, without the 13-grams that are common among them."""
         parts = [np.empty(0, np.uint32), *(np.unique(gram_hashes(text)) for text in texts)]
         found, files = np.unique(np.concatenate(parts), return_counts=True)
-        return cls._made(found[files <= MAX_FILES_PER_GRAM], frozenset(map(digest, texts)))
-
-    @classmethod
-    def _made(cls, hashes: Hashes, digests: frozenset[bytes]) -> "Fingerprints":
-        coarse = np.zeros(1 << (32 - _COARSE_BITS), np.bool_)
-        coarse[hashes >> _COARSE_BITS] = True
-        return cls(hashes, digests, coarse)
-
-    def _places(self, found: Hashes) -> npt.NDArray[np.int64]:
-        """Each hash's index among the known ones; -1 if it is unknown."""
-        places = np.full(len(found), -1, np.int64)
-        likely = np.flatnonzero(self._coarse[found >> _COARSE_BITS])
-        at = np.searchsorted(self.hashes, found[likely])
-        at[at == len(self.hashes)] = 0
-        known = self.hashes[at] == found[likely] if len(self.hashes) else np.zeros(0, np.bool_)
-        places[likely[known]] = at[known]
-        return places
+        return cls(found[files <= MAX_FILES_PER_GRAM], frozenset(map(digest, texts)))
 
     def overlap(self, text: str) -> Overlap:
         """How much of the text lies in shared 13-grams."""
-        shared = self._places(gram_hashes(text)) >= 0
+        found = gram_hashes(text)
+        at = np.searchsorted(self.hashes, found)
+        shared = self.hashes.take(at, mode="clip") == found if len(self.hashes) else at < 0
         if not shared.any():
             return Overlap(0.0, 0)
         edges = np.flatnonzero(np.diff(shared.astype(np.int8), prepend=0, append=0))
