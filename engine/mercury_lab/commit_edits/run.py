@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any, get_args
+from typing import Any
 
 from mercury_engine.errors import RequestError
 from rich.table import Column, Table
@@ -25,11 +25,9 @@ from mercury_lab.commit_edits.rule_desk import ask_rules
 from mercury_lab.commit_edits.verdict import Verdict, judge
 from mercury_lab.editing.edit_desk import WAYS, Answer, EditDesk, own_daemon
 from mercury_lab.editing.edit_figures import bootstrap
-from mercury_lab.editing.edits import server_settings
 from mercury_lab.editing.scenarios import Scenario
 from mercury_lab.evaluation import suite
 from mercury_lab.intervals import rate
-from mercury_lsp.settings import Eagerness
 
 DEADLINE = 10.0
 """Seconds after which an answer counts as none."""
@@ -230,35 +228,28 @@ def _answers(found: Scenario, ways: Sequence[str], options: argparse.Namespace) 
     if options.rules:
         yield "unasked", ask_rules(found)
         return
-    with EditDesk(server_settings(options)) as desk:
+    with EditDesk(suite.server_settings(options)) as desk:
         desk.work(found)
         for way in ways:
             yield way, desk.ask(found, way)
 
 
 def option_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="mercury_lab.evaluation commits", description=__doc__)
+    parser = suite.server_parser("commits", __doc__, "positions that want an edit, and as many quiet ones")
     parser.add_argument("--mirror", type=Path, required=True, help="folder of bare clones, OWNER+NAME[/repo]")
     parser.add_argument("--list", type=Path, default=LIST, help=f"positions (default: {LIST})")
     parser.add_argument(
         "--held-out", action="store_true", help="the half that nothing is tuned to: once a week at most"
     )
-    parser.add_argument("--model", help="a folder or a name (default: the bundled model)")
     parser.add_argument("--rules", action="store_true", help="rules alone, unasked, without a server and a model")
-    parser.add_argument("--edit-model", help="the same, for a model of its own for next edits")
+    parser.add_argument("--edit-model", help="a model of its own for next edits")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS, help="ways of asking")
     parser.add_argument(
         "--deadline", type=float, default=DEADLINE, help=f"seconds for an answer (default {DEADLINE:.0f})"
     )
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"))
-    parser.add_argument("--threads", type=suite.count)
-    parser.add_argument("--eagerness", choices=get_args(Eagerness), help="the setting (default: medium)")
-    parser.add_argument("--limit", type=suite.count, help="positions that want an edit, and as many quiet ones")
     parser.add_argument("--seed", type=int, default=0, help="of the bootstrap intervals")
     parser.add_argument("--record", type=Path, help="keep every judged position in this file, and go on from there")
     parser.add_argument("--texts", type=Path, help="write what is shown into this file; not for the held-out half")
-    parser.add_argument("--json", action="store_true", help="print the record and nothing else")
-    parser.add_argument("--out", type=Path, help="also write the record to this file")
     return parser
 
 
@@ -274,7 +265,7 @@ def main(argv: list[str]) -> int:
     half: Half = "held-out" if options.held_out else "develop"
     listed = read_list(options.list)
     positions = chosen(listed.half(half), options.limit)
-    circumstances = {"half": half, "deadline": options.deadline, **server_settings(options)}
+    circumstances = {"half": half, "deadline": options.deadline, **suite.server_settings(options)}
     if options.rules:
         circumstances["model"] = "none, rules alone"
     record = Record(options.record, circumstances)

@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
-from typing import get_args
 
 from rich.table import Column, Table
 
@@ -23,7 +22,6 @@ from mercury_lab.editing.scenario_checks import language
 from mercury_lab.editing.scenarios import Scenario, read_scenarios
 from mercury_lab.evaluation import suite
 from mercury_lab.intervals import rate
-from mercury_lsp.settings import Eagerness
 
 SCENARIOS = Path("tests/data/edits")
 
@@ -176,37 +174,23 @@ def ask_server(
     return found, model
 
 
-def server_settings(options: argparse.Namespace) -> dict[str, object]:
-    """The server's settings that the options name."""
-    named = {name: getattr(options, name) for name in ("model", "device", "threads", "eagerness")}
-    named["editModel"] = getattr(options, "edit_model", None)
-    return {name: value for name, value in named.items() if value is not None}
-
-
 def option_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="mercury_lab.evaluation edits", description=__doc__)
-    parser.add_argument("--model", help="a folder or a name (default: the bundled model)")
+    parser = suite.server_parser("edits", __doc__, "positions, half of them quiet")
     parser.add_argument("--corpus", type=Path, default=SCENARIOS, help="a folder of *.edits files")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS, help="ways of asking")
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"))
-    parser.add_argument("--threads", type=suite.count)
-    parser.add_argument("--eagerness", choices=get_args(Eagerness), help="the setting (default: medium)")
-    parser.add_argument("--limit", type=suite.count, help="positions, half of them quiet (default: all)")
     parser.add_argument("--seed", type=int, default=0, help="of the bootstrap intervals")
-    parser.add_argument("--json", action="store_true", help="print the record and nothing else")
-    parser.add_argument("--out", type=Path, help="also write the record to this file")
     return parser
 
 
 def main(argv: list[str]) -> int:
     options = option_parser().parse_args(argv)
     scenarios = spread(read_scenarios(options.corpus), options.limit)
-    found, model = ask_server(scenarios, options.ways, server_settings(options))
+    found, model = ask_server(scenarios, options.ways, suite.server_settings(options))
     record = {
         "models": {"server": model},
         "limit": options.limit,
         "seed": options.seed,
-        **server_settings(options),
+        **suite.server_settings(options),
         "machine": suite.machine(options.device or "cpu"),
         "ways": {way: figures_by_group(own, options.seed) for way, own in found.items()},
         "answers": {way: [each.record() for each in own if each.is_shown or each.jumps] for way, own in found.items()},

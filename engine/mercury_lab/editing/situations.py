@@ -8,12 +8,10 @@ those of a list that was drawn from public repositories (`commit_edits.cursor_li
 no text.
 """
 
-import argparse
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import get_args
 
 from rich.markup import escape
 from rich.table import Column, Table
@@ -34,7 +32,6 @@ from mercury_lab.editing.verdicts import (
 from mercury_lab.evaluation import suite
 from mercury_lab.evaluation.judge import reward
 from mercury_lab.intervals import rate
-from mercury_lsp.settings import Eagerness
 
 LETTERS = (0, 2)
 """Numbers of letters typed before the server is asked."""
@@ -214,20 +211,13 @@ def spread(cursors: Sequence[Cursor], limit: int | None) -> Sequence[Cursor]:
     return [cursors[number * len(cursors) // count] for number in range(count)]
 
 
-def settings(options: argparse.Namespace) -> dict[str, object]:
-    """The server's settings that the options name."""
-    named = {name: getattr(options, name) for name in ("model", "device", "threads", "eagerness")}
-    return {name: value for name, value in named.items() if value is not None}
-
-
 def ask_everywhere(cursors: Iterable[Cursor], asked: Editor) -> list[Judged]:
     """Every cursor, after every number of letters."""
     return [judged(cursor, letters, asked) for cursor in cursors for letters in LETTERS]
 
 
 def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="mercury_lab.evaluation situations", description=__doc__)
-    parser.add_argument("--model", help="a folder or a name (default: the bundled model)")
+    parser = suite.server_parser("situations", __doc__, "cursors, spread over all files")
     parser.add_argument("--corpus", type=Path, default=Path("tests/data/situations"), help="files and their cursors")
     parser.add_argument(
         "--mirror", type=Path, help="folder of bare clones, OWNER+NAME[/repo]: run a drawn list instead"
@@ -237,23 +227,18 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("--beginnings", type=Path, help="a JSON list of cursors with their right beginnings instead")
     parser.add_argument("--texts", type=Path, help="write the texts here, too; for lists that rules may be written on")
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"))
-    parser.add_argument("--threads", type=suite.count)
-    parser.add_argument("--eagerness", choices=get_args(Eagerness), help="the setting (default: medium)")
-    parser.add_argument("--limit", type=suite.count, help="cursors, spread over all files (default: all)")
-    parser.add_argument("--json", action="store_true", help="print the record and nothing else")
-    parser.add_argument("--out", type=Path, help="also write the record to this file")
     options = parser.parse_args(argv)
+    settings = suite.server_settings(options)
     if options.beginnings:
         begun = read_beginnings(options.beginnings)
-        with editor(settings(options)) as asked:
+        with editor(settings) as asked:
             record = judge_beginnings(suite.progress(begun, "situations"), asked) | {"model": asked.model}
-        suite.deliver(record | settings(options), beginnings_table(record), options)
+        suite.deliver(record | settings, beginnings_table(record), options)
         return 0
     is_drawn = options.mirror is not None
     all_cursors = drawn_cursors.read_drawn(options.list, options.mirror) if is_drawn else read_cursors(options.corpus)
     cursors = spread(all_cursors, options.limit)
-    with editor(settings(options)) as asked:
+    with editor(settings) as asked:
         found = ask_everywhere(suite.progress(cursors, "situations"), asked)
         model = asked.model
     followed = [each.followed for each in found if each.followed]
@@ -262,7 +247,7 @@ def main(argv: list[str]) -> int:
         "model": model,
         "letters": by_letters,
         "next_lines": next_line_figures(followed),
-        **settings(options),
+        **settings,
         "corpus": str(options.list if is_drawn else options.corpus),
         "machine": suite.machine(options.device or "cpu"),
         "answers": [each.record if is_drawn else each.texts for each in found if each.verdict],

@@ -1,4 +1,4 @@
-"""Measure how reliable a confidence is: reliability bins, gates, and a curve fitted to the share that is right.
+"""Measure how reliable a confidence is: reliability bins, and a curve fitted to the share that is right.
 
 A pair is the (confidence, is right) of one suggestion; confidences lie between 0 and 1.
 """
@@ -8,9 +8,6 @@ import statistics
 from collections.abc import Sequence
 
 ScoredFill = tuple[float, bool]
-
-GATES = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-"""Confidences at which the silence gate is tried."""
 
 _LOW_KNOTS = (0.0, 0.001, 0.003, 0.01, 0.02, 0.05)
 KNOT_CONFIDENCES = (*_LOW_KNOTS, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
@@ -35,19 +32,6 @@ def calibration_error(pairs: Sequence[ScoredFill], bins: int = 10) -> float:
     """Expected calibration error: mean distance between confidence and share in bins, by count. arXiv 1706.04599."""
     rows = reliability(pairs, bins)
     return sum(row["count"] * abs(row["confidence"] - row["right"]) for row in rows) / max(1, len(pairs))
-
-
-def gate_table(
-    pairs: Sequence[ScoredFill], asked: int, gates: Sequence[float] = GATES
-) -> list[dict[str, float | None]]:
-    """By gate: the share of requests with a suggestion, and the suggestions' precision (None if there are none)."""
-    return [gate_row(gate, [hit for sure, hit in pairs if sure >= gate], asked) for gate in gates]
-
-
-def gate_row(gate: float, shown: Sequence[bool], asked: int) -> dict[str, float | None]:
-    """One row of `gate_table`."""
-    precision = statistics.fmean(shown) if shown else None
-    return {"gate": gate, "shown": len(shown) / max(1, asked), "precision": precision}
 
 
 def fit_logistic(pairs: Sequence[ScoredFill], rounds: int = 50) -> tuple[float, float]:

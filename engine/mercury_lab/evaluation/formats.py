@@ -2,8 +2,7 @@
 
 - cached: the engine as it runs, in the model's own gap format, read in blocks that are cached;
 - uncached: the same format over the same characters in one causal run, as in pretraining; the upper bound;
-- blocks: blocks without markers, as for a model that has no gap format;
-- surer: of the first two, the fill with the higher confidence; either: right if one of them is.
+- blocks: blocks without markers, as for a model that has no gap format.
 
 It reports how often each fills a gap exactly as its author did, and the nats of the author's text. Fills end by the
 same rules in all three. n-gram lookup is off.
@@ -14,7 +13,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from mercury_engine.api import Fill, FillRequest
+from mercury_engine.api import FillRequest
 from mercury_engine.decoding.autoregressive.verifier import Verifier
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.errors import RequestError
@@ -39,8 +38,6 @@ class Answer:
     nats: float
     tokens: int
     right: bool
-    text: str
-    confidence: float = 0.0
 
 
 Way = Callable[[Gap], Answer]
@@ -48,7 +45,12 @@ Way = Callable[[Gap], Answer]
 
 def engine_way(engine: Engine) -> Way:
     """How an engine reads a gap, and its fill."""
-    return lambda gap: _answer(gap, _nats(engine, gap), engine.fill(gap.request))
+
+    def answer(gap: Gap) -> Answer:
+        text = fitted(engine.fill(gap.request).text, gap.request)
+        return Answer(*_nats(engine, gap), exact(text, gap.truth))
+
+    return answer
 
 
 class CausalReader(ContextReader):
@@ -72,13 +74,6 @@ def without_markers(engine: Engine) -> Engine:
     return Engine(replace(engine.parts, markers=None))
 
 
-def with_both(row: dict[str, Answer]) -> dict[str, Answer]:
-    """A gap's answers, with those of choosing between the cached and the uncached one."""
-    cached, causal = row["cached"], row[UPPER_BOUND]
-    surer = causal if causal.confidence > cached.confidence else cached
-    return row | {"surer": surer, "either": replace(surer, right=cached.right or causal.right)}
-
-
 def figures(rows: Sequence[dict[str, Answer]]) -> dict[str, suite.SuiteRecord]:
     """For each way its share of right fills with a 95 % interval, its nats, and how many the upper bound saves."""
     return {way: _figures([row[way] for row in rows], [row[UPPER_BOUND] for row in rows]) for way in rows[0]}
@@ -100,10 +95,10 @@ def main(argv: list[str]) -> int:
     for kind in options.kinds:
         cases = list(gaps(options.corpus, options.limit, options.seed, (kind,)))
         asked = [replace(gap, request=replace(gap.request, lookup_text=())) for gap in cases]
-        rows = [with_both({name: way(gap) for name, way in ways.items()}) for gap in suite.progress(asked, kind)]
+        rows = [{name: way(gap) for name, way in ways.items()} for gap in suite.progress(asked, kind)]
         record[kind] = {"count": len(rows), **figures(rows)}
     record |= {"format": engine.gap_format, **suite.circumstances(engine, options)}
-    suite.deliver(record, _table(record, options.kinds, [*ways, "surer", "either"]), options)
+    suite.deliver(record, _table(record, options.kinds, [*ways]), options)
     return 0
 
 
@@ -116,10 +111,6 @@ def _nats(engine: Engine, gap: Gap) -> tuple[float, int]:
     reading.push(cut.known)
     [nats] = finished(reading.score([target]), engine.reader)
     return -nats, len(target)
-
-
-def _answer(gap: Gap, nats: tuple[float, int], fill: Fill) -> Answer:
-    return Answer(*nats, exact(fitted(fill.text, gap.request), gap.truth), fill.text, fill.confidence)
 
 
 def _figures(answers: Sequence[Answer], bounds: Sequence[Answer]) -> suite.SuiteRecord:
@@ -148,7 +139,7 @@ def _table(record: suite.SuiteRecord, kinds: Sequence[str], ways: Sequence[str])
                 suite.percent(found["exact_match"]),
                 f"{low:.0%} to {high:.0%}",
                 f"{found['nats_per_token']:.3f}",
-                more if way in ("cached", "blocks") else "",
+                more if way != UPPER_BOUND else "",
                 str(record[kind]["count"]),
             )
     return table

@@ -24,7 +24,6 @@ from mercury_lab.evaluation.baselines import (
     reader_filler,
     typing_filler,
 )
-from mercury_lab.evaluation.confidence import gate_table
 from mercury_lab.evaluation.gaps import GAP_KINDS, Gap, gaps
 from mercury_lab.evaluation.judge import exact, fitted
 
@@ -140,7 +139,6 @@ def main(argv: list[str]) -> int:
     answers = [answer_every_way(gap, ways) for gap in suite.progress(cases, "infill")]
     record = figures_by_kind(answers, options.kinds) | {
         "python": figures_by_kind([a for a in answers if a.gap.language == "python"], options.kinds),
-        "gates": gate_table([(a.fills[MERCURY].confidence, a.right[MERCURY]) for a in answers], len(answers)),
         **suite.circumstances(engine, options),
     }
     suite.deliver(record, results_table(record, options.kinds), options)

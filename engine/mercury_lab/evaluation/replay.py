@@ -22,7 +22,6 @@ from rich.table import Column, Table
 
 from mercury_lab.evaluation import suite
 from mercury_lab.evaluation.baselines import GapFiller, copying, mercury_filler, once_filler, reader_filler
-from mercury_lab.evaluation.confidence import ScoredFill, gate_table
 from mercury_lab.evaluation.gaps import HeldOutFile, gap_at, held_out_files, sample_places
 from mercury_lab.evaluation.judge import accepted, fitted, is_stub, keeps, reward
 from mercury_lsp.completion.price import LEVELS, Price
@@ -53,8 +52,6 @@ class Tally:
     accepted: int = 0
     seconds: list[float] = field(default_factory=list)
     """Duration of every request."""
-    pairs: list[ScoredFill] = field(default_factory=list)
-    """For every shown suggestion its confidence, and whether nothing in it was wrong."""
 
     def add(self, other: "Tally") -> None:
         for each in fields(self):
@@ -92,7 +89,6 @@ def _suggest(line: ReplayedLine, at: int, fill: GapFiller, utility: Utility, tal
     tally.shown += 1
     tally.right += right
     tally.stubs += right and is_stub(text, gap.truth)
-    tally.pairs.append((answer.confidence, right))
     return text
 
 
@@ -133,14 +129,14 @@ def sample_lines(found: Sequence[HeldOutFile], limit: int, seed: int) -> list[Re
 
 
 def replay(lines: Sequence[ReplayedLine], fill: GapFiller, utility: Utility, name: str) -> suite.SuiteRecord:
-    """Type all lines with one filler: figures over all and over Python, and of what is shown by least confidence."""
+    """Type all lines with one filler: figures over all and over Python."""
     whole, python = Tally(), Tally()
     for line in suite.progress(lines, name):
         tally = type_line(line, fill, utility)
         whole.add(tally)
         if line.document.language == "python":
             python.add(tally)
-    return figures(whole) | {"python": figures(python), "gates": gate_table(whole.pairs, whole.requests)}
+    return figures(whole) | {"python": figures(python)}
 
 
 def replay_levels(
@@ -185,8 +181,6 @@ def results_table(record: suite.SuiteRecord) -> Table:
 
 def main(argv: list[str]) -> int:
     parser = suite.parser("replay", __doc__, 60, "lines to type")
-    parser.add_argument("--wrong-cost", type=float, help="what reading a wrong text costs, in characters to type")
-    parser.add_argument("--least", type=float, help="least utility to show (default of both: the model's own)")
     parser.add_argument("--levels", action="store_true", help="type at every level of eagerness, from the same fills")
     parser.add_argument(
         "--rule",
@@ -207,12 +201,10 @@ def main(argv: list[str]) -> int:
         record = {"levels": levels, "lines": len(lines)} | suite.circumstances(engine, options)
         suite.deliver(record, levels_table(record), options)
         return 0
-    named = {name: getattr(options, name) for name in ("wrong_cost", "least")}
-    utility = replace(engine.utility, **{name: value for name, value in named.items() if value is not None})
     ways = {"left to right": reader_filler(engine), "copy": copying} if options.baselines else {}
-    record = replay(lines, mercury_filler(engine), utility, engine.name) | {
-        "utility": asdict(utility),
-        "baselines": {name: replay(lines, fill, utility, name) for name, fill in ways.items()},
+    record = replay(lines, mercury_filler(engine), engine.utility, engine.name) | {
+        "utility": asdict(engine.utility),
+        "baselines": {name: replay(lines, fill, engine.utility, name) for name, fill in ways.items()},
         **suite.circumstances(engine, options),
     }
     suite.deliver(record, results_table(record), options)

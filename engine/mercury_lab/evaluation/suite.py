@@ -17,6 +17,7 @@ from rich.progress import track
 from rich.table import Table
 
 from mercury_lab.engine import Engine
+from mercury_lsp.settings import Eagerness
 
 SuiteRecord = dict[str, Any]
 
@@ -25,18 +26,41 @@ T = TypeVar("T")
 CORPUS = Path("runs/held_out_sample")
 """Where `make eval` and the benchmarks put the files of other projects that they complete."""
 
+DEVICES = ("auto", "cpu", "cuda")
+
 PROGRESS_CONSOLE = Console(stderr=True)
 
 
 def parser(name: str, description: str | None, limit: int, what: str) -> argparse.ArgumentParser:
-    """The options of every suite; `limit` is the default of --limit, `what` the items that it counts."""
-    made = argparse.ArgumentParser(prog=f"mercury_lab.evaluation {name}", description=description)
-    made.add_argument("--model", help="a folder or a name (default: the bundled model)")
+    """The options of a suite that asks an engine; `limit`: the default of --limit, `what`: the items that it counts."""
+    made = _parser(name, description)
     made.add_argument("--corpus", type=Path, default=CORPUS, help="a folder of source files")
     made.add_argument("--limit", type=count, default=limit, help=f"{what} (default {limit})")
     made.add_argument("--seed", type=int, default=0)
-    made.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    made.add_argument("--device", choices=DEVICES, default="auto")
     made.add_argument("--backend", choices=get_args(Backend), default="auto")
+    return made
+
+
+def server_parser(name: str, description: str | None, what: str) -> argparse.ArgumentParser:
+    """The options of a suite that asks a language server; `what`: the items that --limit counts, by default all."""
+    made = _parser(name, description)
+    made.add_argument("--device", choices=DEVICES)
+    made.add_argument("--eagerness", choices=get_args(Eagerness), help="the setting (default: medium)")
+    made.add_argument("--limit", type=count, help=f"{what} (default: all)")
+    return made
+
+
+def server_settings(options: argparse.Namespace) -> SuiteRecord:
+    """The server's settings that the options name."""
+    named = {name: getattr(options, name) for name in ("model", "device", "threads", "eagerness")}
+    named["editModel"] = getattr(options, "edit_model", None)
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def _parser(name: str, description: str | None) -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog=f"mercury_lab.evaluation {name}", description=description)
+    made.add_argument("--model", help="a folder or a name (default: the bundled model)")
     made.add_argument("--threads", type=count)
     made.add_argument("--json", action="store_true", help="print the record and nothing else")
     made.add_argument("--out", type=Path, help="also write the record to this file")

@@ -38,7 +38,7 @@ want
 
 
 def test_the_scenarios_have_no_faults():
-    assert faults(read_scenarios(SCENARIOS)) == []
+    assert list(faults(read_scenarios(SCENARIOS))) == []
 
 
 def test_an_edit_is_made_and_the_next_one_is_wanted_behind_it(tmp_path):

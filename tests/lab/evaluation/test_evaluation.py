@@ -90,9 +90,7 @@ def test_infill_records_every_kind_of_span_with_all_baselines(model, tmp_path, c
 
 
 def test_replay_records_the_accounts_of_every_way_to_type(model, tmp_path, capsys):
-    record = run(
-        replay.main, model, tmp_path, capsys, "--limit", "1", "--baselines", "--least", "-9", "--wrong-cost", "0"
-    )
+    record = run(replay.main, model, tmp_path, capsys, "--limit", "1", "--baselines")
     keys = {"written_by_accepting", "shown_rate", "accepted_rate", "precision", "ms_p50", "count"}
     for part in (record, *record["baselines"].values()):
         assert keys <= part.keys() and keys <= part["python"].keys()
@@ -145,10 +143,6 @@ def test_formats_compares_the_cached_format_with_one_causal_run_and_with_plain_b
         assert found["uncached"]["nats_per_gap_more"] == 0
         assert len({found[way]["nats_per_token"] for way in ("cached", "uncached", "blocks")}) == 3
         assert all(found[way]["interval"][0] <= found[way]["exact_match"] for way in ("cached", "uncached", "blocks"))
-
-
-def answer(right: bool, confidence: float) -> formats.Answer:
-    return formats.Answer(1.0, 1, right, "text", confidence)
 
 
 def test_infill_compares_stale_keys_with_exact_steps_of_a_model_with_full_attention(tmp_path, capsys):
