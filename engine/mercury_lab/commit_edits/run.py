@@ -60,20 +60,10 @@ def judged(at: Position, found: Scenario, way: str, answer: Answer, deadline: fl
     is_late = answer.milliseconds > 1000 * deadline
     edit = None if is_late else answer.edit
     verdict = judge(found, edit) if edit is not None and not found.is_quiet else Verdict()
-    return Judged(
-        at.name,
-        at.repository,
-        at.shape,
-        family(at.language),
-        way,
-        not found.is_quiet,
-        edit is not None,
-        is_late and answer.edit is not None,
-        verdict.is_useful,
-        verdict.is_exact,
-        answer.source if edit is not None else "",
-        round(answer.milliseconds),
-    )
+    where = (at.name, at.repository, at.shape, family(at.language), way)
+    verdicts = (verdict.is_useful, verdict.is_exact)
+    what = (not found.is_quiet, edit is not None, is_late and answer.edit is not None)
+    return Judged(*where, *what, *verdicts, answer.source if edit is not None else "", round(answer.milliseconds))
 
 
 def figures(found: Sequence[Judged]) -> suite.SuiteRecord:

@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mercury_lsp.errors import UsageError
@@ -39,6 +39,15 @@ class Client:
         loaded = [line.removeprefix("loaded ") for line in self.log if line.startswith("loaded ")]
         return loaded[-1].rpartition(" on ")[0] if loaded else "unknown"
 
+    def initialize(
+        self, settings: Mapping[str, Any], capabilities: Mapping[str, Any], folders: Sequence[Any] = ()
+    ) -> None:
+        """Connect with these settings (docs/settings.md); nothing is counted as usage."""
+        own = {"mercury": {"statistics": False, "waitForContext": True, **settings}}
+        about = {"processId": None, "rootUri": None, "workspaceFolders": [*folders], "capabilities": capabilities}
+        self.request("initialize", about | {"initializationOptions": own})
+        self.notify("initialized", {})
+
     def request(self, method: str, params: Any) -> Any:
         """Ask and wait for the answer. Raises UsageError if the server answers with an error."""
         self._last_id += 1
@@ -61,23 +70,20 @@ class Client:
             self.messages.append(message["params"]["message"])
         if message["method"] == "window/logMessage":
             self.log.append(message["params"]["message"])
+        result: object = None
         if message["method"] == "workspace/applyEdit":
             self.applied.append(message["params"])
-            self.send({"id": message["id"], "result": {"applied": False}})
+            result = {"applied": False}
         elif message["method"] == "window/showDocument":
             self.shown.append(message["params"])
-            self.send({"id": message["id"], "result": {"success": True}})
-        elif "id" in message:
-            self.send({"id": message["id"], "result": None})
+            result = {"success": True}
+        if "id" in message:
+            self.send({"id": message["id"], "result": result})
 
     def send(self, message: dict[str, Any]) -> None:
         """Write one JSON-RPC message."""
-        self.write(framed({"jsonrpc": "2.0"} | message))
-
-    def write(self, data: bytes) -> None:
-        """Send bytes as they are."""
         assert self._process.stdin is not None
-        self._process.stdin.write(data)
+        self._process.stdin.write(framed({"jsonrpc": "2.0"} | message))
         self._process.stdin.flush()
 
     def receive(self) -> dict[str, Any]:

@@ -83,17 +83,14 @@ class EditDesk:
 
     def __init__(self, settings: Mapping[str, Any]):
         self._client = Client(SERVER_COMMAND)
-        self._settings = {"statistics": False, "waitForContext": True, **settings}
+        self._settings = settings
         self._texts: dict[str, str] = {}
         self._versions: dict[str, int] = {}
         self._source = ""
 
     def __enter__(self) -> "EditDesk":
         self._client.__enter__()
-        folders = [{"uri": FOLDER.removesuffix("/"), "name": "scenario"}]
-        parameters = {"processId": None, "rootUri": None, "workspaceFolders": folders, "capabilities": CAPABILITIES}
-        self._client.request("initialize", parameters | {"initializationOptions": {"mercury": self._settings}})
-        self._client.notify("initialized", {})
+        self._client.initialize(self._settings, CAPABILITIES, [{"uri": FOLDER.removesuffix("/"), "name": "scenario"}])
         return self
 
     def __exit__(self, *problem: object) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 from mercury_lab.editing.client import Client
 from mercury_lab.editing.cursors import Cursor
+from mercury_lab.editing.edit_desk import position
 from mercury_lsp.documents.languages import language_of
-from mercury_lsp.documents.utf16 import utf16_length
 from mercury_lsp.errors import UsageError
 
 SERVER_COMMAND = (sys.executable, "-m", "mercury_lsp", "--in-process")
@@ -43,8 +43,8 @@ class Editor:
 
     def accept(self, cursor: Cursor, text: str) -> ShownSuggestion:
         """What is shown once the text has been accepted that `show` gave last. Raises UsageError as `show` does."""
-        change = {"range": {"start": _position(cursor), "end": _position(cursor)}, "text": text}
-        document = self._document | {"version": 2}
+        at, document = position(cursor.before, len(cursor.before)), self._document | {"version": 2}
+        change = {"range": {"start": at, "end": at}, "text": text}
         self._client.notify("textDocument/didChange", {"textDocument": document, "contentChanges": [change]})
         return self._ask(replace(cursor, before=cursor.before + text))
 
@@ -53,7 +53,8 @@ class Editor:
             self._client.notify("textDocument/didClose", {"textDocument": self._document})
 
     def _ask(self, cursor: Cursor) -> ShownSuggestion:
-        asked = {"textDocument": self._document, "position": _position(cursor), "context": {"triggerKind": 2}}
+        at = position(cursor.before, len(cursor.before))
+        asked = {"textDocument": self._document, "position": at, "context": {"triggerKind": 2}}
         items = self._client.request("textDocument/inlineCompletion", asked)["items"]
         if self._client.messages:
             raise UsageError(self._client.messages[0])
@@ -66,17 +67,9 @@ class Editor:
         return self._client.model
 
 
-def _position(cursor: Cursor) -> dict[str, int]:
-    line = cursor.before.rpartition("\n")[2]
-    return {"line": cursor.before.count("\n"), "character": utf16_length(line)}
-
-
 @contextmanager
 def editor(settings: dict[str, Any]) -> Iterator[Editor]:
-    """An editor connected to a new server with these settings (docs/settings.md); nothing is counted as usage."""
+    """An editor connected to a new server with these settings."""
     with Client(SERVER_COMMAND) as client:
-        options = {"mercury": {"statistics": False, "waitForContext": True} | settings}
-        parameters = {"processId": None, "rootUri": None, "capabilities": CAPABILITIES}
-        client.request("initialize", parameters | {"initializationOptions": options})
-        client.notify("initialized", {})
+        client.initialize(settings, CAPABILITIES)
         yield Editor(client)

@@ -182,18 +182,8 @@ def _place_number(found: Judged) -> int:
 
 
 def results_table(record: suite.SuiteRecord) -> Table:
-    table = Table(
-        Column("cursors", no_wrap=True),
-        "",
-        "shown",
-        "to the line's end",
-        "in part",
-        "stub",
-        "wrong",
-        "saved",
-        "cut",
-        "runs over",
-    )
+    columns = ("", "shown", "to the line's end", "in part", "stub", "wrong", "saved", "cut", "runs over")
+    table = Table(Column("cursors", no_wrap=True), *columns)
     for letters, groups in record["letters"].items():
         table.add_section()
         rows = {name: row for name, row in groups.items() if name != "places"} | groups["places"]

@@ -23,7 +23,6 @@ from mercury_engine.utility import Utility
 
 from mercury_lab.engine import Engine, finished
 from mercury_lab.evaluation.gaps import Gap
-from mercury_lab.evaluation.judge import fitted
 from mercury_lab.training.window import window
 
 GapFiller = Callable[[Gap], Fill]
@@ -42,9 +41,6 @@ EVERYTHING = Utility(wrong_cost=0.0, least=2.0, min_probability=0.05)
 
 REMEMBERED_GAPS = 256
 """Gaps whose hypotheses are kept: those of a line."""
-
-MAX_READER_LINES = 6
-"""Lines after which the reader alone stops looking for the end of a multi-line gap."""
 
 
 def mercury_filler(engine: Engine) -> GapFiller:
@@ -87,29 +83,16 @@ def left_to_right(engine: Engine) -> Engine:
 
 
 def reader_filler(engine: Engine) -> GapFiller:
-    """The reader alone; its text before the gap is as long as the fill's text on both sides together."""
+    """The reader alone, for gaps of one line; it reads as much text before the gap as the fill on both sides."""
     alone = left_to_right(engine)
 
     def fill(gap: Gap) -> Fill:
         end = len(gap.prefix)
         far, near, _ = window(gap.prefix, end, end, PREFIX_CHARS + SUFFIX_CHARS, 0)
         request = replace(gap.request, near="".join(far) + near, far=(), suffix=(), lookup_text=(), multiline=False)
-        return _line_by_line(alone, request, gap) if gap.request.multiline else alone.fill(request)
+        return alone.fill(request)
 
     return fill
-
-
-def _line_by_line(alone: Engine, request: FillRequest, gap: Gap) -> Fill:
-    """Decode line by line until the line after the gap, the only way a reader can find where several lines end."""
-    fills: list[Fill] = []
-    text = ""
-    while len(fills) < MAX_READER_LINES and fitted(text, gap.request) == text:
-        fills.append(alone.fill(replace(request, near=request.near + text)))
-        text += fills[-1].text + "\n"
-    confidence = 1.0
-    for fill in fills:
-        confidence *= fill.confidence
-    return Fill(text.rstrip("\n"), confidence, sum(f.steps for f in fills), sum(f.elapsed for f in fills), True)
 
 
 def copying(gap: Gap) -> Fill:

@@ -7,6 +7,8 @@ import math
 import statistics
 from collections.abc import Sequence
 
+import numpy as np
+
 ScoredFill = tuple[float, bool]
 
 _LOW_KNOTS = (0.0, 0.001, 0.003, 0.01, 0.02, 0.05)
@@ -40,20 +42,14 @@ def fit_logistic(pairs: Sequence[ScoredFill], rounds: int = 50) -> tuple[float, 
     A weak prior, worth a few pairs, pulls toward slope 1 and shift 0, which leave a confidence unchanged. The slope is
     clamped to 0.05 to 3, so that a higher confidence always stays higher.
     """
-    data = [(_logit(c), float(hit)) for c, hit in pairs]
-    slope, shift = 1.0, 0.0
+    x_N, right_N = np.array([(_logit(sure), float(right)) for sure, right in pairs]).reshape(-1, 2).T
+    terms, fitted = np.stack((x_N, np.ones_like(x_N)), 1), np.array((1.0, 0.0))
     for _ in range(rounds):
-        grad_a, grad_b = slope - 1.0, shift
-        aa, ab, bb = 1.0, 0.0, 1.0
-        for x, y in data:
-            p = _sigmoid(slope * x + shift)
-            grad_a, grad_b = grad_a + (p - y) * x, grad_b + (p - y)
-            w = p * (1 - p)
-            aa, ab, bb = aa + w * x * x, ab + w * x, bb + w
-        det = aa * bb - ab * ab
-        step_a, step_b = (bb * grad_a - ab * grad_b) / det, (aa * grad_b - ab * grad_a) / det
-        slope, shift = slope - max(-1.0, min(1.0, step_a)), shift - max(-1.0, min(1.0, step_b))
-    return max(0.05, min(3.0, slope)), shift
+        p_N = 1 / (1 + np.exp(-np.clip(terms @ fitted, -60.0, 60.0)))
+        gradient = fitted - (1.0, 0.0) + terms.T @ (p_N - right_N)
+        curvature = np.eye(2) + (terms.T * (p_N * (1 - p_N))) @ terms
+        fitted = fitted - np.clip(np.linalg.solve(curvature, gradient), -1.0, 1.0)
+    return float(np.clip(fitted[0], 0.05, 3.0)), float(fitted[1])
 
 
 def calibration_knots(slope: float, shift: float) -> list[list[float]]:

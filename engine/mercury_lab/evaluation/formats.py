@@ -133,13 +133,6 @@ def _table(record: suite.SuiteRecord, kinds: Sequence[str], ways: Sequence[str])
             found = record[kind][way]
             low, high = found["interval"]
             more = f"{found['nats_per_gap_more']:+.2f} ± {found['standard_error'] or 0:.2f}"
-            table.add_row(
-                kind,
-                way,
-                suite.percent(found["exact_match"]),
-                f"{low:.0%} to {high:.0%}",
-                f"{found['nats_per_token']:.3f}",
-                more if way != UPPER_BOUND else "",
-                str(record[kind]["count"]),
-            )
+            shares = suite.percent(found["exact_match"]), f"{low:.0%} to {high:.0%}", f"{found['nats_per_token']:.3f}"
+            table.add_row(kind, way, *shares, more if way != UPPER_BOUND else "", str(record[kind]["count"]))
     return table

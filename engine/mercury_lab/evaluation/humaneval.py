@@ -112,14 +112,9 @@ def passes(program: str, seconds: float = SECONDS) -> bool:
         source = LIMITS.format(seconds=max(1, round(seconds))) if os.name == "posix" else ""
         path = Path(folder, "program.py")
         path.write_text(f"{source}exec(compile({program!r}, 'program', 'exec'), {{'__name__': '__main__'}})\n", "utf-8")
+        command, null = [sys.executable, "-I", "-X", "utf8", path.name], subprocess.DEVNULL
         running = subprocess.Popen(
-            [sys.executable, "-I", "-X", "utf8", path.name],
-            cwd=folder,
-            env={},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
+            command, cwd=folder, env={}, stdin=null, stdout=null, stderr=null, start_new_session=True
         )
         try:
             return running.wait(seconds) == 0
@@ -185,14 +180,8 @@ def figures(engine: Engine, found: Sequence[Task], true_length: bool) -> suite.S
 def results_table(record: suite.SuiteRecord) -> Table:
     low, high = record["interval"]
     table = Table("tasks", "pass@1", "95 %", "exact match", "steps", "ms p50")
-    table.add_row(
-        str(record["tasks"]),
-        suite.percent(record["pass_at_1"]),
-        f"{low:.1%} to {high:.1%}",
-        suite.percent(record["exact_match"]),
-        f"{record['steps_mean']:.1f}",
-        f"{record['ms_p50']:.0f}",
-    )
+    shares = suite.percent(record["pass_at_1"]), f"{low:.1%} to {high:.1%}", suite.percent(record["exact_match"])
+    table.add_row(str(record["tasks"]), *shares, f"{record['steps_mean']:.1f}", f"{record['ms_p50']:.0f}")
     return table
 
 

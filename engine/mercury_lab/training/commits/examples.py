@@ -61,6 +61,7 @@ def edit_example(
     the region has so many lines, with the change anywhere in it; 0 for the change's lines and a few more. `around`:
     lines above and below the last change, whose region is rewritten instead, or stays if nothing is left there.
     """
+    found: Iterator[EditExample | None]
     if around is not None:
         if moment.typed or not moment.made:
             return None

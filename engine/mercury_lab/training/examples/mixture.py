@@ -7,12 +7,14 @@ from mercury_engine.errors import ModelCorrupt
 
 from mercury_lab.training.data.sources import SourceFile
 
+PYTHON_SHARE = 0.5
+"""Of the files drawn, if there are any."""
+
 
 class Mixture:
     """Files in memory, sampled with a fixed share of each language. Raises ModelCorrupt if it has no file."""
 
-    def __init__(self, files: Iterable[SourceFile], python_share: float = 0.5) -> None:
-        self.python_share = python_share
+    def __init__(self, files: Iterable[SourceFile]) -> None:
         self.files: dict[str, list[SourceFile]] = {}
         self._packages: dict[str, list[SourceFile]] = {}
         for file in files:
@@ -23,7 +25,7 @@ class Mixture:
 
     def sample(self, rng: random.Random) -> SourceFile:
         others = [name for name in self.files if name != "python"]
-        if "python" in self.files and (not others or rng.random() < self.python_share):
+        if "python" in self.files and (not others or rng.random() < PYTHON_SHARE):
             return rng.choice(self.files["python"])
         sizes = [len(self.files[name]) ** 0.5 for name in others]
         return rng.choice(self.files[rng.choices(others, sizes)[0]])

@@ -1,14 +1,11 @@
 """Choose blocks of other files of the same package; they come first among the far blocks."""
 
-import math
 import random
-import re
 from collections.abc import Sequence
 
-from mercury_engine.prompt.chunking import split
-from mercury_engine.prompt.layout import path_block
-
 from mercury_lab.training.data.sources import SourceFile
+from mercury_lsp.context.workspace.choice import SnippetKind, most_similar, snippets_of, words_of
+from mercury_lsp.documents.languages import language_of
 
 MAX_SNIPPET_FILES = 3
 """Other files that are searched."""
@@ -16,28 +13,13 @@ MAX_SNIPPET_FILES = 3
 MAX_FILE_CHARS = 6_000
 """Characters of a long file that are searched."""
 
-_WORD = re.compile(r"[^\W\d]\w{3,}")
-
 
 def snippet_blocks(around: str, others: Sequence[SourceFile], rng: random.Random) -> list[str]:
-    """One or two chunks of other files that share most words with the text around, each after a path comment.
-
-    A word's weight falls with the number of chunks that contain it.
-    """
+    """At most two chunks of other files that share most words with the text around, as the server chooses them."""
     files = rng.sample(others, min(MAX_SNIPPET_FILES, len(others)))
-    chunks = [(file, chunk) for file in files for chunk in split(_part(file, rng))]
-    words = [set(_WORD.findall(chunk)) for _, chunk in chunks]
-    wanted = set(_WORD.findall(around))
-    holders = {word: sum(word in of_chunk for of_chunk in words) for word in wanted}
-    # fsum: the same in any order
-    value = [math.fsum(1 / holders[word] for word in of_chunk & wanted) for of_chunk in words]
-    best = sorted(range(len(chunks)), key=lambda number: -value[number])[: rng.choice((1, 2))]
-    return [snippet_block(file.path, file.language, chunk) for file, chunk in (chunks[number] for number in best)]
-
-
-def snippet_block(path: str, language: str, chunk: str) -> str:
-    """A chunk of another file after a comment with its path, as the reader sees it."""
-    return path_block(path, language) + chunk
+    parts = ((file.path, language_of(file.path), _part(file, rng)) for file in files)
+    found = [snippet for part in parts for snippet in snippets_of(SnippetKind.CODE, *part)]
+    return [snippet.text for snippet in most_similar(found, words_of(around), rng.choice((1, 2)))]
 
 
 def _part(file: SourceFile, rng: random.Random) -> str:
