@@ -1,7 +1,7 @@
 """Measure milliseconds per keystroke: `python benchmarks/keystrokes.py [--quick] [--json] [--out FILE]`.
 
 It types lines of held-out files into the language server over stdio, with pauses, corrected typos and jumps to other
-places, and times every answer: in the server, the worker's queue, prefill and denoising. The server is the one that
+places, and times every answer: in the server, before the engine, prefill and denoising. The server is the one that
 `mercury-lsp` runs, with a stopwatch around its engine. Then it times fills of equal length in this process, by the
 engine and by other ways to use the same weights (`on_keys/peers.py`). All run one after another with the same number of
 threads. Compare the ratios: machines differ and are shared.

@@ -25,7 +25,7 @@ from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document
 from mercury_lsp.documents.languages import language_of
 from mercury_lsp.engine_host.blocking import filled
-from mercury_lsp.engine_host.worker import load_engine
+from mercury_lsp.engine_host.loading import load_engine
 from mercury_lsp.settings import Settings
 
 HERE = Path(__file__).parent

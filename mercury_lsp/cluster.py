@@ -25,7 +25,7 @@ from starlette.types import Message, Scope
 
 from mercury_lsp import default_model
 from mercury_lsp.engine_host.engines import Engines
-from mercury_lsp.engine_host.worker import load_engine
+from mercury_lsp.engine_host.loading import load_engine
 from mercury_lsp.errors import UsageError
 from mercury_lsp.http.application import application
 from mercury_lsp.http.guard import MAX_BODY_BYTES

@@ -14,7 +14,7 @@ from typing import Any
 from mercury_engine.api import Answer, Control, Fill, InferenceEngine, Request
 
 from mercury_lsp.commands.stdio import serve
-from mercury_lsp.engine_host.worker import Worker, load_engine
+from mercury_lsp.engine_host.loading import SharedEngine, load_engine
 from mercury_lsp.settings import Settings
 
 
@@ -68,15 +68,15 @@ class Stopwatch:
 
 
 asked_at: dict[int, float] = {}
-"""The time at which the event loop gave a request to the worker, by the request's identity."""
+"""The time at which the event loop asked the engine, by the request's identity."""
 
 
-def noting(ask: Callable[..., None]) -> Callable[..., None]:
-    """The worker's `ask`, recording when it was called."""
+def noting(answer: Callable[..., Any]) -> Callable[..., Any]:
+    """The shared engine's `answer`, recording when it was called."""
 
-    def noted(worker: Worker, request: Request, *others: Any) -> None:
+    def noted(shared: SharedEngine, request: Request, control: Control) -> Any:
         asked_at[id(request)] = monotonic()
-        ask(worker, request, *others)
+        return answer(shared, request, control)
 
     return noted
 
@@ -90,7 +90,7 @@ def main() -> None:
         engine: InferenceEngine = watched
         return engine
 
-    Worker.ask = noting(Worker.ask)  # type: ignore[method-assign]
+    SharedEngine.answer = noting(SharedEngine.answer)  # type: ignore[method-assign]
     serve(load)
 
 

@@ -330,12 +330,18 @@ class Control:
     """Whether its prefill yields to interactive requests."""
     stays_here: bool = False
     """Whether the request must not leave this machine."""
+    client: object = None
+    """Who asks: clients are served in turn."""
+    is_ahead: bool = False
+    """Whether no user waits for it: it runs while nothing else does."""
 
 
 TellOutcome = Callable[[Answer | Exception], None]
 """Called once for a request, with its answer or error."""
 
-NewRequests = Callable[[], Iterable[tuple[Request, Control, TellOutcome]]]
+Arrived = tuple[Request, Control, TellOutcome]
+
+NewRequests = Callable[[], Iterable[Arrived]]
 """Returns the requests that arrived since its last call."""
 
 

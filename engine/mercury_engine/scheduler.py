@@ -1,19 +1,22 @@
-"""Runs several requests at a time, which share forward passes.
+"""Runs several requests at a time, which share forward passes; clients are served in turn.
 
 Only here are deadlines and cancel flags checked: before every pass, between the parts of a long one, and where steps
 pause.
 """
 
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mercury_engine.api import Answer, Control, GenerateRequest, NewRequests, Request, TellOutcome
+from mercury_engine.api import Answer, Arrived, Control, GenerateRequest, NewRequests, Request, TellOutcome
 from mercury_engine.errors import Cancelled
 from mercury_engine.models import batching
 from mercury_engine.models.batching import DeadlineReached, Forward, ForwardSteps
 from mercury_engine.models.network import CanvasForward, Network
+
+MOST_RUNNING = 4
+"""Concurrent requests: one more row costs a fifth of a separate pass, but slows the others down."""
 
 MOST_SHARED_ROWS = 32
 """Longest prefill that shares a pass. More rows gain nothing by sharing, and the others would wait."""
@@ -44,6 +47,11 @@ class RunningRequest:
     def is_patient(self) -> bool:
         """Whether nobody waits for it key by key, as for a text."""
         return self._control.is_patient or isinstance(self.request, GenerateRequest)
+
+    def give_way(self) -> None:
+        """Stop before the next pass if no user waits for it."""
+        if self._control.is_ahead:
+            self._control.cancel.set()
 
     def start(self) -> None:
         """Continue to the first forward pass."""
@@ -86,6 +94,37 @@ class RunningRequest:
             self.waits_for, self.outcome = None, error
 
 
+class Turns:
+    """The requests that wait, and whose turn it is.
+
+    Users' requests precede those that look ahead, which run alone. Of equal ones the client served longest ago comes
+    first, so nobody waits for more than one answer of each other client.
+    """
+
+    def __init__(self) -> None:
+        self.waiting: list[Arrived] = []
+        self._served: list[object] = []
+        """Clients, the one served longest ago first."""
+
+    def starting(self, running: int) -> Iterator[Arrived]:
+        """Those that start now, beside so many; a cancelled one starts at once, and ends."""
+        while self.waiting:
+            first = min(self.waiting, key=self._order)  # keeps the order of arrival among equals
+            control = first[1]
+            if not control.cancel.is_set():
+                if running >= (1 if control.is_ahead else MOST_RUNNING):
+                    return
+                running += 1
+                self._served = [*(each for each in self._served if each is not control.client), control.client]
+            self.waiting = [each for each in self.waiting if each is not first]
+            yield first
+
+    def _order(self, arrived: Arrived) -> tuple[bool, bool, int]:
+        control = arrived[1]
+        turn = self._served.index(control.client) + 1 if control.client in self._served else 0
+        return not control.cancel.is_set(), control.is_ahead, turn
+
+
 class Scheduler:
     """Answers requests with the steps it is given; forward passes that read text run on the network."""
 
@@ -97,19 +136,26 @@ class Scheduler:
     def answer_all(self, more: NewRequests) -> None:
         """Answer all requests from `more`, which is called before every pass, and tell each outcome.
 
-        Returns when nothing is running and `more` has nothing new. What it raises is every running request's outcome.
+        Returns when there are none and `more` has nothing new. What it raises is every request's outcome.
         """
-        running: dict[RunningRequest, TellOutcome] = {}
+        turns, running = Turns(), dict[RunningRequest, TellOutcome]()
         try:
-            while (new := {self._begin(request, control): tell for request, control, tell in more()}) or running:
-                running |= new
+            while True:
+                turns.waiting += more()
+                if any(not control.is_ahead for _, control, _ in turns.waiting):
+                    for each in running:
+                        each.give_way()
+                starting = turns.starting(len(running))
+                running |= {self._begin(request, control): tell for request, control, tell in starting}
+                if not running:
+                    return
                 self._advance([*running])
                 for each in [*running]:
                     if each.outcome is not None:
                         running.pop(each)(each.outcome)
         except BaseException as raised:  # a library may even want to exit
             error = raised if isinstance(raised, Exception) else RuntimeError(repr(raised))
-            for tell in running.values():
+            for tell in (*running.values(), *(tell for _, _, tell in turns.waiting)):
                 tell(error)
             raise
 

@@ -9,7 +9,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
-from mercury_engine.api import Answer, Control, NewRequests, Request, TellOutcome
+from mercury_engine.api import Answer, Arrived, Control, NewRequests, Request
 from mercury_engine.errors import Cancelled
 
 logger = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ class Serving:
 
     def __init__(self, answer_all: AnswerAll) -> None:
         self._answer_all = answer_all
-        self._requests: deque[tuple[Request, Control, TellOutcome]] = deque()
+        self._requests: deque[Arrived] = deque()
         self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         """What the thread does next; None ends it."""
         self._closed = False
@@ -68,7 +68,7 @@ class Serving:
                 logger.exception("a call on the engine's thread failed")
             del function  # it may hold an engine
 
-    def _arrived(self) -> Iterator[tuple[Request, Control, TellOutcome]]:
+    def _arrived(self) -> Iterator[Arrived]:
         while self._requests:
             yield self._requests.popleft()
 

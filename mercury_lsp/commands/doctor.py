@@ -27,7 +27,7 @@ from mercury_lsp.daemon import control, lock
 from mercury_lsp.daemon.address import Address, all_addresses
 from mercury_lsp.engine_host import gpu_proof
 from mercury_lsp.engine_host.blocking import filled, rewritten
-from mercury_lsp.engine_host.worker import LoadEngine
+from mercury_lsp.engine_host.loading import LoadEngine
 from mercury_lsp.errors import MORE_MEMORY, is_short_of_memory
 from mercury_lsp.installed_models import checking
 from mercury_lsp.settings import EDIT_ENGINE_VARIABLE, ENGINE_VARIABLE, Settings, named_engines

@@ -6,7 +6,7 @@ import sys
 from mercury_engine.api import InferenceEngine
 
 from mercury_lsp import default_model
-from mercury_lsp.engine_host.worker import load_engine
+from mercury_lsp.engine_host.loading import load_engine
 from mercury_lsp.settings import Settings, named_engines
 
 

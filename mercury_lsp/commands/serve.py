@@ -18,7 +18,7 @@ from mercury_lsp.transport import standard_streams
 from mercury_lsp.transport.standard_streams import end_at_once
 
 if TYPE_CHECKING:
-    from mercury_lsp.engine_host.worker import LoadEngine
+    from mercury_lsp.engine_host.loading import LoadEngine
     from mercury_lsp.http.listener import HttpListener
 
 
@@ -140,7 +140,7 @@ def serve(
     from functools import partial
 
     from mercury_lsp.daemon.server import Daemon
-    from mercury_lsp.engine_host.worker import load_engine
+    from mercury_lsp.engine_host.loading import load_engine
     from mercury_lsp.server.logs import RedactingFormatter
 
     standard_streams.forgive()

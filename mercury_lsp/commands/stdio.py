@@ -6,7 +6,7 @@ import sys
 from typing import NoReturn
 
 from mercury_lsp.engine_host.engines import Engines
-from mercury_lsp.engine_host.worker import LoadEngine, load_engine
+from mercury_lsp.engine_host.loading import LoadEngine, load_engine
 from mercury_lsp.server.routes import create_server
 from mercury_lsp.transport import standard_streams
 

@@ -65,36 +65,26 @@ class SuggestionRequest:
         return self.snapshot.uri == other.snapshot.uri and self.snapshot.source is other.snapshot.source
 
 
+Search = Callable[[], Coroutine[Any, Any, list[Suggestion]]]
+
+
 class SharedAnswer:
     """An answer being worked out; everyone waiting receives it in the same turn of the event loop."""
 
-    def __init__(self, cancel: Event):
+    def __init__(self, search: Search, cancel: Event):
+        """What a search returns or raises, which starts now."""
         self._cancel = cancel
         self._futures: list[asyncio.Future[list[Suggestion]]] = []
         self._outcome: list[Suggestion] | Exception | None = None
-        self._task: asyncio.Task[list[Suggestion]] | None = None
+        self._task = asyncio.ensure_future(self._run(search))
 
-    @classmethod
-    def of(cls, search: Coroutine[Any, Any, list[Suggestion]], cancel: Event) -> "SharedAnswer":
-        """The result or exception of a coroutine, which starts now."""
-        shared = cls(cancel)
-
-        def ended(task: "asyncio.Task[list[Suggestion]]") -> None:
-            error = None if task.cancelled() else task.exception()
-            if isinstance(error, Exception):
-                shared.resolve(error)
-            elif not task.cancelled():
-                shared.resolve(task.result())
-
-        shared._task = asyncio.ensure_future(search)
-        shared._task.add_done_callback(ended)
-        return shared
-
-    def resolve(self, outcome: list[Suggestion] | Exception) -> None:
-        """Hand out the answer, or raise the exception, wherever it is awaited."""
-        self._outcome = outcome
+    async def _run(self, search: Search) -> None:
+        try:
+            self._outcome = await search()
+        except Exception as error:
+            self._outcome = error
         for future in self._futures:
-            resolve(future, outcome)
+            resolve(future, self._outcome)
 
     def wait(self) -> "asyncio.Future[list[Suggestion]]":
         future: asyncio.Future[list[Suggestion]] = asyncio.get_running_loop().create_future()
@@ -108,8 +98,7 @@ class SharedAnswer:
         self._futures.remove(future)
         if not self._futures:
             self._cancel.set()
-            if self._task is not None:
-                self._task.cancel()
+            self._task.cancel()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

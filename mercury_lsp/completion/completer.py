@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from threading import Event
-from typing import cast
 
-from mercury_engine.api import Answer, Check, Control, EditHunk, Fill, FillRequest, InferenceEngine, OnStep, SlotView
+from mercury_engine.api import Check, Control, EditHunk, Fill, FillRequest, InferenceEngine, OnStep, SlotView
 from mercury_engine.errors import Cancelled
 from mercury_engine.utility import Utility
 
@@ -201,10 +200,14 @@ class Completer:
         watch = None if on_step is None else _on_loop(on_step, cancel)
         check, stays_here = partial(first_error, snapshot, context.offset), self.stays_here(context.uri)
         control = Control(cancel, watch, check, stays_here=stays_here)
-        shared = SharedAnswer(cancel)
-        to_suggestions = partial(self._to_suggestions, context, snapshot, automatic, anchor)
-        self._lease.ask(request, control, partial(_resolve, shared, cancel, to_suggestions))
-        return shared
+
+        async def filled() -> list[Suggestion]:
+            fill = await self._lease.fill(request, control)
+            if cancel.is_set():
+                raise Cancelled("cancelled just as the engine finished")
+            return self._to_suggestions(context, snapshot, automatic, anchor, fill) if fill is not None else []
+
+        return SharedAnswer(filled, cancel)
 
     def _to_suggestions(
         self, context: CompletionContext, snapshot: Snapshot, automatic: bool, anchor: SuggestionAnchor, fill: Fill
@@ -313,23 +316,6 @@ def _first_error_behind(snapshot: Snapshot, offset: int, shown: str, text: str) 
     """As `first_error` for a text behind another one, whose own errors do not count."""
     error = first_error(snapshot, offset, shown + text)
     return None if error is None or error < len(shown) else error - len(shown)
-
-
-def _resolve(
-    shared: SharedAnswer,
-    cancel: Event,
-    to_suggestions: Callable[[Fill], list[Suggestion]],
-    outcome: Answer | Exception | None,
-) -> None:
-    """Turn the engine's outcome into the answer; None, without an engine, becomes no suggestions."""
-    try:
-        if isinstance(outcome, Exception):
-            raise outcome
-        if cancel.is_set():
-            raise Cancelled("cancelled just as the engine finished")
-        shared.resolve(to_suggestions(cast(Fill, outcome)) if outcome is not None else [])
-    except Exception as error:
-        shared.resolve(error)
 
 
 def _on_loop(on_step: OnStep, cancel: Event) -> OnStep:

@@ -17,7 +17,7 @@ from mercury_lsp.daemon import handshake
 from mercury_lsp.daemon.address import Address, UnixAddress, peer_user
 from mercury_lsp.engine_host import memory
 from mercury_lsp.engine_host.engines import Engines
-from mercury_lsp.engine_host.worker import LoadEngine
+from mercury_lsp.engine_host.loading import LoadEngine
 from mercury_lsp.server.routes import create_server
 from mercury_lsp.server.server import MercuryServer
 from mercury_lsp.transport.framing import MessageDecoder, framed

@@ -16,7 +16,7 @@ from mercury_engine.prompt.edit_families import Family, family_of
 
 from mercury_lsp.engine_host import memory
 from mercury_lsp.engine_host.engines import Engines, Lease
-from mercury_lsp.engine_host.worker import why_not_loaded
+from mercury_lsp.engine_host.loading import why_not_loaded
 from mercury_lsp.settings import Settings, is_elsewhere, is_url
 
 logger = logging.getLogger(__name__)

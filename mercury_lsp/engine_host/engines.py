@@ -1,8 +1,10 @@
 """The engines of a process; connections whose settings name the same engine share it."""
 
 import asyncio
+import math
 from collections.abc import Iterator
 from concurrent.futures import Future, wait
+from time import monotonic
 from typing import Any
 
 from mercury_engine.api import (
@@ -14,18 +16,17 @@ from mercury_engine.api import (
     Rewrite,
     RewriteRequest,
 )
-from mercury_engine.serving import resolve
 
-from mercury_lsp.engine_host.worker import LoadEngine, OnOutcome, Worker
+from mercury_lsp.engine_host.loading import LoadEngine, SharedEngine
 from mercury_lsp.settings import EngineKey, Settings
 
 
 class Engines:
-    """One worker for each `EngineKey`, and the leases that use it."""
+    """One engine for each `EngineKey`, and the leases that use it."""
 
     def __init__(self, load: LoadEngine):
         self._load = load
-        self._workers: dict[EngineKey, Worker] = {}
+        self._shared: dict[EngineKey, SharedEngine] = {}
         self._users: dict[EngineKey, set[Lease]] = {}
 
     def lease(self) -> "Lease":
@@ -34,22 +35,28 @@ class Engines:
 
     def loaded(self) -> Iterator[tuple[InferenceEngine, int]]:
         """Every loaded engine, and the number of connections that use it."""
-        for key, worker in self._workers.items():
-            if worker.engine is not None:
-                yield worker.engine, len(self._users[key])
+        for key, shared in self._shared.items():
+            if shared.engine is not None:
+                yield shared.engine, len(self._users[key])
 
-    def move(self, lease: "Lease", settings: Settings) -> Worker:
-        """Move a lease to the worker for these settings.
+    def asked_within(self, seconds: float, but: "Lease") -> bool:
+        """Whether another user of a lease's engine has asked recently."""
+        since = monotonic() - seconds
+        together = [users for users in self._users.values() if but in users]
+        return any(other.asked > since for users in together for other in users if other is not but)
+
+    def move(self, lease: "Lease", settings: Settings) -> SharedEngine:
+        """Move a lease to the engine for these settings.
 
         Unused engines are kept for the next connection, until another engine needs their memory.
         """
         self.leave(lease)
         key = settings.engine_key
-        if key not in self._workers:
+        if key not in self._shared:
             freed = [self._drop(unused) for unused in [key for key, users in self._users.items() if not users]]
-            self._workers[key] = Worker(lambda: self._load_after(freed, settings))
+            self._shared[key] = SharedEngine(lambda: self._load_after(freed, settings))
         self._users.setdefault(key, set()).add(lease)
-        return self._workers[key]
+        return self._shared[key]
 
     def leave(self, lease: "Lease") -> None:
         """The lease no longer uses an engine."""
@@ -65,10 +72,10 @@ class Engines:
                 self._drop(key)
 
     def _drop(self, key: EngineKey) -> "Future[None] | None":
-        worker = self._workers.pop(key)
+        shared = self._shared.pop(key)
         del self._users[key]
-        is_loading = worker.engine is None  # no memory to wait for, and a load cannot be stopped
-        freed = worker.close()
+        is_loading = shared.engine is None  # no memory to wait for, and a load cannot be stopped
+        freed = shared.close()
         return None if is_loading else freed
 
     def _load_after(self, freed: "list[Future[None] | None]", settings: Settings) -> InferenceEngine:
@@ -82,38 +89,28 @@ class Lease:
 
     def __init__(self, engines: Engines):
         self._engines = engines
-        self._worker: Worker | None = None
-        self._early: list[tuple[Request, Control, OnOutcome, bool]] = []
-        """Requests from before there was a worker."""
+        self._shared: SharedEngine | None = None
+        self._has_shared = asyncio.Event()
+        self.asked = -math.inf
+        """When its user last asked, on the monotonic clock."""
 
     @property
     def engine(self) -> InferenceEngine | None:
         """The loaded engine; None while there is none."""
-        return self._worker.engine if self._worker is not None else None
+        return self._shared.engine if self._shared is not None else None
 
     async def load(self, settings: Settings) -> InferenceEngine:
         """The engine that the settings name. Raises what loading it raises."""
-        worker = self._worker = self._engines.move(self, settings)
-        loading = worker.load()
-        early, self._early = self._early, []
-        for asked in early:
-            self.ask(*asked)
-        return await loading
-
-    def ask(self, request: Request, control: Control, on_outcome: OnOutcome, ahead: bool = False) -> None:
-        """Have the engine answer, once it is loaded; see `Worker.ask`."""
-        if self._worker is None:
-            self._early = [asked for asked in self._early if not asked[1].cancel.is_set()]
-            self._early.append((request, control, on_outcome, ahead))
-        else:
-            self._worker.ask(request, control, self, on_outcome, ahead)
+        shared = self._shared = self._engines.move(self, settings)
+        self._has_shared.set()
+        return await shared.load()
 
     def others_asked_within(self, seconds: float) -> bool:
         """Whether another connection has asked the engine in the last so many seconds."""
-        return self._worker is not None and self._worker.asked_within(seconds, but=self)
+        return self._engines.asked_within(seconds, but=self)
 
     async def fill(self, request: FillRequest, control: Control | None = None, ahead: bool = False) -> Fill | None:
-        """The engine's fill; None without an engine. Raises Cancelled, and what the engine raises.
+        """The engine's fill, once it is loaded; None without one. Raises Cancelled, and what the engine raises.
 
         If the caller's task is cancelled, the fill stops before its next step.
         """
@@ -128,10 +125,13 @@ class Lease:
     async def answer(self, request: Request, control: Control | None = None, ahead: bool = False) -> Any:
         """The engine's answer to any request; None, cancelled and raises as for `fill`."""
         control = control or Control()
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.ask(request, control, lambda outcome: resolve(answer, outcome), ahead)
+        control.client, control.is_ahead = self, ahead
+        if not ahead:
+            self.asked = monotonic()
         try:
-            return await answer
+            while (shared := self._shared) is None:
+                await self._has_shared.wait()
+            return await shared.answer(request, control)
         except asyncio.CancelledError:
             control.cancel.set()
             raise
@@ -139,7 +139,8 @@ class Lease:
     def unload(self) -> None:
         """Stop using an engine, and free it unless others use it; returns at once."""
         self._engines.unload(self)
-        self._worker = None
+        self._shared = None
+        self._has_shared.clear()
 
     def close(self) -> None:
         """Stop using an engine; returns at once."""

@@ -18,7 +18,7 @@ from mercury_engine.errors import MercuryError, ModelError
 
 from mercury_lsp.engine_host import memory
 from mercury_lsp.engine_host.blocking import filled
-from mercury_lsp.engine_host.worker import load_engine
+from mercury_lsp.engine_host.loading import load_engine
 from mercury_lsp.installed_models.record import Measurement
 from mercury_lsp.settings import Settings
 

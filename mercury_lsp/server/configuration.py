@@ -10,8 +10,8 @@ from lsprotocol import types
 from mercury_engine.api import InferenceEngine
 
 from mercury_lsp import default_model
+from mercury_lsp.engine_host.loading import why_not_loaded
 from mercury_lsp.engine_host.own_thread import answered
-from mercury_lsp.engine_host.worker import why_not_loaded
 from mercury_lsp.errors import SettingsError
 from mercury_lsp.server.editor import Editor
 from mercury_lsp.server.larger_model import LargerModel

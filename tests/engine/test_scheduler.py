@@ -134,6 +134,22 @@ def test_a_user_who_types_is_read_for_before_what_can_wait(engine, monkeypatch):
     assert [[*one.ids_T] for one in begun[:read]] == [[*one.ids_T] for one in expected]
 
 
+def test_looking_ahead_joins_no_fill_and_gives_way_to_one(engine, monkeypatch):
+    fill, ahead, newer = requests()[:3]
+    passes = count_passes(monkeypatch)
+    outcomes = answered(engine, [fill, ahead], controls=[Control(), Control(is_ahead=True)])
+    assert all(isinstance(each, Fill) for each in outcomes.values()) and {*passes} == {1}
+    outcomes = answered(engine, [ahead], [newer], controls=[Control(is_ahead=True)])
+    assert isinstance(outcomes[id(ahead)], Cancelled) and isinstance(outcomes[id(newer)], Fill)
+
+
+def test_clients_are_served_in_turn_however_much_each_asks(engine, monkeypatch):
+    monkeypatch.setattr(scheduler, "MOST_RUNNING", 1)
+    asked = [replace(requests()[0], max_slots=number) for number in range(1, 6)]
+    outcomes = answered(engine, asked, controls=[Control(client=client) for client in "aaabc"])
+    assert [*outcomes] == [id(asked[number]) for number in (0, 3, 4, 1, 2)]
+
+
 def test_a_cancelled_fill_stops_between_two_blocks_and_keeps_what_was_read(engine, monkeypatch):
     engine.cache.clear()
     request = requests()[0]

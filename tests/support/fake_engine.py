@@ -1,7 +1,8 @@
 """An engine without a model, for tests of what stands around one."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from threading import Event
 
 from mercury_engine.api import (
@@ -18,6 +19,7 @@ from mercury_engine.api import (
     Words,
 )
 from mercury_engine.errors import Cancelled
+from mercury_engine.scheduler import Turns
 from mercury_engine.utility import Utility
 
 
@@ -42,14 +44,41 @@ class FakeEngine:
         self.parts: Sequence[str] = (text,)
         """Parts of a generated text."""
         self.begun, self.rested = Event(), Event()
+        self._turns, self._running = Turns(), list[Control]()
 
     @property
     def asked_near(self) -> list[str]:
         """The near prefix of every fill, in the order in which they began."""
         return [request.near for request in self.asked]
 
+    @asynccontextmanager
+    async def _turn(self, request: Request, control: Control) -> AsyncIterator[None]:
+        """Wait as for the scheduler: clients take turns, and users stop what looks ahead."""
+        begun = asyncio.Event()
+        self._turns.waiting.append((request, control, lambda _: begun.set()))
+        for each in self._running:
+            if each.is_ahead and not control.is_ahead:
+                each.cancel.set()
+        try:
+            self._start()
+            await begun.wait()
+            yield
+        finally:
+            self._running = [each for each in self._running if each is not control]
+            self._turns.waiting = [each for each in self._turns.waiting if each[1] is not control]
+            self._start()
+
+    def _start(self) -> None:
+        for _, control, start in self._turns.starting(len(self._running)):
+            self._running.append(control)
+            start(Cancelled())
+
     async def answer(self, request: Request, control: Control | None = None) -> Answer:
         control = control or Control()
+        async with self._turn(request, control):
+            return await self._answer(request, control)
+
+    async def _answer(self, request: Request, control: Control) -> Answer:
         if isinstance(request, FillRequest):
             self.asked.append(request)
             self.controls.append(control)
@@ -75,6 +104,7 @@ class FakeEngine:
             return Rewrite(request.text, steps=1, elapsed=0.0, is_finished=True)
         for slots in self.canvases if control.on_step else ():
             control.on_step(slots)
+        await asyncio.sleep(0)  # as an engine on its own thread
         return self.fill(request)
 
     @property

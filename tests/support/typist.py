@@ -65,8 +65,8 @@ class Typist:
         loop.is_busy = self._is_engine_busy
 
     def _is_engine_busy(self) -> bool:
-        worker = self.server.session.completer._lease._worker
-        return worker is None or worker.engine is None or bool(worker._running)
+        shared = self.server.session.completer._lease._shared
+        return shared is None or shared.engine is None or bool(shared._running)
 
     async def open(self, uri: str, language: str, text: str, cursor: int) -> None:
         """Open a document, ask once, and let all be read and indexed that waits for a pause."""

@@ -12,7 +12,7 @@ from mercury_lab.editing.line_edits import LineEdit, keystrokes, line_edit
 from mercury_lab.editing.scenarios import Scenario
 from mercury_lsp.documents.languages import language_of
 from mercury_lsp.engine_host.engines import Engines
-from mercury_lsp.engine_host.worker import load_engine
+from mercury_lsp.engine_host.loading import load_engine
 from mercury_lsp.server.requests.copilot.inline_edit import InlineEditParams, OwnParams, VersionedDocument, inline_edit
 from mercury_lsp.server.server import MercuryServer
 

@@ -136,7 +136,7 @@ class NextEdits:
         request = SuggestionRequest(feature, asked.snapshot, asked.cursor, asked.cursor is None, is_next_edit=True)
         self._coalescer.cancel_where(request.supersedes)
         self.regions.ahead.keep_for(asked.snapshot)
-        return await self._coalescer.answer(request, lambda: SharedAnswer.of(self._search(asked), asked.cancel))
+        return await self._coalescer.answer(request, lambda: SharedAnswer(partial(self._search, asked), asked.cancel))
 
     def _silence(self, asked: Question) -> Silence:
         """Takes a question's reasons; ghost text and a next edit asked at one cursor share a search, and so these."""
@@ -192,7 +192,7 @@ class NextEdits:
         is_invoked, cancel = asked.cursor is None, Event()
         request = SuggestionRequest("region", asked.snapshot, asked.cursor, is_invoked, is_next_edit=True)
         search = partial(self._by_model, asked, regions, cancel)
-        return await self._coalescer.answer(request, lambda: SharedAnswer.of(search(), cancel))
+        return await self._coalescer.answer(request, lambda: SharedAnswer(search, cancel))
 
     async def _by_model(self, asked: Question, regions: Sequence[Place], cancel: Event) -> list[Suggestion]:
         """The first edit of the regions' rewrites that may be shown."""

@@ -81,6 +81,8 @@ class RemoteEngine:
         self._local: Future[InferenceEngine] | None = None
         self._trying: asyncio.Task[None] | None = None
         self._watchers: list[Callable[[], None]] = []
+        self._ahead: list[Control] = []
+        """Of the requests that no user waits for, since a user last asked."""
         asyncio.run(self._try(START_SECONDS))
         if self._why_not:
             self._begun().result()
@@ -154,6 +156,9 @@ class RemoteEngine:
 
     async def _asked(self, request: Request, control: Control) -> Answer:
         """The server's answer. Raises TimeoutError if it is late, and as the dialect and `answer` do."""
+        while self._ahead and not control.is_ahead:
+            self._ahead.pop().cancel.set()
+        self._ahead += [control] if control.is_ahead else []
         began, limit, kind = self._clock(), request.deadline_ms, _kind(request)
         patience = self._patience.get(kind) or Patience(SECONDS[kind])
         waiting = Waiting(min(SECONDS[kind], math.inf if limit is None else limit / 1000))

@@ -9,8 +9,8 @@ from mercury_engine.api import Fill, SlotView
 
 from mercury_lsp.cli import main
 from mercury_lsp.commands import doctor
+from mercury_lsp.engine_host.loading import load_engine
 from mercury_lsp.engine_host.remote import wire
-from mercury_lsp.engine_host.worker import load_engine
 from mercury_lsp.settings import Settings
 from tests.support.edit_server import COMPLETIONS, completes, serving
 from tests.support.fake_engine import FakeEngine
