@@ -125,10 +125,7 @@ def _join(
 
 @guarded(reference.answers)
 def answers(hidden: Tensor, matrix: Matrix, bits: Tensor, lists: Tensor, scale: float = 1.0) -> tuple[Tensor, Tensor]:
-    """The likeliest allowed token int32 [W] of hidden [W,C] over matrix [V,C], and its figures float32 [W,4].
-
-    See `reference.answers`.
-    """
+    """See `reference.answers`."""
     hidden, device = hidden.contiguous(), hidden.device
     (rows, channels), vocabulary = hidden.shape, matrix.outputs
     high, wide, deep = _tiles(rows, hidden.element_size())

@@ -144,7 +144,7 @@ def _attend(
 
 @guarded(reference.attention)
 def attention(q: Tensor, keys: Tensor, values: Tensor, seen: Visibility, scale: float) -> Tensor:
-    """[M,H*G*D] for q [M,H*G,D] and keys and values [H,T,D], whose heads may lie farther apart."""
+    """See `reference.attention`; the heads of keys and values may lie farther apart."""
     heads, length, width = keys.shape
     rows, groups = len(q), q.shape[1] // heads
     q = q.contiguous()

@@ -11,15 +11,14 @@ from mercury_kernels.counters import counting_in, new_counters
 log = logging.getLogger("mercury_kernels")
 
 K = TypeVar("K", bound=Hashable)
-
-CapturedWork = Callable[[], None]
+T = TypeVar("T")
 
 WARMUPS = 2
 """Runs before the capture, in which kernels compile and libraries allocate their work space."""
 
 
-class Captures(Generic[K]):
-    """Captured work by key.
+class Captures(Generic[K, T]):
+    """Captured work by key, and its results, which stay at their addresses.
 
     All graphs share one memory pool and one set of counters, so they must run one at a time. Work may read and write
     only its own intermediate tensors and tensors that stay at their addresses.
@@ -27,30 +26,26 @@ class Captures(Generic[K]):
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        self._graphs: dict[K, torch.cuda.CUDAGraph | CapturedWork] = {}
+        self._made: dict[K, Callable[[], T]] = {}
         self._counters = new_counters(device)
         self._pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
 
     def __iter__(self) -> Iterator[K]:
-        return iter(self._graphs)
+        return iter(self._made)
 
-    def prepare(self, key: K, work: CapturedWork) -> None:
+    def prepare(self, key: K, work: Callable[[], T]) -> None:
         """Make the work ready to `run`. This runs it a few times, so fill its inputs afterwards."""
-        if key in self._graphs:
+        if key in self._made:
             return
         with counting_in(self._counters):
-            self._graphs[key] = self._capture(work) if self.device.type == "cuda" else work
+            self._made[key] = self._capture(work) if self.device.type == "cuda" else work
 
-    def run(self, key: K) -> None:
-        """Enqueue prepared work on the current stream."""
-        made = self._graphs[key]
-        if isinstance(made, torch.cuda.CUDAGraph):
-            made.replay()
-        else:
-            with counting_in(self._counters):
-                made()
+    def run(self, key: K) -> T:
+        """Enqueue prepared work on the current stream; its results."""
+        with counting_in(self._counters):
+            return self._made[key]()
 
-    def _capture(self, work: CapturedWork) -> torch.cuda.CUDAGraph | CapturedWork:
+    def _capture(self, work: Callable[[], T]) -> Callable[[], T]:
         side = torch.cuda.Stream(self.device)
         side.wait_stream(torch.cuda.current_stream(self.device))
         with torch.cuda.stream(side):
@@ -60,11 +55,16 @@ class Captures(Generic[K]):
         graph = torch.cuda.CUDAGraph()
         try:
             with torch.cuda.graph(graph, pool=self._pool, stream=side, capture_error_mode="thread_local"):
-                work()
+                results = work()
         except RuntimeError as error:
             if isinstance(error, torch.OutOfMemoryError):
                 raise
             log.warning("this work cannot be captured and runs launch by launch (slower, same result): %s", error)
             torch.cuda.synchronize(self.device)
             return work
-        return graph
+
+        def replay() -> T:
+            graph.replay()
+            return results
+
+        return replay

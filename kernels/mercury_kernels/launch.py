@@ -14,7 +14,6 @@ from typing import Any, ParamSpec, TypeVar
 import torch
 import triton
 import triton.language as tl
-from torch import Tensor
 
 log = logging.getLogger("mercury_kernels")
 
@@ -37,12 +36,8 @@ broken: dict[str, str] = {}
 """Kernels that could not run, and why; their twins answer instead."""
 
 
-class Unsupported(RuntimeError):
-    """The kernel does not support this device or input; the twin does."""
-
-
 def guarded(twin: Callable[P, R]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Let the twin answer if the device is too old or the kernel does not compile; logs it once per kernel."""
+    """Let the twin answer if the kernel does not compile; logs it once."""
 
     def decorate(kernel: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(kernel)
@@ -52,11 +47,7 @@ def guarded(twin: Callable[P, R]) -> Callable[[Callable[P, R]], Callable[P, R]]:
             if kernel.__name__ in broken:
                 return twin(*args, **kwargs)
             try:
-                require(_device(args))
                 return kernel(*args, **kwargs)
-            except Unsupported as error:  # this call only
-                _say_once(f"kernel {kernel.__name__}: {error}; its torch twin answers (slower, same result)")
-                return twin(*args, **kwargs)
             except Exception as error:
                 if not compile_failure(error) or os.environ.get(STRICT_VARIABLE) == "1":
                     raise
@@ -84,25 +75,8 @@ def compile_failure(error: Exception) -> bool:
 
 def give_up(name: str, error: Exception) -> None:
     """Use the kernel's twin from now on, and log why."""
-    reason = " ".join(str(error).split())[:300] or type(error).__name__
-    broken[name] = reason
-    _say_once(f"kernel {name} is off, its torch twin answers (slower, same result): {reason}")
-
-
-@functools.cache
-def _say_once(message: str) -> None:
-    log.warning(message)
-
-
-def require(device: torch.device) -> None:
-    """Raise Unsupported when the device is too old."""
-    if device.type == "cuda" and (found := capability(device)) < OLDEST_CAPABILITY:
-        raise Unsupported(f"compute capability {found[0]}.{found[1]}, needed is 8.0 or newer")
-
-
-@functools.cache
-def capability(device: torch.device) -> tuple[int, int]:
-    return torch.cuda.get_device_capability(device)
+    broken[name] = " ".join(str(error).split())[:300] or type(error).__name__
+    log.warning("kernel %s is off, its torch twin answers (slower, same result): %s", name, broken[name])
 
 
 @functools.cache
@@ -135,12 +109,6 @@ def power(value: int, least: int = 16, most: int = 1 << 30) -> int:
 def options(device: torch.device, warps: int, stages: int) -> dict[str, Any]:
     """Launch options; the interpreter takes none."""
     return {"num_warps": warps, "num_stages": stages} if device.type == "cuda" else {}
-
-
-def _device(args: tuple[Any, ...]) -> torch.device:
-    """The device of the first tensor among the arguments or in their fields."""
-    fields = (getattr(a, name) for a in args for name in getattr(a, "__slots__", ()))
-    return next(a.device for a in (*args, *fields) if isinstance(a, Tensor))
 
 
 @triton.jit

@@ -195,7 +195,7 @@ def linear(
     residual: Tensor | None = None,
     gated: bool = False,
 ) -> Tensor:
-    """See `ops.linear`."""
+    """See `reference.linear`."""
     weight = matrix.weight
     x = x.contiguous()
     inner, outputs = x.shape[1], matrix.outputs // (2 if gated else 1)

@@ -130,7 +130,7 @@ def project_qkv(
     keys: Tensor,
     values: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """See `ops.project_qkv`."""
+    """See `reference.project_qkv`."""
     x = x.contiguous()
     heads, _, width = keys.shape
     queries, pairs = matrix.outputs // width - 2 * heads, width // 2

@@ -94,7 +94,11 @@ def project_qkv(
     keys: Tensor,
     values: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """See `ops.project_qkv`."""
+    """Queries [M,H*G,D], rotated, and keys [M,H,D], not rotated: RMSNorm of x [M,C] times the matrix.
+
+    The rows' rotated keys and their values are stored in keys and values [H,T,D]. `head_norms` [2,D]: norms of the
+    heads of queries and keys.
+    """
     heads, _, width = keys.shape
     wide = linear(x, matrix, norm, eps).view(len(x), -1, width)
     q, k, v = wide.split([wide.shape[1] - 2 * heads, heads, heads], 1)
@@ -121,7 +125,10 @@ def linear(
     residual: Tensor | None = None,
     gated: bool = False,
 ) -> Tensor:
-    """See `ops.linear`."""
+    """x [M,in] times the matrix, with an optional norm before and optional SwiGLU and residual [M,out] after it.
+
+    The kernel is for few rows, up to about 64.
+    """
     x = x if norm is None else rms_norm(x, norm, eps)
     y = F.linear(x, matrix.weight.to(x.dtype))
     y = y if matrix.bias is None else y + matrix.bias.to(y.dtype)
@@ -149,7 +156,7 @@ def attention(q: Tensor, keys: Tensor, values: Tensor, seen: Visibility, scale: 
 def answers(hidden: Tensor, matrix: Matrix, bits: Tensor, lists: Tensor, scale: float = 1.0) -> tuple[Tensor, Tensor]:
     """The likeliest allowed token int32 [W] of hidden [W,C] over matrix [V,C], and its figures float32 [W,4].
 
-    The logits, times `scale`, are not stored. See `figures`.
+    The kernel does not store the logits, products times `scale`. See `figures`.
     """
     return figures(F.linear(hidden, matrix.weight).float() * scale, bits, lists)
 

@@ -1,7 +1,6 @@
 """If a kernel cannot run, its twin answers and the log says so once."""
 
 import contextlib
-import importlib
 import logging
 from types import SimpleNamespace
 
@@ -19,7 +18,6 @@ def compiled(monkeypatch):
     monkeypatch.setattr(launch, "INTERPRETED", SimpleNamespace(value=False))
     monkeypatch.setattr(launch, "broken", {})
     monkeypatch.delenv(launch.STRICT_VARIABLE, raising=False)
-    launch._say_once.cache_clear()
 
 
 def guarded(error, calls):
@@ -97,24 +95,15 @@ def test_graphs_of_two_engines_count_apart_so_that_both_may_run_at_once():
     assert len(seen["first"] | seen["second"] | {counters(device).data_ptr()}) == 3
 
 
-def test_without_triton_the_twins_answer_and_the_log_says_so_once(monkeypatch, caplog):
-    original = importlib.import_module
-
-    def broken(name, package=None):
-        if name.startswith("mercury_kernels."):
-            raise ModuleNotFoundError("No module named 'triton'")
-        return original(name, package)
-
-    monkeypatch.setattr(ops.importlib, "import_module", broken)
-    for cached in (ops._triton, ops._import_error):
-        cached.cache_clear()
-    try:
-        with caplog.at_level(logging.WARNING):
-            assert [ops._triton("linear") for _ in range(2)] == [reference, reference]
-        assert caplog.text.count("triton") == 1
-    finally:
-        for cached in (ops._triton, ops._import_error):
-            cached.cache_clear()
+def test_without_triton_or_on_an_old_card_the_twins_answer(monkeypatch):
+    device, find = torch.device("cuda"), ops._kernels.__wrapped__
+    for version, found in (((7, 5), reference), ((8, 0), linear)):
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _, version=version: version)
+        assert find("linear", device) is found
+        assert (ops.why_not(device) is None) == (found is linear)
+    monkeypatch.setattr(ops, "_import_error", lambda: "No module named 'triton'")
+    assert find("linear", device) is reference
+    assert "pip install triton" in ops.why_not(device)
 
 
 @pytest.mark.parametrize(("shared", "found"), [(232_448, 4), (101_376, 3), (50_000, 2), (40_000, 1)])

@@ -69,7 +69,7 @@ class DenoiseAhead:
 
     def __init__(self, decoder: TorchDecoder, step: DeviceStep, head: Head) -> None:
         self._config, self._step, self._head, device = decoder.config, step, head, decoder.device
-        self._captures = Captures[StepShape](device)
+        self._captures = Captures[StepShape, Tensor](device)
         self._numbers = torch.zeros(FIELDS + 3 * ROWS[-1] + 1, dtype=torch.double, device=device)
         """Of the rule; those that tokens are drawn with; the wanted rows; for every row the place of the answer about
         it, or -1; and the place of the keys after the rows."""
@@ -79,7 +79,6 @@ class DenoiseAhead:
         """Keys [L,H,A,D] after the rows, before rotation."""
         self._count = torch.arange(self._longest, device=device)
         self._cos, self._sin = decoder.angles(self._count)
-        self._outputs: dict[StepShape, Tensor] = {}
         self._next: _StartedStep | None = None
 
     @torch.no_grad()
@@ -151,8 +150,7 @@ class DenoiseAhead:
         self._sent = numbers + self._sent[len(numbers) :]
 
     def _run(self, shape: StepShape, forward: Forward) -> _StartedStep:
-        self._captures.run(shape)
-        flat = self._outputs[shape]
+        flat = self._captures.run(shape)
         begun = _StartedStep(
             shape, forward, _ids(forward), torch.empty(flat.shape, pin_memory=True), torch.cuda.Event()
         )
@@ -165,8 +163,8 @@ class DenoiseAhead:
         self._numbers.zero_()  # places of a larger shape lie outside of this one
         self._captures.prepare(shape, partial(self._work, shape))
 
-    def _work(self, shape: StepShape) -> None:
-        """The captured work."""
+    def _work(self, shape: StepShape) -> Tensor:
+        """The captured work: the answers to the step's question, and the rows after it."""
         rows, asks = shape.rows.rows, shape.asked
         ids_R, position_R, order_R = self._step.inputs[: 3 * rows].view(3, -1)
         numbers, uniform, wanted, answer, place = self._numbers.split([FIELDS, *[ROWS[-1]] * 3, 1])
@@ -184,7 +182,7 @@ class DenoiseAhead:
         else:
             ids = told = revealed(slots, *likeliest(flat, asks.rows, rule), rule)
         ids_R.copy_(ids)
-        self._outputs[shape] = torch.cat((flat, told.int().view(torch.float32)))
+        return torch.cat((flat, told.int().view(torch.float32)))
 
     def _move(self, position: Tensor, place: Tensor) -> None:
         """Write the keys after the rows into the buffer from a place on, for positions from this one on.

@@ -59,13 +59,12 @@ class Head:
 
     def __init__(self, decoder: TorchDecoder) -> None:
         self._decoder, device = decoder, decoder.device
-        self._captures = Captures[AskedShape](device)
+        self._captures = Captures[AskedShape, Tensor](device)
         channels, words = decoder.config.hidden_size, -(-(decoder.config.vocab_size + 2) // WORD)
         self._hidden = decoder.embedding.new_zeros(ROWS[-1], channels)
         self._bits = torch.zeros(LISTS, words, dtype=torch.int32, device=device)
         self._numbers = torch.zeros(ROWS[-1] + ASKED[-1], dtype=torch.int32, device=device)
         """The list of every row, then the tokens asked for."""
-        self._outputs: dict[AskedShape, Tensor] = {}
 
     @torch.no_grad()
     def answers(self, hidden_WC: Tensor, questions: Sequence[RowQuestion], is_slots: bool) -> list[RowAnswers]:
@@ -80,11 +79,10 @@ class Head:
             shape = AskedShape(rows, asked, asks.draws, is_slots)
             flat = self._told(shape, hidden_WC, *given, tokens)
         else:
-            self._captures.prepare(shape, partial(self._work, shape))
+            self._captures.prepare(shape, partial(self.told, shape, self._hidden[: shape.rows]))
             self._hidden[:rows].copy_(hidden_WC)
             self.send(asks, shape)
-            self._captures.run(shape)
-            flat = self._outputs[shape]
+            flat = self._captures.run(shape)
         return _parted(answers_in(flat.cpu().numpy(), shape).part(slice(rows)), questions)
 
     def send(self, asks: RowQuestion, shape: AskedShape) -> None:
@@ -98,10 +96,6 @@ class Head:
             wide = np.zeros((len(lists), self._bits.shape[1]), np.int32)
             wide[:, : lists.shape[1]] = lists
             self._bits[: len(lists)].copy_(staged(wide, device), non_blocking=True)
-
-    def _work(self, shape: AskedShape) -> None:
-        """The captured work."""
-        self._outputs[shape] = self.told(shape, self._hidden[: shape.rows])
 
     def told(self, shape: AskedShape, hidden_WC: Tensor) -> Tensor:
         """The answers to what was last sent, as `answers_in` reads them; may be captured."""

@@ -100,10 +100,9 @@ class DeviceStep:
         shape = config.num_hidden_layers, config.num_key_value_heads, longest, config.head_dim
         self.keys, self._values = (decoder.embedding.new_zeros(shape) for _ in range(2))
         self._held: list[Held] = []
-        self._captures = Captures[Shape](decoder.device)
+        self._captures = Captures[Shape, tuple[Tensor, Tensor, Tensor]](decoder.device)
         self.inputs = torch.zeros(6 * self.sizes[-1][0], dtype=torch.long, device=decoder.device)
         """The fields of `Rows`, of a step's rows each."""
-        self._outputs: dict[Shape, tuple[Tensor, Tensor, Tensor]] = {}
 
     @torch.no_grad()
     def prepare(self) -> None:
@@ -144,8 +143,7 @@ class DeviceStep:
         """See `Network.read_together`; None for what fits no shape."""
         if (shape := self.load(forward, adapted)) is None:
             return None
-        self._captures.run(shape)
-        hidden, *own = self._outputs[shape]
+        hidden, *own = self._captures.run(shape)
         rows, at = forward.rows, self.held
         keys, values = (each[:, :rows].transpose(1, 2).unsqueeze(1).contiguous() for each in own)
         block = KeyValueBlock(keys, values)
@@ -158,8 +156,7 @@ class DeviceStep:
         """See `Network.denoise_together`; None for what fits no shape, and for canvases of different lengths."""
         if (shape := self.load(forward, True)) is None:
             return None
-        self._captures.run(shape)
-        return self._outputs[shape][0][: forward.rows].clone()
+        return self._captures.run(shape)[0][: forward.rows].clone()
 
     def load(self, forward: ForwardRequest | CanvasForward, adapted: Adapted) -> Shape | None:
         """Make the inputs those of a forward; None for more rows or keys than there are shapes for."""
@@ -190,16 +187,12 @@ class DeviceStep:
     def _capture(self, shape: Shape) -> None:
         if shape not in self._captures:
             self.clear()
-            self._captures.prepare(shape, partial(self._work, shape))
+            self._captures.prepare(shape, partial(self.forward, shape))
 
     def clear(self) -> None:
         """Make the inputs valid for every shape: rows of zeros, which overwrite the first keys."""
         self.inputs.zero_()
         self.release()
-
-    def _work(self, shape: Shape) -> None:
-        """The captured work."""
-        self._outputs[shape] = self.forward(shape)
 
     def forward(self, shape: Shape) -> tuple[Tensor, Tensor, Tensor]:
         """From the inputs and the buffer, both at fixed addresses, to hidden states and the rows' keys and values."""

@@ -181,10 +181,10 @@ def test_passes_that_fit_no_shape_are_left_to_the_plain_network(plain, step):
 def test_after_loading_no_request_waits_for_a_capture_and_the_log_says_how_many_there_are(plain, step, caplog):
     with caplog.at_level(logging.INFO):
         step.prepare()
-    assert len(step._captures._graphs) == len(ROWS) * len(KEYS) + len(LONG_ROWS) * len(KEYS) - 1 == 14
+    assert len(step.shapes) == len(ROWS) * len(KEYS) + len(LONG_ROWS) * len(KEYS) - 1 == 14
     assert "14 steps captured on cpu" in caplog.text
     step.read(ForwardRequest(np.arange(1, 40), [segment(plain, 600, 0)], 600), False)
-    assert len(step._captures._graphs) == 14
+    assert len(step.shapes) == 14
 
 
 def test_a_context_takes_a_step_for_every_512_tokens_and_is_read_as_blocks_are_alone(monkeypatch):
@@ -194,7 +194,7 @@ def test_a_context_takes_a_step_for_every_512_tokens_and_is_read_as_blocks_are_a
     gpu.device = "cuda"
     caches = [BlockCache(network, 0) for network in (gpu, alone)]
     runs, run = [], gpu.step._captures.run
-    gpu.step._captures.run = lambda shape: (runs.append(shape.rows), run(shape))
+    gpu.step._captures.run = lambda shape: (runs.append(shape.rows), run(shape))[1]
     monkeypatch.setattr(cache_module, "free_bytes", lambda _: None)
     for cache, network in zip(caches, (gpu, alone), strict=True):
         finished(cache.context(far, (), []), network)
