@@ -1,4 +1,4 @@
-"""`mercury-lsp complete FILE:LINE:COL`: prints what an editor shows there."""
+"""`mercury-lsp complete FILE:LINE:COL`: prints the text that an editor shows there."""
 
 import argparse
 import json
@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the text that an editor shows at the position without being asked, or why it shows none."""
+    """Print the text that an editor shows automatically at the position, or why it shows none."""
     context, snapshot = FilePosition.parse(arguments.position).context()
     settings = settings_for(arguments.model)
     engine = load(settings)

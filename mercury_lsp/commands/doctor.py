@@ -49,13 +49,13 @@ class Finding:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_argument(parser)
     parser.add_argument(
-        "--gpu", action="store_true", help="compare a GPU with the CPU, minutes; writes mercury-gpu.json"
+        "--gpu", action="store_true", help="compare the GPU with the CPU (minutes) and write mercury-gpu.json"
     )
-    parser.add_argument("--quick", action="store_true", help="with --gpu: only what lets the GPU answer, seconds")
+    parser.add_argument("--quick", action="store_true", help="with --gpu: only the checks that allow its use (seconds)")
 
 
 def run(arguments: argparse.Namespace, load: LoadEngine = load_at_terminal) -> int:
-    """Print the findings as they come; 1 if something is wrong."""
+    """Print each finding when it is ready; return 1 if something is wrong."""
     console = Console(highlight=False, soft_wrap=True)
     wrong = 0
     for finding in on_gpu(arguments) if arguments.gpu else findings(settings_for(arguments.model), load):
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace, load: LoadEngine = load_at_terminal) -> i
 
 
 def on_gpu(arguments: argparse.Namespace) -> Iterator[Finding]:
-    """Whether the GPU may answer; without `--quick` also the full report."""
+    """Whether the GPU may be used; without `--quick` also the full report."""
     if (why := gpu.why_without_cuda()) is not None:
         value, _, fix = why.partition(": ")
         yield Finding("gpu", value, fix or "see docs/gpu.md")
@@ -79,8 +79,8 @@ def on_gpu(arguments: argparse.Namespace) -> Iterator[Finding]:
         yield from (Finding(*each) for each in gpu_report.report(model))
     wrong = gpu_report.why_not_trusted(model)
     gpu_proof.note(model, wrong)
-    remedy = "send us mercury-gpu.json, or set mercury.device to 'cuda' to use the GPU all the same" if wrong else None
-    yield Finding("verdict", wrong or "the GPU writes what the CPU writes, and answers from now on", remedy)
+    remedy = "send us mercury-gpu.json, or set mercury.device to 'cuda' to use the GPU anyway" if wrong else None
+    yield Finding("verdict", wrong or "the GPU writes the same texts as the CPU and is used from now on", remedy)
 
 
 def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
@@ -100,7 +100,7 @@ def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
     yield _guarded("model", lambda: _model(settings, load, engine), "reinstall mercury-lsp, or name a model")
     if engine:
         if (path := getattr(engine[0], "path", None)) is not None:
-            yield _guarded("weights", lambda: _weights(path), "fetch the model again, or name another with --model")
+            yield _guarded("weights", lambda: _weights(path), "download the model again, or name another with --model")
         yield _guarded("fill", lambda: _fill(engine[0]), "try --model with another model")
     if edits := named_engines(EDIT_ENGINE_VARIABLE):
         fix = f"correct {EDIT_ENGINE_VARIABLE}, or unset it"
@@ -109,7 +109,7 @@ def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
     if edit_model.value:
         yield edit_model
     if others := other_plugins.found():
-        value = "they draw text at the cursor, too: switch them off there, unless Mercury is their server"
+        value = "they also draw text at the cursor: disable them there, unless Mercury is their server"
         yield Finding("plugins", f"{', '.join(others)}: {value}")
     if gpu.nvidia_gpus() and gpu.has_torch():  # after the fill, which may have found broken kernels
         yield _guarded("gpu kernels", _kernels, "set mercury.device to 'cpu'")
@@ -132,12 +132,12 @@ def _folders() -> Finding:
         there = next(each for each in (folder, *folder.parents) if each.exists())
         try:
             if home in folder.parents and not home.is_dir():
-                raise FileNotFoundError(f"{home} is no folder")
-            with TemporaryFile(dir=there, buffering=0) as file:  # permissions do not tell of a read-only or full disk
+                raise FileNotFoundError(f"{home} is not a folder")
+            with TemporaryFile(dir=there, buffering=0) as file:  # permissions say nothing of a read-only or full disk
                 file.write(b"\0")
         except OSError as error:
             wrong.append(f"{folder} ({error.strerror or error})")
-    fix = "free some space, set HOME to your home, or XDG_DATA_HOME and XDG_STATE_HOME to folders that you may write in"
+    fix = "free some space, set HOME to your home folder, or set XDG_DATA_HOME and XDG_STATE_HOME to writable folders"
     if wrong:
         return Finding("folders", f"cannot be written: {', '.join(wrong)}", fix)
     return Finding("folders", "models and statistics can be written")
@@ -164,12 +164,12 @@ def _daemon(status: dict[str, Any]) -> str:
 
 
 def _gpu(settings: Settings) -> Finding:
-    """The GPU and what runs models on it, or what would."""
+    """The GPU and the libraries that run models on it, or that could."""
     found = gpu.nvidia_gpus()
     if not found:
         return Finding("gpu", "no NVIDIA GPU, and none is needed: C kernels run the model on the CPU")
     if not gpu.has_torch():
-        packages = f"torch and triton, some 4 GB, would run models on it: {install_command('gpu')}"
+        packages = f"to use it, install torch and triton (about 4 GB): {install_command('gpu')}"
         return Finding("gpu", f"{found[0]} is not used; {packages}")
     if (why := gpu.why_without_cuda()) is not None:
         value, _, fix = why.partition(": ")
@@ -213,8 +213,8 @@ def _model(settings: Settings, load: LoadEngine, loaded: list[InferenceEngine]) 
 
 
 def _remote(url: str) -> str:
-    """The engine that editors ask instead of the local model."""
-    from mercury_lsp.engine_host.remote.engine import described  # what speaks HTTP takes a while
+    """The remote engine that editors use instead of the local model."""
+    from mercury_lsp.engine_host.remote.engine import described  # importing an HTTP client is slow
 
     try:
         about = asyncio.run(described(url))
@@ -224,7 +224,7 @@ def _remote(url: str) -> str:
 
 
 def _edit_server(load: LoadEngine, url: str) -> str:
-    """What the server for edits makes of a harmless edit."""
+    """The edit server's answer to a harmless request."""
     engine = load(Settings(model=url))
     try:
         found = rewritten(engine, gpu_report.REWRITE)
@@ -232,26 +232,26 @@ def _edit_server(load: LoadEngine, url: str) -> str:
         raise ModelError(f"start the server at {url}, or correct {EDIT_ENGINE_VARIABLE}: {error}") from error
     finally:
         engine.close()
-    wrote = f"wrote {found.text!r}" if found.is_finished else "gave no answer that can be used"
+    wrote = f"wrote {found.text!r}" if found.is_finished else "returned no usable answer"
     about = f"{engine.name} at {url}, in the format of {engine.edit_format}"
     return f"{about}, {wrote} in {found.elapsed * 1000:.0f} ms; editors send the text around the cursor there"
 
 
 def _edit_model(load: LoadEngine) -> str:
-    """The model for next edits; empty if the one that fills makes them."""
+    """The model for next edits; empty if the model for completions makes them."""
     if (name := default_model.read(edits=True)) is None:
         return ""
     engine = load(Settings(model=name))
     if engine.edit_format is None:
-        raise ModelError(f"{name} was not trained to rewrite; mercury-lsp models use another with --edits, or same")
+        raise ModelError(f"{name} makes no edits; choose another model, or same: mercury-lsp models use NAME --edits")
     return f"{name} on {engine.device} by {engine.backend}, in the format of {engine.edit_format}"
 
 
 def _weights(path: Path) -> str:
-    """Read all weights: loading skips files and tensors that the first fill does not need."""
+    """Read all weights: loading skips what the first fill does not need."""
     files = checking.check_values(path)
     megabytes = sum(file.stat().st_size for file in files) / 1e6
-    return f"all values of {len(files)} file{'' if len(files) == 1 else 's'} were read, {megabytes:.0f} MB"
+    return f"read all values of {len(files)} file{'' if len(files) == 1 else 's'}, {megabytes:.0f} MB"
 
 
 def _fill(engine: InferenceEngine) -> str:

@@ -84,7 +84,7 @@ def decoded(content: bytes, path: Path) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
-    """A file's content. Raises UsageError, also for a pipe or a device, whose content may never end."""
+    """A file's content. Raises UsageError, including for pipes and devices, whose content may never end."""
     try:
         if not (path.is_file() or path.is_dir()) and path.exists():
             raise UsageError(f"{path} is a pipe or a device; name a file")

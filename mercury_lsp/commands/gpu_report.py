@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from mercury_engine.engine import Engine
 
 REPORT = Path("mercury-gpu.json")
-"""What `doctor --gpu` writes into the current folder."""
+"""File that `doctor --gpu` writes into the current folder."""
 
 DIFFUSION_MODEL = "mercury-135m-diffusion"
 
 FILLS, QUICK_FILLS = 20, 5
 
 SURE = 0.5
-"""Probability from which on the quick check compares a fill: rounding may choose another token in unsure ones."""
+"""Least probability of the fills that the quick check compares: rounding may change a token of an unsure fill."""
 
 REWRITE = RewriteRequest('def greet(name):\n    return "hello"\n', path="greet.py", language="python", cursor=33)
-"""The rewrite that both devices are asked for."""
+"""The rewrite that both devices make."""
 
 LETTERS = 3
-"""Characters of a line that stand before the gap."""
+"""Characters of a line before the gap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Compared:
 
     model: str
     texts: Sequence[tuple[str, str]]
-    """The GPU's and the CPU's."""
+    """The GPU's text and the CPU's."""
     gpu_ms: float
     cpu_ms: float
     """Medians."""
@@ -58,7 +58,7 @@ class Compared:
 
     def __str__(self) -> str:
         times = f"{self.gpu_ms:.1f} ms a fill, {self.cpu_ms:.1f} on the CPU"
-        return f"{self.same} of {len(self.texts)} texts are the CPU's, {times}"
+        return f"{self.same} of {len(self.texts)} texts equal the CPU's, {times}"
 
     def as_json(self) -> dict[str, Any]:
         differing = [pair for pair in self.texts if pair[0] != pair[1]]
@@ -92,7 +92,7 @@ def surroundings() -> dict[str, Any]:
 
 
 def places(count: int) -> list[FillRequest]:
-    """Gaps from the first letters of a line to its end, spread over the examples."""
+    """Gaps from a line's first letters to its end, spread over the examples."""
     found = []
     for sample in examples(bundled_folder()):
         text, start = sample.before + sample.after, 0
@@ -106,7 +106,7 @@ def places(count: int) -> list[FillRequest]:
 
 
 def compared(model: str | None, on_gpu: "Engine", on_cpu: "Engine", requests: Sequence[FillRequest]) -> Compared:
-    """Both fill each gap twice; the second times are reported, in which the context was read."""
+    """Both fill each gap twice; the second run, with the context already read, is timed."""
     texts, times = [], list[tuple[float, float]]()
     for request in requests:
         (one, other), again = ([filled(engine, request) for engine in (on_gpu, on_cpu)] for _ in range(2))
@@ -117,7 +117,7 @@ def compared(model: str | None, on_gpu: "Engine", on_cpu: "Engine", requests: Se
 
 
 def why_not_trusted(model: str | None) -> str:
-    """Why the GPU must not answer for a model, by the quick check; empty if it may."""
+    """Why the quick check rejects the GPU for a model; empty if it does not."""
     try:
         return _why_not_trusted(model)
     except MercuryError as error:
@@ -139,7 +139,7 @@ def _why_not_trusted(model: str | None) -> str:
 
 def both(model: str | None) -> tuple["Engine", "Engine"]:
     """The model on the GPU and on the CPU. Raises ModelError, RequestError and DeviceError."""
-    from mercury_engine.engine import Engine  # takes a while
+    from mercury_engine.engine import Engine  # a slow import
 
     return Engine.load(model, device="cuda"), Engine.load(model, device="cpu")
 
@@ -151,7 +151,7 @@ def _wrong_kernels(engine: "Engine") -> str:
 
 
 def report(model: str | None) -> Iterator[tuple[str, str, str | None]]:
-    """Name, value and fix of one check after another; at the end all of it is in the file REPORT."""
+    """Run the checks and yield the name, value and fix of each; the file REPORT gets all of them."""
     found: dict[str, Any] = surroundings()
     yield "card", ", ".join(f"{name} {value}" for name, value in found.items() if name != "mercury"), _fix(found)
     for kind, name in (("causal", model), ("masked", DIFFUSION_MODEL)):
@@ -171,11 +171,11 @@ def report(model: str | None) -> Iterator[tuple[str, str, str | None]]:
             found["rewrite"] = [one, other]
             yield "rewrite", "the CPU's text" if one == other else f"{one!r}, on the CPU {other!r}", None
     REPORT.write_text(json.dumps(found, indent=1) + "\n")
-    yield "report", f"{REPORT} has all of it", None
+    yield "report", f"written to {REPORT}", None
 
 
 def _fix(found: dict[str, Any]) -> str | None:
-    """What Triton lacks to compile kernels."""
+    """How to install what Triton lacks to compile kernels; None if it lacks nothing."""
     if found["triton"] is None:
         return "pip install triton"
     if found["compiler"] is None:

@@ -1,4 +1,4 @@
-"""Loads the engine for a command whose user waits at a terminal."""
+"""Loads the engine for a command run at a terminal."""
 
 import argparse
 import sys
@@ -11,13 +11,13 @@ from mercury_lsp.settings import Settings, named_engines
 
 
 def add_model_argument(parser: argparse.ArgumentParser, default: str = "the one that editors use") -> None:
-    """Declare `--model`; `default` describes what is asked without it."""
+    """Declare `--model`; `default` describes the model used without it."""
     help_text = f"a folder, GGUF file, model name or bundled (default: {default})"
     parser.add_argument("--model", metavar="MODEL", help=help_text)
 
 
 def settings_for(model: str | None) -> Settings:
-    """The settings of a command: the model of its option, or the editors' model or remote engine.
+    """The settings of a command: the model of its option, else the editors' model or remote engine.
 
     Raises SettingsError and ModelNotFound.
     """
@@ -26,7 +26,7 @@ def settings_for(model: str | None) -> Settings:
 
 
 def load(settings: Settings) -> InferenceEngine:
-    """The engine of the settings; explains the wait at a terminal, and where the text goes for a remote engine.
+    """The engine of the settings; a terminal shows that it is loading, or where a remote engine sends the text.
 
     Raises what `load_engine` raises.
     """

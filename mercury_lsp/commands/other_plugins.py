@@ -1,4 +1,4 @@
-"""Finds other plugins that draw suggestions, where editors keep what their users installed."""
+"""Finds other installed editor plugins that draw suggestions."""
 
 import os
 import re
@@ -18,7 +18,7 @@ VSCODE = {
     "tabbyml.vscode-tabby": "Tabby",
     "tabnine.tabnine-vscode": "Tabnine",
 }
-"""Extensions by their identifier; a folder is named `IDENTIFIER-VERSION`, perhaps with `-SYSTEM`."""
+"""Extensions by identifier; their folders are named `IDENTIFIER-VERSION`, some with `-SYSTEM`."""
 
 VIM = frozenset(
     {
@@ -36,13 +36,13 @@ VIM = frozenset(
         "windsurf.vim",
     }
 )
-"""Plugins by the name of their repository, which plugin managers give to the folder."""
+"""Plugins by repository name, which plugin managers use as the folder's name."""
 
 VIM_FOLDERS = ("lazy", "plugged", "site/pack/*/start", "site/pack/*/opt", "pack/*/start", "pack/*/opt")
 
 
 def found() -> list[str]:
-    """The plugins that are installed, each with its editor: switched on or not, this does not tell."""
+    """The installed plugins, each with its editor; they may be disabled."""
     return sorted({f"{name} in VS Code" for name in _in_vscode()} | {f"{name} in Vim or Neovim" for name in _in_vim()})
 
 

@@ -1,4 +1,4 @@
-"""`mercury-lsp`: the language server over stdio, in the daemon; or in this process, if asked to or if that fails."""
+"""`mercury-lsp`: the language server over stdio, in the daemon; on request or as a fallback in this process."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from mercury_lsp.relay.relay import Relay, Stdio
 from mercury_lsp.transport.standard_streams import end_at_once
 
 IN_PROCESS_VARIABLE = "MERCURY_IN_PROCESS"
-"""Environment variable: 1 loads the model in the server's own process."""
+"""Environment variable; 1 loads the model in the server's own process."""
 
 
 def run(address: Callable[[], Address], in_process: bool = False) -> NoReturn:
@@ -29,7 +29,7 @@ def run(address: Callable[[], Address], in_process: bool = False) -> NoReturn:
 
 
 def relayed(address: Address, serve: Sequence[str] = SERVE_COMMAND) -> int:
-    """Serve the editor by a daemon; returns the exit code. Raises DaemonError before anything was read."""
+    """Connect the editor to a daemon; returns the exit code. Raises DaemonError before any input is read."""
 
     def linked(after_hang: bool = False) -> Link:
         return Link(join(address, serve, after_hang))

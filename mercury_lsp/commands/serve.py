@@ -30,19 +30,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MINUTES",
         help="stop after this long without an editor (default: never)",
     )
-    parser.add_argument("--stop", action="store_true", help="stop the one that is running")
+    parser.add_argument("--stop", action="store_true", help="stop the running one")
     parser.add_argument(
         "--http",
         nargs="?",
         const="",
         metavar="HOST:PORT",
-        help="answer HTTP, too (default: 127.0.0.1:8012; another host needs MERCURY_TOKEN)",
+        help="also serve HTTP (default: 127.0.0.1:8012; another host needs MERCURY_TOKEN)",
     )
     parser.add_argument("--model", metavar="MODEL", help="with --http: its model (default: the one that editors use)")
 
 
 def add_address_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments that say where to meet; the relay takes them too."""
+    """Declare the arguments of the daemon's address; the relay takes them, too."""
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--socket", type=Path, metavar="PATH", help="a Unix socket (default: one for this version)")
     group.add_argument("--tcp", type=_port, metavar="PORT", help="a port on the loopback interface; 0 picks a free one")
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise UsageError("--http serves until it is stopped; leave out --idle-exit")
         http = http_listener(arguments.http, arguments.model)
     elif arguments.model is not None:
-        raise UsageError("--model goes with --http; mercury-lsp models use chooses the model of editors")
+        raise UsageError("--model needs --http; mercury-lsp models use chooses the model of editors")
     if not serve(address, None if idle is None else idle * 60, http=http):
         sys.stderr.write(f"mercury-lsp: another is already running at {address.path}\n")
         return control.ALREADY_RUNNING
@@ -87,14 +87,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def http_listener(address: str, model: str | None) -> "HttpListener":
-    """What listens for HTTP. Raises ModelNotFound, and UsageError, also if what it needs is not installed."""
-    from mercury_engine.loading import find_model  # takes a while
+    """The HTTP listener. Raises ModelNotFound, and UsageError if, among others, a package is missing."""
+    from mercury_engine.loading import find_model  # a slow import
 
     try:
         from mercury_lsp.http.listener import HttpAddress, HttpListener
     except ModuleNotFoundError as error:
         raise UsageError(f"{error.name} is not installed: {install_command('http')}") from None
-    section = {"engine": None, "editModel": default_model.read(edits=True)}  # a URL may be this very server's
+    section = {"engine": None, "editModel": default_model.read(edits=True)}  # a URL may name this very server
     if model is not None:
         section["model"] = default_model.named(model)
     settings = Settings.parse(default_model.added_to(section))
@@ -144,7 +144,7 @@ def serve(
     from mercury_lsp.server.logs import RedactingFormatter
 
     standard_streams.forgive()
-    # A full collection over the imported modules took 30 ms, during which every editor waited.
+    # A full garbage collection over the imported modules took 30 ms, and every editor waited.
     gc.collect()
     gc.freeze()
 

@@ -1,4 +1,4 @@
-"""What an editor shows at a cursor without being asked, for the commands that print it."""
+"""The text that an editor shows automatically at a cursor, for the commands that print it."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,13 +19,13 @@ from mercury_lsp.settings import Settings, is_elsewhere
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A fill as an editor gets it."""
+    """A fill and the text that an editor shows of it."""
 
     fill: Fill
     text: str
-    """What the editor shows; empty if it shows nothing."""
+    """The shown text; empty if there is none."""
     reason: str | None
-    """Why it shows nothing; None if it shows the text."""
+    """Why nothing is shown; None if the text is."""
 
     @classmethod
     def of(
@@ -38,7 +38,9 @@ class Shown:
     ) -> "Shown":
         """Fill the gap as for an automatic request, without a deadline. Raises what the engine raises."""
         if context.on_secret:
-            return cls(Fill("", 0.0, steps=0, elapsed=0.0), "", "the line looks like a secret; the model is not asked")
+            return cls(
+                Fill("", 0.0, steps=0, elapsed=0.0), "", "the line looks like a secret; the model does not see it"
+            )
         utility = Price().gate(engine.utility, settings.eagerness, context.language_id)
         request = replace(context.request(), effort=settings.effort, utility=utility)
         check = partial(first_error, snapshot, context.offset)
@@ -55,5 +57,5 @@ class Shown:
         return cls(fill, "" if reason else text, reason)
 
     def complaint(self) -> str:
-        """A line that says why nothing is shown; empty if something is."""
+        """A sentence that says why nothing is shown; empty if something is."""
         return f"an editor shows nothing here, because {self.reason}\n" if self.reason else ""

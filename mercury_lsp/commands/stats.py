@@ -21,8 +21,9 @@ from mercury_lsp.statistics.summary import Summary, by_day, by_language, parted
 COLUMNS = ("shown", "accepted", "partly", "taken", "wrong", "saved", "p50 ms", "p95 ms")
 
 LEGEND = (
-    "accepted: in full; partly: the beginning; taken: share of the shown that were accepted or partly; wrong: you"
-    " typed something else, moved away or dismissed it; saved: characters not typed; p50, p95: from request to answer"
+    "accepted: in full; partly: only the beginning; taken: share of the shown that you accepted, in full or partly;"
+    " wrong: you typed something else, moved away or dismissed it; saved: characters that you did not type; p50, p95:"
+    " time from request to answer"
 )
 
 
@@ -76,7 +77,7 @@ def _table(key: str, rows: Mapping[str, Summary], total: Summary) -> Table:
 
 
 def _levels(path: Path) -> list[str]:
-    """A sentence for each language about how readily suggestions are shown in it with `eagerness: "auto"`."""
+    """For each language, a sentence about how readily suggestions are shown with `eagerness: "auto"`."""
     price, rows = Price(), store.latest(path, LEARNED_ROWS)
     languages = {row.language: None for row in rows if learn(price, row)}
     return [price.explanation("auto", language) for language in languages]
@@ -104,7 +105,7 @@ def _object(rows: Sequence[OutcomeRecord], since: date) -> dict[str, object]:
 def _reset(path: Path, sure: bool) -> int:
     if not sure:
         if not sys.stdin.isatty():
-            raise UsageError("--reset asks before it deletes; add --yes when there is no terminal")
+            raise UsageError("--reset asks before it deletes; without a terminal, add --yes")
         if input(f"Delete all counts in {path}? [y/N] ").strip().lower() not in ("y", "yes"):
             return 1
     deleted = store.reset(path)

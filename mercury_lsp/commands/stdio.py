@@ -15,7 +15,7 @@ def serve(load: LoadEngine = load_engine) -> NoReturn:
     """Serve one client until it sends exit or closes the pipe; then end the process."""
     standard_streams.forgive()
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    # The client reads file descriptor 1: a library that prints must not reach it.
+    # The client reads file descriptor 1, so a library that prints must not write to it.
     protocol_out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     server = create_server(Engines(load))

@@ -1,4 +1,4 @@
-"""`mercury-lsp try`: completes examples, and shows what an editor would."""
+"""`mercury-lsp try`: completes examples and prints what an editor would show."""
 
 import argparse
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def read_example(path: Path) -> SampleFile | None:
-    """The example in a file; None if it has no cursor mark, whether it is text or not. Raises UsageError."""
+    """The example in a file; None without a cursor mark, even if the file is no text. Raises UsageError."""
     content = read_bytes(path)
     if CURSOR_MARK.encode() not in content:
         return None
@@ -76,7 +76,7 @@ def examples(folder: Path) -> list[SampleFile]:
 
 
 def bundled_folder() -> Path:
-    """The examples' folder: beside the package in a checkout, inside it when installed."""
+    """The folder of the examples: beside the package in a checkout, inside it if installed."""
     package = Path(mercury_lsp.__file__).parent
     inside = package / "examples"
     return inside if inside.is_dir() else package.parent / "examples"

@@ -1,4 +1,4 @@
-"""`mercury-lsp watch FILE:LINE:COL`: shows the decoding step by step: drafts and accepted tokens, or the canvas."""
+"""`mercury-lsp watch FILE:LINE:COL`: shows decoding step by step, as drafts and accepted tokens or as a canvas."""
 
 import argparse
 import time
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Fill the gap, then replay the steps and what an editor shows; without a terminal, print each on a line."""
+    """Fill the gap, then replay the steps and the shown text; without a terminal, print one line for each."""
     context, snapshot = FilePosition.parse(arguments.position).context()
     console = Console(highlight=False)
     settings = settings_for(arguments.model)

@@ -1,8 +1,8 @@
-"""Where a daemon listens, and who may connect.
+"""The address at which a daemon listens, and who may connect.
 
-A Unix socket is private by its mode, in a folder that is private by its mode. Without Unix sockets the daemon listens
-on the loopback interface, which every user can reach, and a token proves who may connect. The token is beside the port
-in a file that only its owner can read.
+A Unix socket and its folder are private by their modes. Without Unix sockets the daemon listens on the loopback
+interface, which every user can reach, and a token proves who may connect. The token and the port are in a file that
+only its owner can read.
 
 The name contains the version and a digest of the installation path, so that two versions never meet by accident.
 """
@@ -69,7 +69,7 @@ class UnixAddress(NamedTuple):
         return listening, NO_KEY
 
     def _remove(self) -> None:
-        """Remove the old socket. Raises DaemonError for anything else, which may be a file of the user's."""
+        """Remove the old socket. Raises DaemonError for anything else, which may be the user's file."""
         if not os.path.lexists(self.path):
             return
         if not stat.S_ISSOCK(self.path.lstat().st_mode):
@@ -97,7 +97,7 @@ class TcpAddress(NamedTuple):
     def listen(self) -> tuple[socket.socket, bytes]:
         """A listening socket, with a new token. Call it with the lock held."""
         listening = socket.socket(socket.AF_INET)
-        if sys.platform != "win32":  # where the option would let two processes share the port
+        if sys.platform != "win32":  # on Windows the option would let two processes share the port
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((LOOPBACK, self.port))
@@ -116,7 +116,7 @@ class TcpAddress(NamedTuple):
             raise OSError(f"{self.path} does not hold a port and a token") from error
 
     def _write(self, port: int, key: bytes) -> None:
-        """Write under a new name, then rename: nobody reads half a file or follows a link in its place."""
+        """Write under a new name, then rename, so that nobody reads half a file or follows a link in its place."""
         new = self.path.with_name(f"{self.path.name}.{os.getpid()}")
         try:
             new.unlink(missing_ok=True)
@@ -131,7 +131,7 @@ Address = UnixAddress | TcpAddress
 
 
 def default_address() -> Address:
-    """The address of this user's daemon of this version. Raises DaemonError if there is no private folder for it."""
+    """The address of this user's daemon of this version. Raises DaemonError without a private folder."""
     folder = runtime_folder()
     if sys.platform == "win32":
         return TcpAddress(folder / f"{build()}.token")
@@ -168,7 +168,7 @@ def runtime_folder() -> Path:
 
 
 def log_file(address: Address) -> Path:
-    """The log of an address's daemon that has no terminal. Raises OSError."""
+    """The log of the daemon at an address, if it has no terminal. Raises OSError."""
     state = _folder_of("LOCALAPPDATA" if sys.platform == "win32" else "XDG_STATE_HOME")
     folder = (state or Path.home() / ".local" / "state") / "mercury-lsp"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -199,6 +199,6 @@ def _temporary_folder() -> str:
 
 
 def _folder_of(variable: str) -> Path | None:
-    """The folder in an environment variable. A relative path is ignored, as XDG requires; we change folders."""
+    """The folder in an environment variable; ignored if relative, as XDG requires: a daemon changes its folder."""
     folder = Path(os.environ.get(variable, ""))
     return folder if folder.is_absolute() else None

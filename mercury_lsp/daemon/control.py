@@ -1,4 +1,4 @@
-"""Requests to a running daemon: its status, and to stop."""
+"""Requests to a running daemon: for its status, and to stop it."""
 
 import json
 import os
@@ -15,13 +15,13 @@ ALREADY_RUNNING = 3
 """The exit code of `serve` when another daemon has the address."""
 
 STOP_SECONDS = 10.0
-"""For a daemon to exit after it was asked to stop, or killed."""
+"""Longest wait for a daemon to exit after a request to stop, or after it was killed."""
 
 KILL_SECONDS = 2.0
-"""For a killed daemon to be gone; one that waits for a stalled disk stays."""
+"""Longest wait for a killed daemon to be gone; one that waits for a stalled disk stays."""
 
 ON_DEMAND = "on-demand"
-"""Signature of a daemon that an editor's server started, and that may be ended for another."""
+"""Signature of a daemon that an editor's relay started and that may be ended for another."""
 
 
 def lock_path(address: Address) -> Path:
@@ -30,7 +30,7 @@ def lock_path(address: Address) -> Path:
 
 
 def ask(address: Address, purpose: handshake.Purpose) -> dict[str, Any] | None:
-    """The daemon's answer; None if none runs there. Raises DaemonError for one that we must not talk to."""
+    """The daemon's answer; None if none runs there. Raises DaemonError if we must not talk to it."""
     try:
         connection, key = address.connect()
         with connection:
@@ -61,8 +61,8 @@ def stop(address: Address) -> bool:
 def replace(address: Address) -> None:
     """Make room for another daemon in place of one that does not answer.
 
-    It is killed if it was started on demand. One that cannot be killed, or that somebody started by hand, loses the
-    address: a new daemon makes a lock file of its own. Call it with the lock for starting held. Raises DaemonError.
+    It is killed if it was started on demand. If it cannot be killed, or was started by hand, it loses the address: a
+    new daemon creates a lock file of its own. Call it with the lock for starting held. Raises DaemonError.
     """
     path = lock_path(address)
     try:

@@ -1,4 +1,4 @@
-"""What both sides send before the first LSP message, one line of JSON each.
+"""The handshake before the first LSP message: each side sends lines of JSON.
 
     caller  {"mercury": 1, "version": ..., "purpose": "lsp", "nonce": ...}
     daemon  {"mercury": 1, "version": ..., "pid": ..., "nonce": ..., "proof": HMAC(token, "daemon" + caller's nonce)}
@@ -23,7 +23,7 @@ PROTOCOL_VERSION = 1
 MAX_LINE_BYTES = 4096
 
 TIMEOUT_SECONDS = 5.0
-"""For each side to send its lines."""
+"""Longest wait for the other side's lines."""
 
 PING, PONG = "mercury/ping", "mercury/pong"
 """The relay's notification to check that the daemon is alive, and the immediate answer."""
@@ -35,7 +35,7 @@ Purpose = Literal["lsp", "status", "stop"]
 
 
 class NoDaemon(OSError):
-    """The other side has hung up, or does not speak this handshake."""
+    """The other side has hung up or does not know this handshake."""
 
 
 class NoAnswer(NoDaemon):
@@ -43,7 +43,7 @@ class NoAnswer(NoDaemon):
 
 
 def call(connection: socket.socket, key: bytes, purpose: Purpose, seconds: float | None = None) -> dict[str, Any]:
-    """Introduce ourselves; the daemon's line.
+    """Introduce ourselves; returns the daemon's line.
 
     Raises NoDaemon, NoAnswer after `seconds` or else `TIMEOUT_SECONDS`, and DaemonError for one that we must not talk
     to.
@@ -96,10 +96,10 @@ def new_nonce() -> str:
 
 
 def proof(key: bytes, side: str, nonce: str) -> str:
-    """Proves to the side that chose the nonce that we know the key: HMAC-SHA256 in hex; nothing for an empty key."""
+    """Proof, for the side that chose the nonce, that we know the key: HMAC-SHA256 in hex; empty for an empty key."""
     if not key:
         return ""
-    import hmac  # 4 MB with its library, which a relay on a Unix socket need not take
+    import hmac  # 4 MB with its library, not needed by a relay on a Unix socket
 
     return hmac.digest(key, f"{side}{nonce}".encode(), "sha256").hex()
 

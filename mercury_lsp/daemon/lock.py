@@ -1,6 +1,6 @@
-"""A file lock that the system releases when its process ends, however it ends.
+"""A file lock that the system releases when its process ends, for whatever reason.
 
-The file is written to, so it must be ours, no link, and in a folder where no other user can replace it.
+The file is written, so it must be ours, not a link, and in a folder in which no other user can replace it.
 """
 
 import os
@@ -16,7 +16,7 @@ SIGNATURE_OFFSET = 1
 def take(path: Path, is_private: bool = True) -> int | None:
     """Lock until the returned descriptor is closed or the process ends; None if another holds it. Raises OSError.
 
-    `is_private`: the folder must be one where no other user can replace the file.
+    `is_private`: require a folder in which no other user can replace the file.
     """
     if is_private:
         private_files.check_folder(path.parent)
@@ -41,7 +41,7 @@ def sign(descriptor: int, note: str = "") -> None:
 
 
 def signature(path: Path) -> tuple[int | None, str]:
-    """The process that holds the lock, None without one or before it has signed, and its note. Raises OSError."""
+    """The process that holds the lock, None if there is none or it has not signed yet, and its note. Raises OSError."""
     if not is_taken(path):
         return None, ""
     with path.open("rb") as file:

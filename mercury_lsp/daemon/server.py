@@ -27,14 +27,14 @@ logger = logging.getLogger(__name__)
 READ_BYTES = 65536
 
 SIGN_OF_LIFE_SECONDS = 1.0
-"""Between two signs of life while there is a backlog."""
+"""Seconds between two signs of life during a backlog."""
 
 PONG = framed({"jsonrpc": "2.0", "method": handshake.PONG})
 
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """Who connects, and why."""
+    """The introduction of a caller."""
 
     version: str
     purpose: handshake.Purpose
@@ -53,7 +53,7 @@ class Hello:
 
 
 class Daemon:
-    """Serves the clients of its address until it is stopped, or idle for a while."""
+    """Serves the clients of its address until it is stopped or has been idle for a while."""
 
     def __init__(self, address: Address, load: LoadEngine, idle_seconds: float | None, has_address: Callable[[], bool]):
         self.engines = Engines(load)
@@ -111,7 +111,7 @@ class Daemon:
             if hello := await _welcome(reader, writer, key):
                 await self._serve(hello, reader, writer)
         except (ConnectionError, asyncio.CancelledError):
-            pass  # the caller is gone, or we are stopping
+            pass  # the caller is gone, or the daemon is stopping
         finally:
             self._connections.discard(task)
             writer.close()
@@ -142,7 +142,7 @@ class Daemon:
             await asyncio.to_thread(server.session.statistics.wait)
 
     def _stop_when_idle(self) -> None:
-        """Stop after a while unless a client connects; at once if none can find us."""
+        """Stop after a while unless a client connects; at once if no client can find this daemon."""
         if self._servers:
             return
         if not self._has_address():
@@ -154,7 +154,7 @@ class Daemon:
 async def _messages(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> AsyncIterator[Any]:
     """The client's messages; pings of its relay are answered here.
 
-    During a backlog the relay gets signs of life: opening 10,000 documents takes longer than it waits for a pong.
+    During a backlog the relay gets signs of life: opening 10,000 documents takes longer than its wait for a pong.
     """
     decoder, signed = MessageDecoder(), monotonic()
     while data := await reader.read(READ_BYTES):

@@ -1,1 +1,1 @@
-"""What stands between editors and the daemon, and outlives it. Imports neither torch nor pygls."""
+"""The relay between an editor and the daemon, which outlives the daemon. Imports neither torch nor pygls."""

@@ -1,4 +1,4 @@
-"""Find the daemon, or start it."""
+"""Finds the daemon, or starts it."""
 
 import os
 import socket
@@ -18,42 +18,42 @@ if TYPE_CHECKING:
     import subprocess
 
 START_SECONDS = 30.0
-"""For a daemon to listen and complete the handshake; it imports neither torch nor a model before that."""
+"""Longest wait for a new daemon to listen and complete the handshake; it loads neither torch nor a model before."""
 
 POLL_SECONDS = 0.02
-"""Between two attempts to connect."""
+"""Pause between two attempts to connect."""
 
 CALL_SECONDS = 1.5
-"""For a daemon to answer a call."""
+"""Longest wait for a daemon's answer to a call."""
 
 MAX_SILENT_CALLS = 4
-"""Unanswered calls after which a listening daemon is replaced: after 6 seconds, so that another serves within 10. A
-link that was lost to silence counts as all but one of them."""
+"""Unanswered calls after which a listening daemon is replaced: 6 seconds, so that another one serves within 10. After a
+link was lost to silence, a single one is enough."""
 
 IDLE_MINUTES = 10
-"""A daemon started on demand ends after this long without an editor."""
+"""Minutes without an editor after which a daemon started on demand ends."""
 
 MAX_LOG_BYTES = 2**20
 """A longer log is emptied when the next daemon starts."""
 
 DETACHED = 0x00000208 if sys.platform == "win32" else 0
-"""DETACHED_PROCESS and CREATE_NEW_PROCESS_GROUP: what start_new_session does elsewhere."""
+"""DETACHED_PROCESS and CREATE_NEW_PROCESS_GROUP, the equivalent of start_new_session."""
 
 SERVE_COMMAND = (sys.executable, "-P", "-m", "mercury_lsp", "serve", "--idle-exit", str(IDLE_MINUTES))
-"""Starts a daemon; its address is appended. -P: the working folder must not decide what is imported."""
+"""Starts a daemon at the address that is appended. -P keeps the working folder out of the import path."""
 
 
 def join(address: Address, serve: Sequence[str] = SERVE_COMMAND, after_hang: bool = False) -> socket.socket:
-    """A connection ready for LSP; starts a daemon if none runs or the one there hangs. Raises DaemonError.
+    """A connection ready for LSP; starts a daemon if none runs or the running one hangs. Raises DaemonError.
 
-    Of several processes one starts it and the others wait. `after_hang`: the last daemon hung.
+    If several processes call this, one starts the daemon and the others wait. `after_hang`: the last daemon hung.
     """
     deadline = time.monotonic() + START_SECONDS
     call = _Caller(address, silences=MAX_SILENT_CALLS - 1 if after_hang else 0)
     starting: int | None = None
     daemon: subprocess.Popen[bytes] | None = None
     try:
-        if after_hang:  # what was found before the lock was taken does not count
+        if after_hang:  # whatever was found before the lock was taken is out of date
             starting = take_turn(address)
         while (connection := call()) is None:
             if time.monotonic() > deadline:
@@ -62,7 +62,7 @@ def join(address: Address, serve: Sequence[str] = SERVE_COMMAND, after_hang: boo
                 starting = take_turn(address)
             elif call.silences >= MAX_SILENT_CALLS and daemon is None:  # ours is still starting
                 control.replace(address)
-            elif not call.silences:  # only after another call: the lock's last owner may have started one
+            elif not call.silences:  # only after another call, because the lock's last owner may have started one
                 daemon = _keep_starting(daemon, address, serve)
             time.sleep(POLL_SECONDS)
     except OSError as error:
@@ -79,11 +79,11 @@ def take_turn(address: Address) -> int | None:
 
 
 class _Caller:
-    """Connects, and counts the calls that were not answered."""
+    """Connects, and counts the unanswered calls."""
 
     def __init__(self, address: Address, silences: int):
         self.silences = silences
-        """How many of the last calls in a row were not answered."""
+        """Number of unanswered calls since the last answer."""
         self._address = address
 
     def __call__(self) -> socket.socket | None:
@@ -101,7 +101,7 @@ def _keep_starting(
     daemon: "subprocess.Popen[bytes] | None", address: Address, serve: Sequence[str]
 ) -> "subprocess.Popen[bytes]":
     ended = daemon.poll() if daemon is not None else None
-    if daemon is None or ended == ALREADY_RUNNING:  # the daemon that ran was about to end
+    if daemon is None or ended == ALREADY_RUNNING:  # the running daemon was about to end
         return start(address, serve)
     if ended is not None:
         raise DaemonError(f"the daemon exited with code {ended}; its log says why: {log_name(address)}")
@@ -111,7 +111,7 @@ def _keep_starting(
 def connect(address: Address) -> socket.socket | None:
     """A connection to the running daemon; None if none runs.
 
-    Raises SilentDaemon for a daemon that does not answer, and DaemonError for one that we must not talk to.
+    Raises SilentDaemon if the daemon does not answer, and DaemonError if we must not talk to it.
     """
     try:
         connection, key = address.connect()
@@ -140,8 +140,8 @@ def _silent(address: Address) -> SilentDaemon:
 
 
 def start(address: Address, serve: Sequence[str]) -> "subprocess.Popen[bytes]":
-    """Start a daemon that outlives us; if it does not, it is reaped. Raises OSError."""
-    import subprocess  # half a MB, which only the first editor's relay needs
+    """Start a daemon that outlives this process; one that ends earlier is reaped. Raises OSError."""
+    import subprocess  # half a MB, needed by the first editor's relay only
 
     with open_log(address) as log:
         daemon = subprocess.Popen(
@@ -166,7 +166,7 @@ def log_name(address: Address) -> str:
 
 
 def open_log(address: Address) -> BinaryIO:
-    """The daemon's log, emptied if it is long; the null device if there is no private place for it."""
+    """The daemon's log, emptied if it is too long; the null device if there is no private folder for it."""
     try:
         path = log_file(address)
         private_files.check_folder(path.parent)

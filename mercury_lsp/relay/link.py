@@ -13,26 +13,26 @@ from mercury_lsp.transport import framing
 READ_BYTES = 65536
 
 POLL_SECONDS = 1.25
-"""Between two polls of a daemon that owes an answer, or has sent nothing since our last message."""
+"""Seconds between two polls of a daemon that owes an answer or has sent nothing since our last message."""
 
 POLLS_BEFORE_PING, POLLS_BEFORE_LOSS = 2, 4
-"""Silent polls before a ping, and before the daemon counts as lost. A machine that slept has polled once."""
+"""Polls without a message before a ping, and before the daemon counts as lost. Sleep of the machine counts as one."""
 
 SEND_SECONDS = 5.0
-"""For a daemon to read any part of a message; a hanging one stops once the socket's buffer is full."""
+"""Longest wait for a daemon to read any part of a message; a hanging one lets the socket's buffer fill up."""
 
 
 class Link:
-    """Messages in both directions. The incoming ones end if the daemon is gone or hangs."""
+    """Messages in both directions. The incoming ones end when the daemon is gone or hangs."""
 
     def __init__(self, connection: socket.socket):
         connection.settimeout(SEND_SECONDS)
         self._connection = connection
         self._sending = Lock()
         self._is_unheard = False
-        """Something was sent, and nothing arrived since."""
+        """Something was sent, and nothing has arrived since."""
         self.was_silent = False
-        """The daemon was given up because it hangs."""
+        """The link was closed because the daemon hangs."""
         self._asked: set[Any] = set()
         """Ids of unanswered requests."""
         self.messages: Iterator[Any] = self._messages()
@@ -48,12 +48,12 @@ class Link:
                 self._send(framing.framed(message))
         except TimeoutError:
             self.was_silent = True
-            self._break()  # half a message was sent
+            self._break()  # half of a message was sent
         except OSError:
             pass
 
     def hang_up(self) -> None:
-        """Send nothing more; the daemon closes the connection after its last message."""
+        """Stop sending; the daemon closes the connection after its last message."""
         with suppress(OSError):
             self._connection.shutdown(socket.SHUT_WR)
 
@@ -101,7 +101,7 @@ class Link:
         return True
 
     def _ping(self) -> None:
-        """Ask for a sign of life, unless the daemon's socket is full or something is being sent."""
+        """Send a ping, unless the daemon's socket is full or something is being sent."""
         if not self._sending.acquire(blocking=False):
             return
         try:

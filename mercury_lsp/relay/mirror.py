@@ -1,14 +1,14 @@
-"""An open document as the client has it, kept cheaply: edits are queued, and applied once there are many."""
+"""A cheap copy of an open document as the client has it: edits are queued and applied in batches."""
 
 from typing import Any
 
 from mercury_lsp.documents.chunked_text import MAX_DOCUMENT_CHARS, ChunkedText
 
 MAX_PENDING_CHANGES = 512
-"""Queued changes before they are applied."""
+"""Most queued changes; further ones apply the queue."""
 
 MAX_PENDING_CHARS = 2**20
-"""Inserted characters in queued changes before they are applied."""
+"""Most inserted characters in queued changes."""
 
 
 class Mirror:
@@ -19,7 +19,7 @@ class Mirror:
         if not isinstance(item["text"], str):
             raise TypeError("a document's text is a string")
         self._text: str | None = item["text"]
-        """The text as it was opened; None once it is cut, which takes long and is needed for changes only."""
+        """The text at opening; None once it is split into chunks, which is slow and needed for changes only."""
         self._source = ChunkedText.of("")
         self._pending: list[dict[str, Any]] = []
         self._chars = 0
@@ -43,7 +43,7 @@ class Mirror:
     def _apply(self) -> None:
         if self._text is not None and len(self._text) > MAX_DOCUMENT_CHARS:
             wholes = [number for number, each in enumerate(self._pending) if not each.get("range")]
-            self._pending = self._pending[wholes[0] :] if wholes else []  # the server takes no part of it either
+            self._pending = self._pending[wholes[0] :] if wholes else []  # the server applies no part of it either
         if self._pending and self._text is not None:
             self._source, self._text = ChunkedText.of(self._text if self._pending[0].get("range") else ""), None
         for each in self._pending:

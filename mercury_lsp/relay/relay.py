@@ -1,4 +1,4 @@
-"""Passes messages between an editor and the daemon, and resumes the session with another daemon if one is lost.
+"""Passes messages between an editor and the daemon, and resumes the session with another daemon if it is lost.
 
 One thread reads from the client; the other reads from the daemon and finds the next one.
 """
@@ -18,19 +18,19 @@ from mercury_lsp.relay.session import RESUMED_ID, Message, RelayedSession
 from mercury_lsp.transport import framing
 
 REJOIN_DELAYS_SECONDS = (0.0, 0.1, 0.5, 2.0, 5.0, 15.0, 30.0)
-"""Wait before the next attempt, by the number of recent attempts."""
+"""Pause before the next attempt, by the number of recent attempts."""
 
 RECENT_SECONDS = 60.0
-"""How long an attempt counts as recent."""
+"""Seconds for which an attempt counts as recent."""
 
 LOSSES_BEFORE_NOTICE = 4
-"""Recent losses at which the user is notified, once."""
+"""Number of recent losses at which the user is notified, once."""
 
 SHUTDOWN_SECONDS = 2.0
-"""For the daemon to answer shutdown; editors wait for the answer before they close."""
+"""Longest wait for the daemon's answer to shutdown; editors wait for it before they close."""
 
 LAST_WORDS_SECONDS = 2.0
-"""For the daemon to send its last messages after the client has exited."""
+"""Longest wait for the daemon's last messages after the client has exited."""
 
 
 class Stdio:
@@ -51,7 +51,7 @@ class Stdio:
                 left = left[os.write(1, left) :]
 
     def give_up(self, reason: str = "") -> None:
-        """End the process; the reason goes to the editor's log. At once, because a read cannot be interrupted."""
+        """End the process at once, because a read cannot be interrupted; the reason goes to the editor's log."""
         with suppress(OSError):
             os.write(2, reason.encode("utf-8", "backslashreplace"))
         os._exit(1)
@@ -60,7 +60,7 @@ class Stdio:
 class Relay:
     """Relays between a client and one daemon after another.
 
-    `join` connects to the next one, given whether the last one hangs, or raises DaemonError.
+    `join` connects to the next daemon; its argument says whether the last one hangs. It may raise DaemonError.
     """
 
     def __init__(self, link: Link, join: Callable[[bool], Link], stdio: Stdio, hint: str = "mercury-lsp doctor"):
@@ -69,7 +69,7 @@ class Relay:
         self._hint = hint
         self._session = RelayedSession()
         self._lock = Lock()
-        """Guards session and link: the client's messages must not mix with the introduction to a new daemon."""
+        """Guards session and link: the client's messages must not interleave with the introduction to a new daemon."""
         self._link: Link | None = link
         self._ending = Event()
         self._client_spoke = Event()
@@ -78,7 +78,7 @@ class Relay:
         self._has_notified = False
 
     def run(self) -> int:
-        """Relay until the client exits; the exit code."""
+        """Relay until the client exits; returns the exit code."""
         listening = Thread(target=self._listen, args=(self._link,), name="mercury-daemon", daemon=True)
         listening.start()
         try:
@@ -139,7 +139,7 @@ class Relay:
             self._stdio.give_up(traceback.format_exc())
 
     def _follow(self, link: Link) -> None:
-        """Pass on the messages of one daemon after another."""
+        """Pass on the messages of the daemon, then of each that replaces it."""
         while True:
             said_goodbye = False
             for message in link.messages:
@@ -197,7 +197,7 @@ class Relay:
             self._say({"jsonrpc": "2.0", "method": "window/showMessage", "params": {"type": 2, "message": text}})
 
     def _resume(self, link: Link) -> bool:
-        """Tell a new daemon what the old one knew; False if it is lost, too."""
+        """Tell a new daemon what the old one knew; False if the new one is lost, too."""
         with self._lock:
             introduction, unregistration = self._session.introduction(), self._session.unregistration()
         if unregistration is not None:

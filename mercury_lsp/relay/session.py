@@ -1,4 +1,4 @@
-"""A client's session as its messages describe it, to be resumed with another daemon."""
+"""A client's session, as its messages describe it, so that another daemon can resume it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -10,19 +10,19 @@ from mercury_lsp.relay.mirror import Mirror
 Message = dict[str, Any]
 
 CONTENT_MODIFIED = -32801
-"""Clients silently drop a request with this error, and ask again on the next occasion."""
+"""Clients silently drop a request with this error, and repeat it on the next occasion."""
 
 REQUEST_FAILED = -32803
 
 RESUMED_ID = "mercury-relay-initialize"
-"""Id of the initialize request that we repeat; its answer is not for the client."""
+"""Id of the repeated initialize request; its answer is not for the client."""
 
 UNREGISTER_ID = "mercury-relay-unregister"
-"""Id of the request that takes the lost daemon's registrations back; its answer is not for the daemon."""
+"""Id of the request that undoes the lost daemon's registrations; its answer is not for the daemon."""
 
 
 class RelayedSession:
-    """Observes every message of both sides; knows nothing about their transport."""
+    """Observes every message of both sides, independently of their transport."""
 
     def __init__(self) -> None:
         self.was_shut_down = False
@@ -33,7 +33,7 @@ class RelayedSession:
         self._documents: dict[str, Mirror] = {}
         self._notebooks: dict[str, Any] = {}
         self._unsent: list[Message] | None = None
-        """Messages, except those about documents, for a daemon that is being introduced; None if none is."""
+        """Messages, except those about documents, for a daemon that is being introduced; None if there is none."""
         self._pending: dict[Any, str] = {}
         """Methods of the client's unanswered requests, by id."""
         self._answered: set[Any] = set()
@@ -43,10 +43,10 @@ class RelayedSession:
         self._registered: dict[Any, Any] = {}
         """Methods that daemons registered with the client, by registration id."""
         self._shown: set[Any] = set()
-        """Tokens of progress that has begun and not ended."""
+        """Tokens of progress that has begun and not yet ended."""
 
     def hear_client(self, message: Any) -> bool:
-        """Observe a message of the client; whether it is for the current daemon."""
+        """Observe a message of the client; returns whether it is for the current daemon."""
         if not isinstance(message, dict):
             return True
         msg_id, method = message.get("id"), message.get("method")
@@ -56,7 +56,7 @@ class RelayedSession:
             return is_wanted
         if _is_key(msg_id):
             self._pending[msg_id] = method
-        elif method == "shutdown":  # as a notification, which no answer will follow
+        elif method == "shutdown":  # as a notification, which gets no answer
             self.was_shut_down = True
         if (listen := self._LISTENERS.get(method)) is not None:
             with suppress(KeyError, TypeError, AttributeError, ValueError):  # malformed: the server will report it
@@ -66,7 +66,7 @@ class RelayedSession:
         return True
 
     def hear_daemon(self, message: Any) -> bool:
-        """Observe a message of the daemon; whether it is for the client."""
+        """Observe a message of the daemon; returns whether it is for the client."""
         if not isinstance(message, dict):
             return True
         msg_id, method = message.get("id"), message.get("method")
@@ -85,7 +85,7 @@ class RelayedSession:
         return method != GOODBYE
 
     def lose(self) -> Iterator[Message]:
-        """The daemon is gone: messages that end the client's waiting."""
+        """The daemon is gone; returns the messages that end the client's waiting."""
         self._unsent = None
         self._asked.clear()
         self._answered.clear()
@@ -115,7 +115,7 @@ class RelayedSession:
         return answer
 
     def refuse_introduction(self, reason: str) -> Message | None:
-        """An error for a client that still waits for initialize; it may then restart the server."""
+        """The error for a client that still waits for initialize; the client may then restart the server."""
         if self._initialize is None or self._initialize["id"] not in self._pending:
             return None
         msg_id = self._initialize["id"]
@@ -124,7 +124,7 @@ class RelayedSession:
         return {"jsonrpc": "2.0", "id": msg_id, "error": {"code": REQUEST_FAILED, "message": reason}}
 
     def introduction(self) -> Message | None:
-        """The first message for a new daemon, which `rest` follows; None if the client has not sent initialize yet."""
+        """The first message for a new daemon, followed by `rest`; None if the client has not sent initialize yet."""
         self._unsent = [each for each in (self._initialized, self._configuration) if each is not None]
         if self._initialize is None or self._initialize["id"] in self._pending:
             return self._initialize  # unanswered: the client gets this answer
@@ -165,7 +165,7 @@ class RelayedSession:
         self._initialized = message
 
     def _hear_configuration(self, message: Message) -> None:
-        # Without settings it only says that they changed; a new daemon requests them anyway.
+        # Without settings the message only says that they changed; a new daemon requests them anyway.
         self._configuration = message if message["params"].get("settings") is not None else None
 
     def _hear_folders(self, message: Message) -> None:

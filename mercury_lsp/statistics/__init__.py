@@ -1,7 +1,7 @@
 """Statistics of suggestions: outcomes inferred from edits, kept on this machine, shown by `mercury-lsp stats`.
 
-`Observer` (observer.py) follows each `Impression` (impression.py), a suggestion on display, through the edits at its
-place, and makes an `OutcomeRecord` of its outcome (record.py). store.py keeps the records; summary.py reports them.
+`Observer` (observer.py) follows each `Impression` (impression.py), a suggestion on display, through the edits around it
+and records its outcome as an `OutcomeRecord` (record.py). store.py keeps the records; summary.py reports them.
 """
 
 from mercury_lsp.statistics.impression import edit_between

@@ -12,17 +12,17 @@ from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.statistics.record import Outcome, OutcomeRecord
 
 _PAIRS = ("()", "[]", "{}", '""', "''", "``")
-"""Editors insert the second character when the user types the first."""
+"""Pairs whose second character editors insert when the user types the first."""
 
 MAX_TYPED_CHARS = 2_000
-"""More text typed while the model works gives the place up."""
+"""Most text typed while the model works; more ends the impression."""
 
 _CLOSING = re.compile(r"[\s)\]}>'\"`;,:]*")
-"""What editors append to a text on their own."""
+"""Text that editors append on their own."""
 
 
 class Impression:
-    """Alternative suggestions at one place, which count as one; only a place until it is shown.
+    """Alternative suggestions at one place, which count as one; just a place until they are shown.
 
     Text counts as taken if more than one key's worth was inserted at once. Equal text from another source looks the
     same, and accepting one character looks like a key.
@@ -37,14 +37,14 @@ class Impression:
         self.is_silent = False
         """A request for this place was answered with nothing."""
         self.is_hidden = False
-        """The client only marks it until the user has it shown."""
+        """The client shows only a mark until the user opens it."""
         self._start, self._text = offset, ""
-        """Its offset in code points, and the text inserted there since the request."""
+        """Offset in code points, and the text inserted there since the request."""
         self._texts: dict[str, str] = {}
         """The alternatives by id, including the text typed before they were shown."""
         self._requested_at, self._shown = monotonic(), (0, 0.0, 0.0)
         self._given = self._covered = self._saved = 0
-        """Characters of an alternative that stood there when it was shown, at most since, and inserted at once."""
+        """Characters of an alternative: present when it was shown, most present since, and inserted at once."""
         self._was_taken_whole = self._was_typed_whole = self._was_taken_in_part = False
 
     @property
@@ -58,7 +58,7 @@ class Impression:
         return self._covered == self._given
 
     def is_at(self, offset: int) -> bool:
-        """Whether it is at this place and nothing was typed since."""
+        """Whether it is at this place and nothing has been typed since."""
         return self._start == offset and not self._text
 
     @property
@@ -78,7 +78,7 @@ class Impression:
         return agreed is not None
 
     def show_more(self, suggestions: Sequence[Suggestion]) -> None:
-        """More alternatives are on display, which continue its text."""
+        """More alternatives, which continue its text, are on display."""
         typed = with_plain_breaks(self._text)
         for each in suggestions:
             self._texts.setdefault(each.id, typed + with_plain_breaks(each.text))
@@ -119,7 +119,7 @@ class Impression:
             self.outcome = "typed" if self._was_typed_whole else otherwise
 
     def record(self, client: str, model: str) -> OutcomeRecord:
-        """Its record, once it is decided; with the length of the first alternative."""
+        """Its record, once decided, with the length of the first alternative."""
         assert self.outcome is not None
         (language, automatic), (shown_at, confidence, latency) = self._about, self._shown
         length = len(next(iter(self._texts.values())))
@@ -128,7 +128,7 @@ class Impression:
         )
 
     def _apply(self, edit: Edit) -> bool:
-        """Move and change with an edit; False if it changes the text directly before its own, or crosses its edge."""
+        """Apply an edit; False if it changes the text directly before the impression's or crosses its edge."""
         if (added := self._appended(edit)) is not None:
             self._text += added
             return True
@@ -145,7 +145,7 @@ class Impression:
         return True
 
     def _appended(self, edit: Edit) -> str | None:
-        """What an edit inserts directly after its text; None if it does anything else, perhaps in a larger one."""
+        """The text that an edit, possibly with context, inserts directly after its text; None for any other edit."""
         lead = self.end - edit.start
         if not 0 <= lead <= len(edit.removed) or edit.removed[:lead] != edit.inserted[:lead]:
             return None
@@ -153,7 +153,7 @@ class Impression:
         return rest[: len(rest) - len(tail)] if rest.endswith(tail) else None
 
     def _agreed(self, at_once: bool) -> int | None:
-        """How many characters of an alternative stand there; None if other text does."""
+        """Number of characters of an alternative present there; None if other text is."""
         now = with_plain_breaks(self._text)
         if any(text.startswith(now) for text in self._texts.values()):
             return len(now)
@@ -186,11 +186,11 @@ def minimal(edit: Edit) -> Edit:
 
 
 def is_keystroke(inserted: str) -> bool:
-    """Whether one key may have inserted this: a character, a bracket pair, a tab, a line break with indentation."""
+    """Whether one key may have inserted this: a character, a bracket pair, a tab, an indented line break."""
     return len(inserted) <= 1 or inserted.isspace() or inserted in _PAIRS
 
 
 def is_whole(inserted: str, suggested: str) -> bool:
-    """Whether the inserted text is the suggested one, except for white space and what an editor closes after it."""
+    """Whether the inserted text is the suggested one, apart from white space and closers appended by the editor."""
     actual, wanted = "".join(inserted.split()), "".join(suggested.split())
     return bool(wanted) and actual.startswith(wanted) and _CLOSING.fullmatch(actual, len(wanted)) is not None

@@ -14,14 +14,14 @@ class _DocumentState:
     """The impressions of one open document."""
 
     requested: Impression | None = None
-    """What an answer will put on display."""
+    """The impression that an answer will put on display."""
     shown: Impression | None = None
     decided: Impression | None = None
-    """The last one shown; recorded when the next one is decided, for the client may still report on it."""
+    """The last one shown; recorded when the next one is decided, because the client may still report on it."""
 
 
 class Observer:
-    """Receives all events in order, and passes the record of each finished impression to `record`."""
+    """Receives all events in order and passes the record of each finished impression to `record`."""
 
     def __init__(self, record: Callable[[OutcomeRecord], None]):
         self.client = self.model = ""
@@ -42,7 +42,7 @@ class Observer:
         return uri in self._documents
 
     def requested(self, uri: str, offset: int, language: str, automatic: bool) -> Impression | None:
-        """Suggestions are requested, which ends the display of others in the document. None while off."""
+        """Suggestions are requested, which ends the display of earlier ones in the document. None while off."""
         if not self._is_on:
             return None
         state = self._documents.setdefault(uri, _DocumentState())
@@ -85,14 +85,14 @@ class Observer:
             self._resolve(state, "rejected")
 
     def reported_shown(self, suggestion_id: str) -> None:
-        """The client shows a suggestion; what it shows without hiding it first it always reports."""
+        """The client shows a suggestion. It always reports what it shows without a mark first."""
         found = [impression for _, impression in self._found(suggestion_id)]
         self._client_reports_shown |= not any(each.is_hidden for each in found)
         for impression in found:
             impression.is_confirmed = True
 
     def reported_accepted(self, suggestion_id: str, in_part: bool = False) -> None:
-        """The client reports that the user accepted a suggestion, or its start; this overrides what the edits show."""
+        """The client reports that the user accepted a suggestion or its start; this overrides the edits."""
         for state, impression in self._found(suggestion_id):
             impression.is_confirmed = True
             if in_part:

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 Outcome = Literal["accepted", "partly", "typed", "rejected", "ignored", "asked"]
-"""accepted: the whole text, or all that was left of it, was inserted at once.
+"""accepted: the whole text, or all of its rest, was inserted at once.
 partly: the start of it was inserted at once.
 typed: the user typed the same text key by key; nothing was saved.
 rejected: the user typed something else there, moved away or dismissed it.
 ignored: none of these; the document was closed, or another suggestion replaced it.
-asked: no suggestion, but a request that was sent to a server for edits."""
+asked: not a suggestion, but a request sent to an edit server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +22,10 @@ class OutcomeRecord:
     client: str
     model: str
     automatic: bool
-    """The editor asked, not the user."""
+    """The editor asked on its own, not the user."""
     confidence: float
     latency_ms: float
-    """From the request until the suggestion was sent to the client."""
+    """Time from the request until the suggestion was sent to the client."""
     length: int
     outcome: Outcome
     saved: int

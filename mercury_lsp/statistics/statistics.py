@@ -18,20 +18,20 @@ from mercury_lsp.statistics.record import OutcomeRecord
 logger = logging.getLogger(__name__)
 
 GATHER_SECONDS = 5.0
-"""Time during which rows are gathered for one write."""
+"""Seconds for which rows are gathered for one write."""
 
 CLOSE_SECONDS = 2.0
 """Longest wait for the last rows when the server stops."""
 
 LEARNED_ROWS = 1_000
-"""Latest rows from which the price of a look is learned at the start."""
+"""Number of latest rows from which the price of a look is learned at the start."""
 
 MAX_WAITING_ROWS = 10_000
-"""Rows that wait for a stalled disk; further ones are dropped."""
+"""Most rows that wait for a stalled disk; further ones are dropped."""
 
 
 class Statistics:
-    """Off until switched on; to be used from the event loop's thread, except for `wait`.
+    """Off until switched on; used on the event loop's thread only, except for `wait`.
 
     A failure to write is logged once and stops nothing else.
     """
@@ -46,7 +46,7 @@ class Statistics:
         self.observer = Observer(self._put)
 
     def switch(self, on: bool) -> None:
-        """Start counting, and teach the price earlier counts; or stop, and have the price forget them."""
+        """Start counting, and teach the price the earlier counts; or stop, and let the price forget them."""
         self.observer.switch(on)
         if on and not self._is_on:
             load = partial(self._load, asyncio.get_running_loop())
@@ -56,12 +56,12 @@ class Statistics:
         self._is_on = on
 
     def asked(self, model: str, requests: int) -> None:
-        """Count requests that were sent to a server for edits."""
+        """Count requests sent to an edit server."""
         for _ in range(requests if self._is_on else 0):
             self._put(OutcomeRecord(int(time()), "", "", model, True, 0.0, 0.0, 0, "asked", 0))
 
     def close(self) -> None:
-        """Have the remaining records written; returns at once."""
+        """Write the remaining records in a thread; returns at once."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -69,7 +69,7 @@ class Statistics:
         self._write()
 
     def wait(self) -> None:
-        """Wait up to `CLOSE_SECONDS` for that; call it from a thread that may block."""
+        """Wait up to `CLOSE_SECONDS` for the last write; call it on a thread that may block."""
         if self._writing is not None:
             self._writing.join(CLOSE_SECONDS)
 
@@ -110,7 +110,7 @@ class Statistics:
 
     def _add(self, rows: list[OutcomeRecord], loop: asyncio.AbstractEventLoop | None) -> None:
         try:
-            if loop is not None and not store.files(self._path):  # they were deleted, or are the first
+            if loop is not None and not store.files(self._path):  # the rows were deleted, or these are the first
                 self._on_loop(loop, partial(self._learn, rows, from_scratch=True))
             store.add(self._path, rows)
         except OSError as error:
@@ -120,9 +120,9 @@ class Statistics:
 
 
 def learn(price: Price, row: OutcomeRecord) -> bool:
-    """Teach the price whether an automatic suggestion was taken; returns False for rows that do not tell.
+    """Teach the price whether an automatic suggestion was accepted; returns False for rows that do not say it.
 
-    Those are requested, ignored or hand-typed suggestions, and damaged rows.
+    Those are suggestions that were requested, ignored or typed by hand, and damaged rows.
     """
     counts = row.automatic and row.outcome in ("accepted", "partly", "rejected") and isinstance(row.language, str)
     if counts:

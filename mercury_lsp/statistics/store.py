@@ -1,4 +1,4 @@
-"""The files with the statistics, one a month; several processes may add lines to them at once."""
+"""The files with the statistics, one per month; several processes may append lines at once."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from mercury_lsp.errors import StatisticsError
 from mercury_lsp.statistics.record import OutcomeRecord
 
 RETENTION_DAYS = 400
-"""Age of the oldest rows."""
+"""Age, in days, after which rows are deleted."""
 
 _MONTH = "%Y-%m"
 _NAME = re.compile(r"\d{4}-\d\d\.jsonl")
@@ -26,14 +26,14 @@ def default_path() -> Path:
 
 
 def add(folder: Path, records: Sequence[OutcomeRecord]) -> None:
-    """Append rows to this month's file, made if missing, and delete files with old rows. Raises OSError."""
+    """Append rows to this month's file, created if missing, and delete files with old rows. Raises OSError."""
     private_files.make_folder(folder.parent)
     private_files.make_folder(folder)
     lines = "".join(json.dumps(astuple(record)) + "\n" for record in records)
     path = folder / f"{strftime(_MONTH)}.jsonl"
     descriptor = private_files.opened(path, os.O_WRONLY | os.O_APPEND)
     try:
-        os.write(descriptor, lines.encode())  # at once, so that lines of other processes do not come between
+        os.write(descriptor, lines.encode())  # in one call, so that lines of other processes do not interleave
     finally:
         os.close(descriptor)
     for each in files(folder):
@@ -42,14 +42,14 @@ def add(folder: Path, records: Sequence[OutcomeRecord]) -> None:
 
 
 def read(folder: Path, since: float) -> list[OutcomeRecord]:
-    """The rows since a time, oldest first; damaged lines are left out. Raises StatisticsError."""
+    """The rows since a time, oldest first, without damaged lines. Raises StatisticsError."""
     with _explained(folder):
         found = [row for path in files(folder) for row in _rows(path)]
     return sorted((row for row in found if row.shown_at >= since), key=lambda row: row.shown_at)
 
 
 def latest(folder: Path, count: int) -> list[OutcomeRecord]:
-    """The rows of the last months with at least `count` rows together, oldest first. Raises StatisticsError."""
+    """The rows of as many last months as have `count` rows, oldest first. Raises StatisticsError."""
     rows: list[OutcomeRecord] = []
     with _explained(folder):
         for path in reversed(files(folder)):

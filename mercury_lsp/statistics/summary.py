@@ -20,14 +20,14 @@ class Summary:
     rejected: int
     ignored: int
     acceptance_rate: float
-    """Share of the shown suggestions that were accepted whole or in part."""
+    """Share of the shown suggestions that were accepted, in full or in part."""
     characters_saved: int
     latency_ms_p50: float
     latency_ms_p95: float
 
     @classmethod
     def of(cls, records: Sequence[OutcomeRecord]) -> "Summary":
-        """The figures of some records, which must not be empty."""
+        """The figures of some records, at least one."""
         assert records
         outcomes = [each for each in get_args(Outcome) if each != "asked"]
         count = {outcome: sum(each.outcome == outcome for each in records) for outcome in outcomes}

@@ -1,7 +1,7 @@
 """Splits a byte stream into JSON-RPC messages; resumes at the next header after an unreadable frame.
 
-Every byte is searched a fixed number of times, even with nested headers: a body with a header in it is unreadable as
-soon as that header arrives, because a well-formed message cannot contain one.
+Every byte is searched a bounded number of times, even with nested headers: a body that contains a header is unreadable
+as soon as that header arrives, because a well-formed message cannot contain one.
 """
 
 import json
@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 MAX_BODY_BYTES = 256 * 2**20
-"""Longest message; a larger Content-Length is taken for a damaged header."""
+"""Longest message; a larger Content-Length means a damaged header."""
 
 MAX_HEADER_BYTES = 8192
-"""Longest header; more without a blank line is not a header."""
+"""Longest header; more bytes without a blank line are not a header."""
 
 MAX_NESTING = 128
-"""Most levels of lists and objects in a message. Python decodes nearly 1,000, which it can then neither print nor
-convert; editors nest fewer than 20."""
+"""Most levels of lists and objects in a message. Python decodes nearly 1,000 but can then neither print nor convert
+them; editors nest fewer than 20."""
 
 MAX_LENGTH_LINE_BYTES = 64
-"""Longest line that gives a length; it may arrive in two pieces."""
+"""Longest line with a length; it may arrive in two pieces."""
 
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 # A line break cannot stand inside a JSON string, so this never matches in a well-formed message.
@@ -71,7 +71,7 @@ class MessageDecoder:
         self._length, self._searched = None, 0
 
     def _header_in_body(self, length: int) -> int | None:
-        """Where a header begins in what has arrived of the body."""
+        """The position of a header in the body received so far."""
         end = min(length, len(self._buffer))
         start = max(0, self._searched - MAX_LENGTH_LINE_BYTES)
         self._searched = end
@@ -81,7 +81,7 @@ class MessageDecoder:
         return found.start() if found is not None else None
 
     def _take_header(self) -> Unreadable | None:
-        """Set the length if a header is complete; returns what is wrong with it, or None."""
+        """Set the length if a header is complete; returns what is wrong with the header, or None."""
         found = _BLANK_LINE.search(self._buffer)
         if found is None:
             if len(self._buffer) <= MAX_HEADER_BYTES:
@@ -108,7 +108,7 @@ def framed(message: Any) -> bytes:
 
 
 def _length(header: bytes) -> int | None:
-    """The last length in a header: before it may be bytes that a wrong length left over."""
+    """The last length in a header: bytes left over by a wrong length may precede it."""
     found = _LENGTH.findall(header)
     return int(found[-1]) if found and int(found[-1]) <= MAX_BODY_BYTES else None
 
@@ -142,7 +142,7 @@ def _levels(message: Any) -> int:
 
 
 def _too_deep(message: Any) -> Any:
-    """The replacement of a message that is nested too deep; for an answer an error, so that nobody waits for it."""
+    """The replacement of a message that is nested too deep; an answer becomes an error, so that nobody waits for it."""
     reason = f"a message with more than {MAX_NESTING} levels of lists and objects"
     if isinstance(message, dict) and "method" not in message and isinstance(message.get("id"), int | str):
         return {"jsonrpc": "2.0", "id": message["id"], "error": {"code": PARSE_ERROR, "message": reason}}

@@ -1,4 +1,4 @@
-"""Standard input, output and error of a process that may have been started without some of them."""
+"""The standard streams of a process that may have been started without some of them."""
 
 import io
 import os
@@ -15,7 +15,7 @@ def complete() -> frozenset[int]:
     closed = set()
     for descriptor, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         if getattr(sys, name) is None:
-            taken = os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+            taken = os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is this one
             os.set_inheritable(taken, True)
             setattr(sys, name, os.fdopen(taken, mode, encoding="utf-8", errors="backslashreplace"))
             closed.add(descriptor)
@@ -23,7 +23,7 @@ def complete() -> frozenset[int]:
 
 
 def forgive() -> None:
-    """Drop what cannot be printed from now on: a full disk must not break whatever prints to the log."""
+    """From now on drop what cannot be printed: a full disk must not break the code that prints to the log."""
     for name, descriptor in (("stdout", 1), ("stderr", 2)):
         getattr(sys, name).flush()
         lossy = io.TextIOWrapper(
@@ -43,13 +43,13 @@ def drop_output() -> None:
 
 
 def end_at_once(code: int) -> NoReturn:
-    """End the process. Not by sys.exit: that waits for threads, and one may still be loading a model."""
+    """End the process. sys.exit would wait for threads, and one may still be loading a model."""
     sys.stderr.flush()
     os._exit(code)
 
 
 class _Lossy(io.RawIOBase):
-    """Writes to a descriptor what can be written."""
+    """Writes to a descriptor and drops what cannot be written."""
 
     def __init__(self, descriptor: int):
         self._descriptor = descriptor

@@ -1,4 +1,4 @@
-"""Why an edit is not shown: it undoes the user, doubles what they added, only moves blanks, breaks the syntax."""
+"""Reasons not to show an edit: it undoes or repeats the user's change, only moves blanks, breaks the syntax."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -19,28 +19,28 @@ MAX_EDIT_CHARS = 4_000
 """Longest edit, old and new text together."""
 
 MIN_BROUGHT_BACK_CHARS = 5
-"""Shortest line, without blanks at its ends, that counts as brought back: `}` is in every edit."""
+"""Shortest stripped line that counts as brought back: `}` is in every edit."""
 
 EXAMPLES = 4
-"""Latest changes that a model's edit may follow."""
+"""Number of latest changes that a model's edit may follow."""
 
 MIN_LIKENESS = 0.7
-"""Share of the tokens that a model's text has in common with an example's, if the others are words of its own line."""
+"""Least share of a model's tokens that occur in the example; the others must be words of its own line."""
 
 SURE = 0.7
-"""Least probability of a model's edit that inserts words of the latest changes in another way than they did."""
+"""Least probability of a model's edit that inserts words of the latest changes in a new way."""
 
 MAX_TOKEN_PAIRS = 60_000
-"""Tokens before a change times those after it, up to which both are compared at once, in 15 ms; else by lines."""
+"""Most pairs of tokens, before times after, that are compared at once, in 15 ms; larger changes by lines first."""
 
 REMEMBERED_CHANGES = 32
-"""Changes whose exchanges are remembered: the latest ones are asked for with every line of a model's edit."""
+"""Changes whose exchanges are cached: every line of a model's edit needs the latest ones."""
 
 MAX_LINES = 8
-"""Lines of a change with which an edit is compared one by one."""
+"""Most lines of a change with which an edit is compared one by one."""
 
 MIN_REMOVED_LINES = 3
-"""Lines that an edit may always remove, beyond what it adds; of more rewritten lines the half."""
+"""Lines that an edit may always remove beyond those it adds; if more were rewritten, half of them."""
 
 BREAKS = "it breaks the syntax"
 
@@ -53,10 +53,10 @@ _WORD = re.compile(r"\w+")
 def objection(
     snapshot: Snapshot, start: int, end: int, new: str, hunks: Sequence[Hunk], at_risk: int | None = None
 ) -> str | None:
-    """Why an edit of [start, end) in this version is not shown, given what the user did; None if it may be.
+    """Why an edit of [start, end) in this version is not shown, given the user's changes; None if it may be.
 
-    A model that was trained on edits, and rewrote `at_risk` lines, need not follow the user's changes. It may undo one
-    that broke the syntax, as a slip of the fingers does.
+    A model that was trained on edits, and rewrote `at_risk` lines, need not follow the user's changes. It may undo a
+    change that broke the syntax, such as a slip of the fingers.
     """
     if not 0 <= start <= end <= snapshot.length or end - start + len(new) > MAX_EDIT_CHARS:
         return "it is too long"
@@ -70,7 +70,7 @@ def objection(
     if undoes is not None and not (is_writers and mends(snapshot, start, end, new)):
         return undoes
     if _stands_beside(snapshot, start, end, old, new) or (not is_writers and _doubles(old, new, hunks)):
-        return "it doubles what is there"
+        return "it repeats what is there"
     if edit_shows_secret(snapshot, start, end, new):
         return "its lines look like secrets"
     is_broken = is_writers and is_within_error(snapshot, start, end)
@@ -78,7 +78,7 @@ def objection(
 
 
 def _undoes(snapshot: Snapshot, start: int, end: int, old: str, new: str, hunks: Sequence[Hunk]) -> str | None:
-    """Which of the user's changes an edit takes back."""
+    """How an edit undoes the user's changes; None if it does not."""
     lines = _whole_lines(snapshot, start, end, new)
     if any(_reverts(snapshot, *lines, hunk) for hunk in hunks):
         return "it undoes a change of yours"
@@ -86,7 +86,7 @@ def _undoes(snapshot: Snapshot, start: int, end: int, old: str, new: str, hunks:
 
 
 def _whole_lines(snapshot: Snapshot, start: int, end: int, new: str) -> tuple[int, str, str]:
-    """An edit of the lines that it touches: where they start, and their old and new text."""
+    """The edit in whole lines: their start, old text and new text."""
     first, last = snapshot.source.line_bounds(start)[0], snapshot.source.line_bounds(end)[1]
     if start == first and snapshot.source.line_bounds(end)[0] == end:  # it ends where a line begins
         return start, snapshot.slice(start, end), new
@@ -97,11 +97,10 @@ def _whole_lines(snapshot: Snapshot, start: int, end: int, new: str) -> tuple[in
 def strays(old: str, new: str, hunks: Sequence[Hunk], probability: float = 0.0, text: str = "") -> str | None:
     """Why a model's edit doesn't follow from the user's changes; None if it does.
 
-    Whatever words and marks it exchanges, one of the latest changes exchanged, too, and it removes no more lines than
-    they did. If it is `SURE`, it may insert words that they brought: `_count = count` after a field and a parameter. It
-    may also correct such a word that stands nowhere else in the document's `text` to one that does. It may make a
-    line what one like it became, with its own words (`print('b:', b)` to `print(f'b: {b}')`), but not with those of the
-    user's line.
+    It follows if one of the latest changes exchanged the same words and marks, and it removes no more lines than they
+    did. If it is `SURE`, it may insert words that they added: `_count = count` after a field and a parameter. It may
+    correct such a word that occurs nowhere else in the document's `text` to one that does. It may change a line as a
+    similar line was changed, with its own words (`print('b:', b)` to `print(f'b: {b}')`), but not with the other's.
     """
     latest = hunks[-EXAMPLES:]
     removed = (hunk.before.count("\n") - hunk.after.count("\n") for hunk in latest)
@@ -125,7 +124,7 @@ def strays(old: str, new: str, hunks: Sequence[Hunk], probability: float = 0.0, 
 
 
 def _is_same_change(ours: tuple[str, str], theirs: tuple[str, str]) -> bool:
-    """Whether a line became what the user's became, with its own words in place of theirs, all of which stay."""
+    """Whether a line changed as the user's did, with its own words in place of theirs, all of which stay."""
     (was, now), (old, new) = ([TOKEN.findall(text) for text in pair] for pair in (theirs, ours))
     own = dict(zip(was, old, strict=False))
     if len(was) != len(old) or [own[word] for word in was] != old:
@@ -138,7 +137,7 @@ def _is_same_change(ours: tuple[str, str], theirs: tuple[str, str]) -> bool:
 
 
 def _copies(ours: Exchange, other: Exchange, words: frozenset[str], line: tuple[str, str]) -> bool:
-    """Whether an exchange like the one of the user's line brings words of that line that its own does not have."""
+    """Whether an exchange similar to one in the user's line adds words of that line that its own line lacks."""
     theirs = {word.lower() for word in _WORD.findall(line[0])} - words
     return other in _exchanges(*line) and any(word.lower() in theirs for word in ours[1] if word not in ours[0])
 
@@ -151,7 +150,7 @@ def _line_pairs(old: str, new: str) -> tuple[tuple[str, str], ...]:
 
 
 def _is_typo(ours: Exchange, brought: Collection[str], text: str) -> bool:
-    """Whether a word that was brought, and stands nowhere else, becomes one like it that does."""
+    """Whether an added word that occurs only once becomes a similar word that occurs already."""
     if len(ours[0]) != 1 or len(ours[1]) != 1 or ours[0][0] not in brought:
         return False
     (wrong,), (right,) = ours
@@ -161,7 +160,7 @@ def _is_typo(ours: Exchange, brought: Collection[str], text: str) -> bool:
 
 
 def followed(old: str, new: str, hunks: Sequence[Hunk], probability: float, text: str) -> tuple[str, str, str | None]:
-    """What of a model's edit follows, of lines replaced one by one the first ones; or all of it, and why it strays."""
+    """The first lines of a model's edit that follow, if it replaces them one by one; or all of it, and why not."""
     lines, why, before, after = (lines_of(old), lines_of(new)), None, "", ""
     pairs = [*zip(*lines, strict=True)] if len(lines[0]) == len(lines[1]) else [(old, new)]
     for was, now in pairs:
@@ -172,7 +171,7 @@ def followed(old: str, new: str, hunks: Sequence[Hunk], probability: float, text
 
 
 def _is_like(ours: Exchange, theirs: Exchange, words: frozenset[str]) -> bool:
-    """Whether both took the same away and brought the same, or much of it and words of their own lines besides."""
+    """Whether both exchange the same, or remove the same and add much of the same and words of their own lines."""
     if ours[0] != theirs[0] or ours[1] == theirs[1]:
         return ours == theirs
     is_own = all(token.lower() in words for token in ours[1] if token not in theirs[1])
@@ -181,7 +180,7 @@ def _is_like(ours: Exchange, theirs: Exchange, words: frozenset[str]) -> bool:
 
 @lru_cache(REMEMBERED_CHANGES)
 def _exchanges(old: str, new: str) -> tuple[Exchange, ...]:
-    """The runs of tokens that became others; long texts are compared by lines first."""
+    """The runs of tokens that were replaced; long texts are compared by lines first."""
     before, after = TOKEN.findall(old), TOKEN.findall(new)
     if len(before) * len(after) <= MAX_TOKEN_PAIRS:
         return tuple(_runs(before, after))
@@ -190,7 +189,7 @@ def _exchanges(old: str, new: str) -> tuple[Exchange, ...]:
 
 
 def _changed_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Lines that became others: one by one where they are as many as before."""
+    """Replaced lines with the new ones: one by one if their number is the same."""
     for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if kind != "equal" and b - a == d - c:
             yield from zip(old[a:b], new[c:d], strict=True)
@@ -199,7 +198,7 @@ def _changed_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str
 
 
 def _runs(before: Sequence[str], after: Sequence[str]) -> Iterator[Exchange]:
-    """The runs of tokens that became others; of too many all that is between equal ends."""
+    """The runs of tokens that were replaced; of too many tokens, everything between the equal ends."""
     if len(before) * len(after) > MAX_TOKEN_PAIRS:
         first, last = equal_ends(before, after)
         yield tuple(before[first : len(before) - last]), tuple(after[first : len(after) - last])
@@ -210,7 +209,7 @@ def _runs(before: Sequence[str], after: Sequence[str]) -> Iterator[Exchange]:
 
 
 def _reverts(snapshot: Snapshot, start: int, old: str, new: str, hunk: Hunk) -> bool:
-    """Whether an edit takes a hunk back: where it was made, or the same words the other way round elsewhere."""
+    """Whether an edit undoes a hunk in its place, or exchanges the same words in the other direction elsewhere."""
     if hunk.uri == snapshot.uri and _is_in(hunk, snapshot, start, start + len(old)):
         was, now, here = _lines(hunk.before), _lines(new), _lines(old)
         if now <= was and (not here or not here <= was):
@@ -233,14 +232,14 @@ def _exchanged(old: str, new: str) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _brings_back(old: str, new: str, hunks: Sequence[Hunk]) -> bool:
-    """Whether it inserts a line that the user has removed."""
+    """Whether an edit inserts a line that the user has removed."""
     added = _lines(new) - _lines(old)
     removed = {line for hunk in hunks for line in _lines(hunk.before) - _lines(hunk.after)}
     return any(len(line) >= MIN_BROUGHT_BACK_CHARS for line in added & removed)
 
 
 def _doubles(old: str, new: str, hunks: Sequence[Hunk]) -> bool:
-    """Whether it writes twice what an example wrote once."""
+    """Whether an edit inserts twice what an example inserted once."""
     for hunk in hunks:
         added = _inserted(hunk.before, hunk.after)
         twice = "".join((added + added).split())
@@ -250,7 +249,7 @@ def _doubles(old: str, new: str, hunks: Sequence[Hunk]) -> bool:
 
 
 def _stands_beside(snapshot: Snapshot, start: int, end: int, old: str, new: str) -> bool:
-    """Whether it only inserts lines that stand beside it already."""
+    """Whether an edit only inserts lines that are already next to it."""
     if old.strip() or not new.strip():
         return False
     count = new.count("\n")
@@ -260,7 +259,7 @@ def _stands_beside(snapshot: Snapshot, start: int, end: int, old: str, new: str)
 
 
 def _inserted(before: str, after: str) -> str:
-    """What a change wrote between the text that both sides begin and end with."""
+    """The text that a change inserted between the equal ends of both sides."""
     first, last = equal_ends(before, after)
     return after[first : len(after) - last]
 

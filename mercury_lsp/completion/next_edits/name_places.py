@@ -1,4 +1,4 @@
-"""The places of a name in one document: as another language server says, or else as the syntax tree suggests.
+"""The places of a name in one document, from another language server or else from the syntax tree.
 
 The uses of a plain name are those inside the smallest function that binds it, or else in the file; those of a member of
 `self` or `this` are in its class. Other members, and keys, need types and are left to language servers.
@@ -18,10 +18,10 @@ from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.languages import language
 
 MAX_USES = 1_000
-"""Nearest uses of a name that are looked at, at some 20 microseconds each, once for each name that is changed."""
+"""Most uses of a name examined, the nearest first, at about 20 microseconds each, once for each changed name."""
 
 OWNER_CHARS = 8
-"""Characters before a name that are searched for what it is a member of."""
+"""Characters before a name that are searched for the owner of a member."""
 
 _OWNED = re.compile(r"(?<!\.)(?:\.|->|::)[ \t]*#?\Z")
 _OF_SELF = re.compile(r"\b(?:self|this)(?:\.|->)#?\Z")
@@ -31,7 +31,7 @@ _BINDING = re.compile(
     "assignment$|declaration$|definition$|_item$|(init|variable)_declarator|(struct|enum|union|class)_specifier"
     "|parameter|^for_|^let_|^var_spec|range_clause|target$|^arrow"
 )
-"""Nodes that bind the names in them, but for those in a field that is read."""
+"""Nodes that bind the names in them, except in `_READ_FIELDS`."""
 _READ_FIELDS = ("value", "right", "type", "trait", "condition", "body", "start", "end", "step", "size")
 _WITHIN_BINDING = re.compile("pattern|declarator|(variable|expression)_list|assignment_statement")
 """Nodes between a name and the node that binds it."""
@@ -47,11 +47,11 @@ class NamePlaces:
     binding: int | None = None
     """The index of the first place that binds the name."""
     is_told: bool = False
-    """Whether another language server, which knows scopes and types, says so."""
+    """The places come from another language server, which knows scopes and types."""
 
     @classmethod
     def told(cls, snapshot: Snapshot, places: Iterable[tuple[int, int, bool]]) -> "NamePlaces":
-        """Those of a version: start and end of each, and whether the name is written there; none if texts differ."""
+        """From start and end of each place, and whether the name is assigned there; without places if texts differ."""
         found = sorted(set(places))
         names = {snapshot.slice(start, end) for start, end, _ in found}
         if len(names) != 1:
@@ -60,7 +60,7 @@ class NamePlaces:
         return cls(names.pop(), tuple(start for start, _, _ in found), next(written, None), is_told=True)
 
     def know(self, replacement: Replacement) -> bool:
-        """Whether the name was replaced in one of these places."""
+        """Whether a replacement changed the name in one of these places."""
         return replacement.old == self.name and replacement.start in self.starts
 
     def after(self, edit: Edit, names: Collection[str]) -> "NamePlaces":
@@ -77,14 +77,14 @@ def stands_at(name: str, at: int, snapshot: Snapshot) -> bool:
 
 
 def is_shorthand(at: int, snapshot: Snapshot) -> bool:
-    """Whether a name stands for a key, too, as in `{count}`."""
+    """Whether a name is a key as well, as in `{count}`."""
     return any("shorthand" in node.type for node in _path_to(at, snapshot)[-2:])
 
 
 def places_of(replacement: Replacement, made: Iterable[int], snapshot: Snapshot) -> NamePlaces | None:
-    """Where the old name means the same as here; the new one stands already at `replacement` and, perhaps, at `made`.
+    """The places where the old name means the same; `replacement` and, perhaps, `made` have the new one already.
 
-    None for what is no such name, and before the document is parsed.
+    None for anything else, and before the document is parsed.
     """
     here = _use_at(replacement.start, snapshot)
     if here is None:
@@ -100,7 +100,7 @@ def places_of(replacement: Replacement, made: Iterable[int], snapshot: Snapshot)
 
 
 def was_there(replacement: Replacement, places: NamePlaces, snapshot: Snapshot) -> bool:
-    """Whether the new name is used where the old one is bound: the user chose another name instead of renaming one."""
+    """Whether the new name was in use in the old one's scope: the user switched to it instead of renaming."""
     here = _use_at(replacement.start, snapshot)
     if here is None:
         return False
@@ -116,10 +116,10 @@ class _Use:
 
     start: int
     around: tuple[int, ...]
-    """Offsets of the functions around it, outermost first; of a member that of its class."""
+    """Offsets of the functions around it, outermost first; for a member, of the classes."""
     binds: bool
     is_outer: bool
-    """It only declares that the name is bound further out."""
+    """It only declares that an outer scope binds the name."""
     is_member: bool
 
     def home(self, binders: Collection[tuple[int, ...]]) -> tuple[int, ...]:
@@ -128,7 +128,7 @@ class _Use:
 
 
 def _uses(name: str, here: _Use, snapshot: Snapshot) -> Iterator[_Use]:
-    """The uses of a name near another use, as the same: a plain name or a member."""
+    """The nearest uses of a name that are, like `here`, plain names or members."""
     start, text = text_around(here.start, snapshot)
     found = [start + each.start() for each in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text)]
     for at in sorted(found, key=lambda at: abs(at - here.start))[:MAX_USES]:
@@ -163,7 +163,7 @@ def _path_to(at: int, snapshot: Snapshot) -> list[Node]:
 
 
 def _is_key(path: list[Node]) -> bool:
-    """Whether a name is a keyword of an argument, or the key of an element or table."""
+    """Whether a name is the keyword of an argument or the key of an element or table."""
     *_, above, parent, leaf = (path[0], *path)
     if parent.type in ("keyword_argument", "field"):
         return parent.child_by_field_name("name") == leaf
@@ -185,7 +185,7 @@ def _binder(path: list[Node], binding: re.Pattern[str]) -> Node | None:
 
 
 def _moved(at: int, edit: Edit, names: Collection[str]) -> int:
-    """A place after an edit: where one of its names stands again, or else where an edit at its start leaves it."""
+    """A place after an edit: where one of its names occurs again, or else moved with the text."""
     if edit.start <= at < edit.start + len(edit.removed):
         pattern = rf"(?<!\w)(?:{'|'.join(map(re.escape, names))})(?!\w)"
         before, after = (

@@ -1,4 +1,4 @@
-"""Offers the next edit: by exact rules, in the region at hand, or by key where an error appeared."""
+"""Offers the next edit: by exact rules, by a rewrite around the cursor or, by key, where an error appeared."""
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -30,11 +30,11 @@ from mercury_lsp.documents.document import Edit, Snapshot
 logger = logging.getLogger(__name__)
 
 Pauses = Callable[[], Awaitable[bool]]
-"""Whether the user types nothing for a while, which it waits for."""
+"""Waits; returns whether the user typed nothing meanwhile."""
 
 
 class NextEdits:
-    """Next edits for all open documents of one connection; to be used from the event loop's thread."""
+    """Next edits for all open documents of one connection; used on the event loop's thread only."""
 
     def __init__(self, coalescer: Coalescer):
         self._coalescer = coalescer
@@ -42,7 +42,7 @@ class NextEdits:
         self._ledger = Ledger()
         self.regions = RegionEdits(self._ledger)
         self._silences: dict[str, tuple[ChunkedText, int | None, Silence]] = {}
-        """Text and cursor of the last question about each document, and why it had no answer, or no other one."""
+        """Text and cursor of the last question about each document, and why nothing else was found."""
 
     def edited(self, uri: str, edits: Sequence[Edit]) -> None:
         """Record edits, in order."""
@@ -50,7 +50,7 @@ class NextEdits:
         self._ledger.edited(uri, edits)
 
     def highlighted(self, snapshot: Snapshot, places: Iterable[tuple[int, int, bool]]) -> None:
-        """Another server says where the name at the cursor stands: start and end, and whether it is written there."""
+        """Another server reports the places of the name at the cursor: start, end, and whether it is assigned there."""
         self._renamings_in(snapshot.uri).told(snapshot, places)
 
     def forget(self, uri: str) -> None:
@@ -60,7 +60,7 @@ class NextEdits:
         self.regions.ahead.drop()
 
     def reasons(self, uri: str) -> list[str]:
-        """Why the last question about a document had no answer, or why others than the answer were not shown."""
+        """Why the last question about a document found nothing, or why other edits were not shown."""
         return [*self._silences[uri][2].reasons] if uri in self._silences else []
 
     def dismissed(self, suggestion_id: str) -> None:
@@ -68,15 +68,15 @@ class NextEdits:
         self._ledger.dismiss(suggestion_id)
 
     def is_known(self, asked: Question) -> bool:
-        """Whether rules have an edit to show, should the user ask; asks no model."""
+        """Whether the rules have an edit to show by key; asks no model."""
         return first_shown(self._proposals(asked), asked.silence) is not None
 
     def goes_on(self, asked: Question) -> bool:
-        """Whether the user has just made a change for the second time that goes on elsewhere; asks no model."""
+        """Whether the user has just made a change for the second time that fits elsewhere, too; asks no model."""
         return next(self._paired(asked), None) is not None
 
     def at_cursor(self, asked: Question) -> Suggestion | None:
-        """What the user has inserted twice and now begins again, from the cursor on; asks no model."""
+        """The rest, from the cursor on, of lines that the user inserted twice and now begins again; asks no model."""
         site = rest_of_lines(asked.hunks, asked.snapshot)
         if site is None or site.start != asked.cursor:
             return None
@@ -90,7 +90,7 @@ class NextEdits:
         return replace(asked, proposed=[first_shown(self._proposals(asked), asked.silence)])
 
     async def insertion(self, asked: Question, pauses: Pauses) -> list[Suggestion]:
-        """The next edit by rules or, if the user `pauses`, by a model, if it only inserts at the cursor, as ghost text.
+        """The next edit as ghost text, if it only inserts at the cursor; by rules or, if the user `pauses`, by a model.
 
         Raises as `find`.
         """
@@ -105,12 +105,12 @@ class NextEdits:
         return _ghosts(await self._at_hand(asked, self._regions(asked)), asked)
 
     def place(self, asked: Question) -> Place | None:
-        """Where the user probably edits next: a line in which an error appeared, or else another use of a name."""
+        """The place that the user probably edits next: a line with a new error, or else another use of a name."""
         broken = broken_places(asked.documents, asked.hunks, asked.errors)
         return next(broken, None) or named_place(asked.documents, asked.hunks)
 
     def renaming(self, asked: Question) -> Renaming | None:
-        """The renaming under way, if places are left."""
+        """The renaming in progress, if places are left."""
         found = self._last_renaming(asked)
         return found if found is not None and found.left else None
 
@@ -120,7 +120,7 @@ class NextEdits:
         return self._renamings_in(uri).under_way(asked.snapshot, asked.changes, span)
 
     def rename_all(self, asked: Question) -> RenamedDocument | None:
-        """The renaming made everywhere in its document; None if there is none, or if it would break the syntax."""
+        """The renaming made everywhere in the document; None if there is none or it would break the syntax."""
         renaming = self.renaming(asked)
         return renamed(asked.snapshot, renaming.left) if renaming is not None else None
 
@@ -139,7 +139,7 @@ class NextEdits:
         return await self._coalescer.answer(request, lambda: SharedAnswer(partial(self._search, asked), asked.cancel))
 
     def _silence(self, asked: Question) -> Silence:
-        """Takes a question's reasons; ghost text and a next edit asked at one cursor share a search, and so these."""
+        """A question's reasons; ghost text and a next edit at the same cursor share a search, and so its reasons."""
         snapshot, cursor = asked.snapshot, asked.cursor
         known = self._silences.get(snapshot.uri)
         if known is None or cursor is None or known[0] is not snapshot.source or known[1] != cursor:
@@ -148,7 +148,7 @@ class NextEdits:
         return known[2]
 
     async def _search(self, asked: Question) -> list[Suggestion]:
-        """What is found first: by rules, in the region at hand, in a related one, and by key where errors appeared."""
+        """The first edit found: by rules, around the cursor, in a related region and, by key, where errors appeared."""
         silence = asked.silence
         if (rest := self.regions.rest(asked)) is not None:
             return [rest]
@@ -162,7 +162,7 @@ class NextEdits:
         if self.regions.rewrite is None:
             silence.add("the model in use rewrites no regions")
         elif asked.cursor is not None and self.regions.writes_edits():
-            pass  # it was asked around the cursor, and elsewhere only by key
+            pass  # it was asked around the cursor; elsewhere only by key
         elif (found := await self._related(asked, at_hand)) or (
             asked.cursor is None and (found := await self._by_model(asked, self._broken(asked, at_hand), asked.cancel))
         ):
@@ -180,14 +180,14 @@ class NextEdits:
         return [_in_document(suggestion, proposal.snapshot, asked)]
 
     def _regions(self, asked: Question) -> list[Place]:
-        """The regions at hand; of a model that was trained on edits the first one, whose window is larger."""
+        """The regions around the cursor and the last change; a model trained on edits has one larger window."""
         found = regions_at_hand(asked)
         return found[:1] if self.regions.writes_edits() else found
 
     async def _at_hand(self, asked: Question, regions: Sequence[Place]) -> list[Suggestion]:
-        """The edit of the regions at hand, worked out once for ghost text and next edits asked at one cursor.
+        """The edit in these regions, computed once for ghost text and next edits at the same cursor.
 
-        It has a cancel flag of its own, which is set when nobody waits for it any more; the question goes on.
+        It has its own cancel flag, set when nobody waits for it any more; the question itself continues.
         """
         is_invoked, cancel = asked.cursor is None, Event()
         request = SuggestionRequest("region", asked.snapshot, asked.cursor, is_invoked, is_next_edit=True)
@@ -202,7 +202,7 @@ class NextEdits:
         return [] if found is None else [_in_document(found[1], found[0].snapshot, asked)]
 
     async def _related(self, asked: Question, at_hand: Sequence[Place]) -> list[Suggestion]:
-        """The edit of the line to which a name of the last change leads."""
+        """The edit of another line with a name of the last change."""
         region = named_place(asked.documents, asked.hunks, at_hand)
         if region is None:
             return []
@@ -210,7 +210,7 @@ class NextEdits:
         return [] if found is None else [_in_document(found[1], found[0].snapshot, asked)]
 
     def _broken(self, asked: Question, at_hand: Sequence[Place]) -> list[Place]:
-        """The first lines in which an error appeared and that were not rewritten at hand."""
+        """The first lines with a new error outside the regions already rewritten."""
         found: list[Place] = []
         for each in broken_places(asked.documents, asked.hunks, asked.errors):
             near = [other for other in (*at_hand, *found) if other.snapshot.uri == each.snapshot.uri]
@@ -221,7 +221,7 @@ class NextEdits:
         return found[:MAX_PLACES]
 
     def _proposals(self, asked: Question) -> Iterator[Proposal]:
-        """What the rules find, best first, but what only moves white space or what the user has just taken back."""
+        """What the rules find, best first, except edits that only move white space or that the user has just undone."""
         for each in self._found(asked):
             uri, first, last = each.snapshot.uri, each.sites[0], each.sites[-1]
             is_back = asked.is_taken_back(uri, first.start, last.end)
@@ -229,7 +229,7 @@ class NextEdits:
                 yield each
 
     def _found(self, asked: Question) -> Iterator[Proposal]:
-        """What the rules find, best first: what the user has done twice, then renamings."""
+        """What the rules find, best first: changes made twice, then renamings."""
         if self.regions.made_last_change(asked.snapshot):
             return
         renaming = self._last_renaming(asked)
@@ -244,13 +244,13 @@ class NextEdits:
             yield from proposals(renaming, asked.snapshot, self._paired(asked), asked.cursor is None)
 
     def _is_for_writer(self, renaming: Renaming, hunks: Sequence[Hunk]) -> bool:
-        """Whether a name changed with more of its lines, as `item: Item` to `items: list[Item]`, and a model that was
-        trained on edits is there to see what that asks of the name's other places.
+        """Whether more changed than a name, as in `item: Item` to `items: list[Item]`, and a model trained on edits can
+        tell what that means for the name's other places.
         """
         return self.regions.writes_edits() and not any(renaming.is_all_of(each.before, each.after) for each in hunks)
 
     def _paired(self, asked: Question) -> Iterator[Proposal]:
-        """The last change where it goes on, if the user has made it twice."""
+        """The last change in its next places, if the user has made it twice."""
         hunks = asked.hunks
         documents = asked.documents if hunks else []
         origin = next((each for each, _ in documents if each.uri == hunks[-1].uri), None)

@@ -1,10 +1,10 @@
-"""A change that the user has made twice, made again where the same text stands: replaced, removed or inserted.
+"""Repeats a change that the user has made twice where the same text occurs: a replacement, removal or insertion.
 
     -var a = 1;        +const a = 1;
     -var b = 2;        +const b = 2;        so        -var c = 3;        +const c = 3;
 
-Both examples replace the same text by the same, or insert it beside the same lines. What stands around both must stand
-around the next place, too, as far as the text itself is too short to be looked for. One example says too little.
+Both examples replace the same text by the same, or insert it beside the same lines. If the text is too short to be
+searched for alone, what surrounds both examples must surround the next place, too. One example says too little.
 """
 
 import re
@@ -24,24 +24,24 @@ from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language
 
 EXAMPLES = 4
-"""Latest hunks that are taken for examples."""
+"""Number of latest hunks that serve as examples."""
 
 TEMPLATE_LINES = 4
-"""Latest lines that are compared with each other, at 0.1 to 0.2 ms a pair, in every open document; 16 find no more."""
+"""Number of latest lines compared in pairs, at 0.1 to 0.2 ms each, in every open document; 16 find no more."""
 
 ANCHOR_TOKENS = 8
-"""Tokens before an insertion in a line, and as many after it, that must be those of the examples, if these agree."""
+"""Tokens on either side of an insertion that must equal those of the examples, as far as these agree."""
 
 REACH_LINES, REACH_STEPS = 40, 8
-"""An edit is offered unasked within so many lines, or so many times the lines from one example to the other."""
+"""An edit is offered automatically within so many lines, or so many times the distance between the examples."""
 
 MAX_SITES = 8
 MAX_SITES_ELSEWHERE = 3
-"""Most places in another document; where a text stands more often, which of them are meant isn't known."""
+"""Most places in another document; if a text occurs more often, it is unclear which are meant."""
 
 _NAME = re.compile(r"[^\W\d]\w*")
 _MEMBER = re.compile(r"(?:\.|::|(?<!\))->)\Z")
-"""Before a name: it is a member; `->` after parameters stands before a type."""
+"""Text before a member's name; after parameters, `->` precedes a type."""
 _JOINED = re.compile(r"\w\w")
 """Words that would become one."""
 _BLANKS = r"[ \t]*"
@@ -50,12 +50,12 @@ _BLANKS = r"[ \t]*"
 def paired_sites(
     hunks: Sequence[Hunk], snapshot: Snapshot, origin: Snapshot, invoked: bool = False
 ) -> Iterator[tuple[Hunk, EditSite]]:
-    """Where in a document a change goes on that the user has made twice, with the later example; nearest below first.
+    """The next places, in a document, of a change made twice, each with the later example; the nearest below first.
 
     Hunks come oldest first; `origin` is the latest one's document. Places of another kind than the example's (code,
-    comment, string) are left out, and strings of programs but in lines changed alike: the same word in another one
-    mostly means something else. Unless the user asks (`invoked`), so are places that they have passed on the way from
-    one example to the other, far ones, and a text that stands often in another document.
+    comment, string) are left out. So are strings of programs, except in lines changed alike: the same word in another
+    string mostly means something else. Unless the user asks (`invoked`), so are places that they passed between the
+    examples, far places, and texts that occur often in another document.
     """
     latest = _latest(hunks) if snapshot.is_parsed and origin.is_parsed else []
     own, known = [each for each in hunks if each.uri == snapshot.uri], set[int]()
@@ -78,7 +78,7 @@ def paired_sites(
 def _found(
     latest: Sequence[Example], own: Sequence[Hunk], snapshot: Snapshot, origin: Snapshot, invoked: bool
 ) -> Iterator[tuple[Example, Example, Sequence[EditSite]]]:
-    """Two examples of the last change, and its sites: of equal texts, then of lines changed alike."""
+    """Pairs of examples of the last change, each with its sites: equal texts first, then lines changed alike."""
     seen: set[object] = set()
     for number, last in reversed([*enumerate(latest)]):
         twin = next((each for each in reversed(latest[:number]) if _are_twins(each, last)), None)
@@ -100,12 +100,12 @@ def _found(
 
 
 def _kind(example: Example, origin: Snapshot) -> str:
-    """Where a change was made: in a comment, a string, or code; see `quoted_as`."""
+    """Whether a change was made in a comment, a string, or code; see `quoted_as`."""
     return quoted_as(origin, origin.source.offset_at(example.line, 0) + (example.column or 0))
 
 
 def _ahead(sites: Sequence[EditSite], first: Example, last: Example, snapshot: Snapshot) -> list[EditSite]:
-    """The sites below the last example if it is below the first one, or else those above it, but for far ones."""
+    """The near sites below the last example if it is below the first one, or else those above it."""
     is_down, reach = last.line >= first.line, max(REACH_LINES, REACH_STEPS * abs(last.line - first.line))
     lines = [snapshot.source.line_of(each.start) - last.line for each in sites]
     return [each for each, by in zip(sites, lines, strict=True) if by == 0 or ((by > 0) == is_down and abs(by) < reach)]
@@ -117,7 +117,7 @@ def _latest(hunks: Sequence[Hunk]) -> list[Example]:
 
 
 def rest_of_lines(hunks: Sequence[Hunk], snapshot: Snapshot) -> EditSite | None:
-    """The rest of lines that the user has inserted twice and begins to insert again."""
+    """The rest of lines that the user inserted twice and now begins again."""
     latest = _latest(hunks)
     last = latest[-1] if latest else None
     if last is None or last.hunk.uri != snapshot.uri or last.old or last.column is not None:
@@ -133,7 +133,7 @@ def rest_of_lines(hunks: Sequence[Hunk], snapshot: Snapshot) -> EditSite | None:
 
 
 def _like_in_place(first: Example, second: Example, snapshot: Snapshot, invoked: bool) -> Iterator[EditSite]:
-    """The same text within lines; unless the user asks, beside half of what stands beside it in both examples."""
+    """The same text within lines; unless the user asks, with half of what surrounds it in both examples."""
     before, after = second.around(first)
     is_plain = _NAME.fullmatch(second.old) and not any(_MEMBER.search("".join(each.before)) for each in (first, second))
     for each in _texts_like(first, second, snapshot):
@@ -146,7 +146,7 @@ def _like_in_place(first: Example, second: Example, snapshot: Snapshot, invoked:
 
 
 def _texts_like(first: Example, second: Example, snapshot: Snapshot) -> Iterator[EditSite]:
-    """The same text within lines, with what stands around both examples as far as it is too short itself."""
+    """The same text within lines; if it is too short, with what surrounds both examples."""
     tokens, (left, right) = TOKEN.findall(second.old), _anchor(first, second)
     if not (tokens or left) or len("".join((*left, *tokens, *right))) < MIN_CHARS:
         return
@@ -161,7 +161,7 @@ def _texts_like(first: Example, second: Example, snapshot: Snapshot) -> Iterator
 
 
 def _anchor(first: Example, second: Example) -> tuple[list[str], list[str]]:
-    """The tokens before and after both examples that are looked for, too; none if the text itself is long enough."""
+    """The tokens before and after both examples to search for as well; none if the text alone is long enough."""
     tokens, (before, after) = TOKEN.findall(second.old), second.around(first)
     for count in range(max(len(before), len(after)) + 1):
         left, right = before[len(before) - count :] if count < len(before) else before, after[:count]
@@ -171,7 +171,7 @@ def _anchor(first: Example, second: Example) -> tuple[list[str], list[str]]:
 
 
 def _pattern(left: Sequence[str], tokens: Sequence[str], right: Sequence[str], old: str) -> str:
-    """What to look for, as a regular expression whose group `old` is replaced; blanks between tokens don't matter."""
+    """A regular expression for the text, with the group `old` to replace; blanks between tokens don't matter."""
     head, middle, tail = (_BLANKS.join(map(re.escape, part)) for part in (left, tokens, right))
     if not tokens:
         middle = f"(?P<old>{_BLANKS})"
@@ -184,7 +184,7 @@ def _pattern(left: Sequence[str], tokens: Sequence[str], right: Sequence[str], o
 
 
 def _are_twins(first: Example, second: Example) -> bool:
-    """Whether two examples are of the same change: in two lines or, of a member, in two places of one."""
+    """Whether two examples show the same change: in two lines or, for a member, in two places of a line."""
     is_one_line = first.hunk == second.hunk and first.line == second.line
     return first.key == second.key and (not is_one_line or (_is_member(first) and _is_member(second)))
 
@@ -194,12 +194,12 @@ def _is_member(example: Example) -> bool:
 
 
 def _left(sites: Iterator[EditSite], own: Sequence[Hunk], snapshot: Snapshot) -> list[EditSite]:
-    """The sites at which the change isn't made yet."""
+    """The sites where the change isn't made yet."""
     return [each for each in sites if not _is_made(each, own, snapshot)]
 
 
 def _is_made(site: EditSite, own: Sequence[Hunk], snapshot: Snapshot) -> bool:
-    """Whether the change is made there, or would make the line say the same twice."""
+    """Whether the change is already made there, or would make the line repeat a name."""
     if site.old == site.new or any(each.covers(snapshot.source.line_of(site.start)) for each in own):
         return True
     rest = snapshot.line_at(site.start)[0].replace(site.old, " ")

@@ -1,4 +1,4 @@
-"""Where else the next edit may be: lines in which an error appeared, and the nearest other use of a changed name."""
+"""Other places of the next edit: lines with new errors, and the nearest other use of a changed name."""
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -14,10 +14,10 @@ from mercury_lsp.completion.suggestions import Position
 from mercury_lsp.documents.document import Snapshot
 
 MAX_OCCURRENCES = 20
-"""Most occurrences in a document of a name that says where the last change goes on."""
+"""Most occurrences of a name in a document; a more frequent name says nothing about the next place."""
 
 MAX_NAMES = 8
-"""Names that are looked for, in text of 200,000 characters each."""
+"""Most names searched for, each in 200,000 characters of text."""
 
 _NAME = re.compile(r"[^\W\d]\w{2,}")
 _CALLED = re.compile(r"([^\W\d]\w{2,})\(")
@@ -30,7 +30,7 @@ class Place:
     snapshot: Snapshot
     path: str
     line: int
-    """The line that the others are around."""
+    """The line in the middle."""
     start_line: int
     end_line: int
     cursor: int | None = None
@@ -38,7 +38,7 @@ class Place:
 
     @classmethod
     def around(cls, snapshot: Snapshot, path: str, line: int) -> "Place":
-        """A line of a document with those that are rewritten with it."""
+        """A line of a document and the lines that are rewritten with it."""
         count = snapshot.source.line_of(snapshot.length) + 1
         return cls(snapshot, path, line, max(0, line - REGION_LINES_ABOVE), min(count, line + REGION_LINES_BELOW + 1))
 
@@ -57,10 +57,10 @@ class Place:
 def broken_places(
     documents: Sequence[tuple[Snapshot, str]], hunks: Sequence[Hunk], errors_of: Callable[[Snapshot], Collection[int]]
 ) -> Iterator[Place]:
-    """The lines of documents, with their paths, in which an error appeared after the user's change.
+    """The lines of documents in which an error appeared after the user's change.
 
-    The latest hunk's document comes first, its lines below the hunk before those above. Lines that the user changed or
-    that don't parse are left out: an error in them is that of an unfinished change.
+    The latest hunk's document comes first, its lines below the hunk before those above. Lines that the user changed
+    or that don't parse are left out: their errors come from an unfinished change.
     """
     if not hunks:
         return
@@ -77,10 +77,10 @@ def broken_places(
 def named_place(
     documents: Sequence[tuple[Snapshot, str]], hunks: Sequence[Hunk], known: Sequence[Place] = ()
 ) -> Place | None:
-    """Another line with a name that the last change took away, or whose call or header it changed.
+    """Another line with a name that the last change removed, or whose call or header it changed.
 
-    In the document of the change that is the nearest such line, in others, with their paths, the first one. Lines of
-    the `known` places and of the hunks are left out.
+    This is the nearest such line in the changed document, or else the first one in another. Lines of the `known` places
+    and of the hunks are left out.
     """
     if not hunks:
         return None

@@ -1,4 +1,4 @@
-"""Edits that rules propose, and the first one that may be shown. No model judges them: they are exact, or not made."""
+"""Edits that rules propose, and the first one that may be shown. The rules are exact, so no model judges them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,12 +14,12 @@ from mercury_lsp.documents.syntax import breaks
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """Sites in one line of a version of a document, from left to right, to be edited at once."""
+    """Sites in one line of a document's version, from left to right, to be edited at once."""
 
     snapshot: Snapshot
     sites: tuple[EditSite, ...]
     progress: Callable[[], RenamingProgress | None] = lambda: None
-    """How far the renaming is that it goes on with."""
+    """Progress of the renaming that it continues."""
 
     @property
     def site(self) -> EditSite:
@@ -28,7 +28,7 @@ class Proposal:
 
 
 def by_line(sites: Sequence[EditSite], snapshot: Snapshot) -> Iterator[list[EditSite]]:
-    """The sites by line, each line's from left to right; the lines in the order of their first sites."""
+    """The sites grouped by line, each group from left to right; lines in the order of their first sites."""
     lines: dict[int, list[EditSite]] = {}
     for site in sites:
         lines.setdefault(snapshot.source.line_of(site.start), []).append(site)
@@ -36,7 +36,7 @@ def by_line(sites: Sequence[EditSite], snapshot: Snapshot) -> Iterator[list[Edit
 
 
 def first_shown(proposals: Iterable[Proposal], silence: Silence) -> tuple[Proposal, Suggestion] | None:
-    """The first proposal that breaks no syntax and shows no secret; why others aren't shown is added to `silence`."""
+    """The first proposal that breaks no syntax and shows no secret; adds to `silence` why others aren't shown."""
     started = perf_counter()
     for each in proposals:
         site, line = each.site, each.snapshot.source.line_of(each.sites[0].start) + 1

@@ -1,4 +1,4 @@
-"""Has regions rewritten, those around the cursor and the last change first, and picks the first hunk to show."""
+"""Requests rewrites of regions, first around the cursor and the last change, and picks the first edit to show."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
@@ -25,15 +25,15 @@ from mercury_lsp.documents.chunked_text import ChunkedText, with_line_feeds
 from mercury_lsp.documents.document import Document, Snapshot
 
 MIN_PROBABILITY = 0.3
-"""Least probability of a hunk that is shown; what it may say is left to `filters.followed`."""
+"""Least probability of an edit that is shown; `filters.followed` decides what it may say."""
 
 MIN_RELATED_PROBABILITY = 0.8
-"""Least probability of a hunk in a related region, out of the user's sight."""
+"""Least probability of an edit in a related region, out of the user's sight."""
 
 OFFERED = "it was offered before"
 
 MAX_PLACES = 2
-"""Places elsewhere that are rewritten at once; they share the engine's passes."""
+"""Most places elsewhere that are rewritten at once; they share the engine's passes."""
 
 RewriteRegion = Callable[[Place, Sequence[EditHunk], float, Event], Awaitable[Sequence[RewrittenLines] | None]]
 """Rewrites a region after the user's edits, oldest first; None if the model must not see it. Raises Cancelled when the
@@ -42,22 +42,22 @@ event is set."""
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked about one version of a document, and what the next edit is found by."""
+    """A request for the next edit in one version of a document, with everything needed to find it."""
 
     snapshot: Snapshot
     path: str
     hunks: Sequence[Hunk]
-    """The user's changes, oldest first, of all documents that may be used."""
+    """The user's changes, oldest first, in all documents that may be used."""
     cursor: int | None = None
-    """None if the user asks."""
+    """None if the user asks by key."""
     others: Sequence[tuple[Snapshot, str]] = ()
-    """Other documents, with their paths, that may be edited, too."""
+    """Other documents that may be edited, with their paths."""
     errors: Callable[[Snapshot], Collection[int]] = lambda snapshot: ()
-    """The lines of a document in which other servers found an error since the user's change."""
+    """The lines of a document with errors that other servers reported after the user's change."""
     taken_back: tuple[str, int, int] | None = None
-    """Uri, start and end of the text in which the user has just taken a change back."""
+    """URI, start and end of the text in which the user has just undone a change."""
     changes: Sequence[Change] = ()
-    """The user's in this document, oldest first."""
+    """The user's changes of this document, oldest first."""
     silence: Silence = field(default_factory=lambda: Silence(""))
     cancel: Event = field(default_factory=Event)
     proposed: Sequence[tuple[Proposal, Suggestion] | None] = ()
@@ -65,11 +65,11 @@ class Question:
 
     @property
     def documents(self) -> Sequence[tuple[Snapshot, str]]:
-        """The one at hand, then the others."""
+        """This document, then the others."""
         return [(self.snapshot, self.path), *self.others]
 
     def is_taken_back(self, uri: str, start: int, end: int) -> bool:
-        """Whether the user has just taken back a change of this text, or of a part of it."""
+        """Whether the user has just undone a change in this text."""
         if self.taken_back is None:
             return False
         where, first, last = self.taken_back
@@ -77,7 +77,7 @@ class Question:
 
 
 def regions_at_hand(asked: Question) -> list[Place]:
-    """The region around the cursor, and that around the last change in the document if it lies outside."""
+    """The region around the cursor and, if the document's last change is outside, the region around that."""
     snapshot, path, own = asked.snapshot, asked.path, [each for each in asked.hunks if each.uri == asked.snapshot.uri]
     found: list[Place] = []
     if asked.cursor is not None:
@@ -92,7 +92,7 @@ def regions_at_hand(asked: Question) -> list[Place]:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """What a document is once the edit on display is taken, and the edits of its answer that are left then."""
+    """A document as it will be once the edit on display is accepted, and what is left of the answer then."""
 
     uri: str
     path: str
@@ -101,47 +101,49 @@ class _Taken:
 
 
 class RegionEdits:
-    """The model's edits of regions; for the event loop's thread."""
+    """The model's edits of regions; used on the event loop's thread only."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.rewrite: RewriteRegion | None = None
-        """Nothing is offered without it."""
+        """The model's rewriting; nothing is offered without it."""
         self.writes_edits: Callable[[], bool] = lambda: False
-        """Whether the model was trained on edits: what it writes need not follow the user's."""
+        """Whether the model was trained on edits: its edits need not follow the user's."""
         self.gate: Callable[[str], Utility] = lambda language: OF_EDITS
-        """When an edit in a language is worth showing unasked, if its model was trained on edits."""
+        """When an edit in a language is worth showing automatically, if the model was trained on edits."""
         self.looks_ahead: Callable[[], bool] = lambda: False
-        """Whether the edit after one on display may be asked for before that is taken."""
+        """Whether the next edit may be requested before the one on display is accepted."""
         self.ahead = Ahead()
         self._ledger = ledger
         self._taken: _Taken | None = None
-        """The last answer of a model that was trained on edits."""
+        """The last answer of a model trained on edits."""
         self._in_vain: tuple[ChunkedText, int, Hunk] | None = None
-        """The text, line and last change of the related region that was rewritten in vain last."""
+        """The text, line and last change of the related region that was last rewritten without result."""
 
     async def related(self, region: Place, asked: Question) -> tuple[Place, Suggestion] | None:
-        """A sure hunk in the line of a related region, which is asked about once; raises as `first`."""
+        """A sure edit in the line of a related region, which is rewritten once; raises as `first`."""
         known = region.snapshot.source, region.line, asked.hunks[-1]
         if known == self._in_vain:
-            asked.silence.add(f"line {region.line + 1}: it was rewritten in vain before", region.snapshot.uri)
+            asked.silence.add(
+                f"line {region.line + 1}: it was rewritten before, without an edit to show", region.snapshot.uri
+            )
             return None
         found = await self.first([region], asked, asked.cancel, is_at_line=True)
         self._in_vain = known if found is None else None
         return found
 
     def made_last_change(self, snapshot: Snapshot) -> bool:
-        """Whether the document's last change was an edit of the model's, which is no example of the user's."""
+        """Whether the document's last change was the model's edit, which is no example by the user."""
         return self._left(snapshot) is not None
 
     def rest(self, asked: Question) -> Suggestion | None:
-        """The next edit of an answer whose last one was taken; asks no model."""
+        """The next edit of an answer whose last one was accepted; asks no model."""
         if not (left := self._left(asked.snapshot)) or self._taken is None:
             return None
         region = replace(Place.around(asked.snapshot, self._taken.path, 0), cursor=asked.cursor)
         return self._picked(region, left, asked, Silence(""), 0.0)
 
     def _left(self, snapshot: Snapshot) -> Sequence[RewrittenLines] | None:
-        """What is left of the last answer; None unless its edit on display was the last change of the document."""
+        """The rest of the last answer; None unless its edit on display was the last change of the document."""
         taken = self._taken
         if taken is None or taken.uri != snapshot.uri or len(taken.text) != snapshot.length:
             return None
@@ -150,10 +152,9 @@ class RegionEdits:
     async def first(
         self, regions: Iterable[Place], asked: Question, cancel: Event, is_at_line: bool = False
     ) -> tuple[Place, Suggestion] | None:
-        """The first hunk of the regions that may be shown, with its region.
+        """The first edit of the regions that may be shown, with its region.
 
-        With `is_at_line` only sure hunks count, in the line that a region is around. Raises Cancelled, and what the
-        model raises.
+        With `is_at_line` only sure edits in the region's own line count. Raises Cancelled, and what the model raises.
         """
         if self.rewrite is None:
             return None
@@ -174,8 +175,8 @@ class RegionEdits:
     def _picked(
         self, region: Place, edits: Sequence[RewrittenLines], asked: Question, silence: Silence, seconds: float
     ) -> Suggestion | None:
-        """The first edit that may be shown of a model that was trained on edits: at or below the cursor's line, or else
-        above. If an edit breaks the syntax alone, all of them are shown as one.
+        """The first edit to show from a model trained on edits: at or below the cursor's line, or else above. If one
+        alone breaks the syntax, all of them are shown as one.
         """
         snapshot, by_key = region.snapshot, region.cursor is None
         edits = [each for each in edits if not asked.is_taken_back(snapshot.uri, each.start, each.end)]
@@ -203,7 +204,7 @@ class RegionEdits:
     def _followed(
         self, region: Place, edits: Sequence[RewrittenLines], asked: Question, silence: Silence, seconds: float
     ) -> Suggestion | None:
-        """The first edit that follows from the user's changes, of a model that was not trained on edits."""
+        """The first edit that follows from the user's changes, from a model not trained on edits."""
         snapshot, rejected = region.snapshot, -1
         for whole in edits:
             old = snapshot.slice(whole.start, whole.end)
@@ -211,7 +212,7 @@ class RegionEdits:
             edit = replace(whole, end=whole.start + len(old), text=new)
             why_not = self._objection_to_follower(snapshot, edit, asked, strays)
             if why_not is None and edit.start == rejected:
-                why_not = "it goes on with one that isn't shown"
+                why_not = "it continues one that isn't shown"
             if why_not is None:
                 return self._offered(snapshot, edit, seconds)
             rejected = edit.end
@@ -226,18 +227,18 @@ class RegionEdits:
     @staticmethod
     def _hide(snapshot: Snapshot, edit: RewrittenLines, why_not: str, silence: Silence) -> None:
         line = snapshot.source.line_of(edit.start) + 1
-        silence.add(f"line {line}: an edit of the model's is not shown, {why_not}", snapshot.uri)
+        silence.add(f"line {line}: the model's edit is not shown, {why_not}", snapshot.uri)
 
     async def _rewritten(
         self, rewrite: RewriteRegion, region: Place, hunks: Sequence[Hunk], cancel: Event
     ) -> Sequence[RewrittenLines] | None:
-        """The edits of a region, from ahead where it was rewritten while the user looked at the last one."""
+        """The edits of a region; prepared ones if it was rewritten while the user looked at the last edit."""
         if (found := await self.ahead.taken(region, cancel)) is not None:
             return found
         return await rewrite(region, shown(hunks, region.snapshot.uri), MIN_PROBABILITY, cancel)
 
     def _look_ahead(self, snapshot: Snapshot, offered: Suggestion, hunks: Sequence[Hunk]) -> None:
-        """Begin to rewrite what the edit on display leaves around its end, if it is its answer's last one."""
+        """Begin to rewrite around the end of the edit on display, as if accepted, if it is its answer's last one."""
         taken, rewrite = self._taken, self.rewrite
         if taken is None or taken.left or rewrite is None or not self.looks_ahead():
             return
@@ -250,11 +251,11 @@ class RegionEdits:
         self.ahead.begin(snapshot, region, lambda cancel: rewrite(region, history, MIN_PROBABILITY, cancel))
 
     def _objection(self, snapshot: Snapshot, edit: RewrittenLines, asked: Question, by_key: bool) -> str | None:
-        """Why an edit of a model that was trained on edits is not shown."""
+        """Why an edit of a model trained on edits is not shown."""
         old, gate = snapshot.slice(edit.start, edit.end), self.gate(snapshot.language_id)
         least = 0.0 if by_key else least_probability_of_edit(old, edit.text, gate)
         if edit.probability < least:
-            return f"its probability is {edit.probability:.2f}, and it would be worth showing from {least:.2f} on"
+            return f"its probability is {edit.probability:.2f}, below the {least:.2f} from which it is worth showing"
         if self._ledger.is_declined(snapshot.uri, _site(snapshot, edit)):
             return OFFERED
         return objection(snapshot, edit.start, edit.end, edit.text, asked.hunks, edit.at_risk)
@@ -265,7 +266,7 @@ class RegionEdits:
         if edit.probability < MIN_PROBABILITY:
             return f"its probability is {edit.probability:.2f}, below {MIN_PROBABILITY}"
         if asked.is_taken_back(snapshot.uri, edit.start, edit.end):
-            return "you have just taken a change back there"
+            return "you have just undone a change there"
         if self._ledger.is_declined(snapshot.uri, _site(snapshot, edit)):
             return OFFERED
         return strays or objection(snapshot, edit.start, edit.end, edit.text, asked.hunks)
@@ -276,7 +277,7 @@ def _site(snapshot: Snapshot, edit: RewrittenLines) -> EditSite:
 
 
 def _moved(edit: RewrittenLines, before: RewrittenLines) -> RewrittenLines:
-    """An edit once another one is made."""
+    """An edit after another one was made."""
     grown = len(before.text) - (before.end - before.start)
     return edit if edit.start < before.start else replace(edit, start=edit.start + grown, end=edit.end + grown)
 
@@ -289,7 +290,7 @@ def _joined(snapshot: Snapshot, edits: Sequence[RewrittenLines]) -> RewrittenLin
 
 
 def _is_sure_at_line(hunk: RewrittenLines, region: Place) -> bool:
-    """Whether a hunk is sure and in the line that its region is around."""
+    """Whether an edit is sure and in its region's own line."""
     source = region.snapshot.source
     first, last = source.line_of(hunk.start), source.line_of(max(hunk.start, hunk.end - 1))
     return hunk.probability >= MIN_RELATED_PROBABILITY and first <= region.line <= last

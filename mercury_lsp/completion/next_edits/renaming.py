@@ -1,4 +1,4 @@
-"""The renamings under way in one document: they go on after other edits until no place is left."""
+"""The renamings in progress in one document; they continue after other edits until no place is left."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ from mercury_lsp.documents.redaction import edit_shows_secret
 from mercury_lsp.documents.syntax import breaks_document
 
 MAX_OFFERED_SITES = 8
-"""Sites offered for one change before the user accepts the next one."""
+"""Most sites offered for one change at a time."""
 
 MIN_FINISHED_NAME_CHARS = 2
 """Shortest new name, in characters, that counts as finished with the cursor at its end."""
@@ -28,49 +28,49 @@ PARSE_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Renaming:
-    """A name that was changed in some places, and the places that still have the old one."""
+    """A name changed in some places, and the places that still have the old one."""
 
     old: str
     new: str
     made: int
     left: tuple[EditSite, ...]
-    """Without those that the user dismissed."""
+    """Remaining places, without those that the user dismissed."""
     must_go_on: bool
-    """It was renamed where it is bound, or in two places of a name that is: to stop there would leave it undefined."""
+    """The name was changed where it is bound, or in two places: without the rest it would be undefined."""
     is_told: bool
-    """Whether another language server says where the name stands."""
+    """The places come from another language server."""
 
     @property
     def remaining(self) -> int:
-        """Places that have the old name."""
+        """Number of places with the old name."""
         return len(self.left)
 
     @property
     def total(self) -> int:
-        """All places."""
+        """Number of all places."""
         return self.made + self.remaining
 
     def is_all_of(self, before: str, after: str) -> bool:
-        """Whether lines became others by it alone."""
+        """Whether the renaming alone changed these lines."""
         return before != after and re.sub(rf"\b{re.escape(self.old)}\b", self.new, before) == after
 
     def progress(self, offered: int) -> RenamingProgress:
-        """How far it is, at an offer of so many places."""
+        """The progress shown with an offer of so many places."""
         first, last = self.made + 1, self.made + offered
         return RenamingProgress(self.old, self.new, first, last, self.total, self.remaining)
 
 
 class RenamedDocument(NamedTuple):
-    """The places of one version of a document in which a name is to be replaced, from top to bottom."""
+    """The places in one version of a document where a name is to be replaced, from top to bottom."""
 
     snapshot: Snapshot
     sites: tuple[EditSite, ...]
     kept: int
-    """Places in lines that look like secrets, which stay."""
+    """Number of places left alone because their lines look like secrets."""
 
 
 def renamed(snapshot: Snapshot, sites: Sequence[EditSite]) -> RenamedDocument | None:
-    """The document with all places renamed, without those in secret lines; None if that would break its syntax."""
+    """All places renamed except in secret lines; None if that would break the document's syntax."""
     ordered = sorted(sites, key=lambda site: site.start)
     open_to_all = [each for each in ordered if not edit_shows_secret(snapshot, each.start, each.end, each.new)]
     if open_to_all:
@@ -89,10 +89,10 @@ class _Begun:
     is_ignored: bool
     """The new name was in use before, so the user switched to it instead of renaming; or the line shows a secret."""
     last: int = 0
-    """The index of the place where the user made it last."""
+    """The index of the place that the user changed last."""
 
     def is_within(self, spans: Iterable[tuple[int, int]]) -> bool:
-        """Whether one of these spans of the text has one of its places."""
+        """Whether one of its places is within one of these spans of the text."""
         return any(start <= at <= end for start, end in spans for at in self.places.starts)
 
     def made(self, snapshot: Snapshot) -> set[int]:
@@ -102,24 +102,24 @@ class _Begun:
 
 
 class Renamings:
-    """The renamings under way in one document; for the event loop's thread."""
+    """The renamings in progress in one document; used on the event loop's thread only."""
 
     def __init__(self, is_declined: Callable[[str, EditSite], bool] = lambda uri, site: False) -> None:
         self._is_declined = is_declined
         """Whether the user did not want an edit of a document."""
         self._begun: list[_Begun] = []
-        """In the order of the changes that went on with them."""
+        """In the order of their latest changes."""
         self._told = NamePlaces()
-        """Where another language server sees the name at the cursor."""
+        """The places of the name at the cursor, from another language server."""
         self._last: Replacement | None = None
         """The last change, if it replaced a name."""
         self._erased_at: int | None = None
         """Where the last edit was, if it only removed text."""
 
     def told(self, snapshot: Snapshot, places: Iterable[tuple[int, int, bool]]) -> None:
-        """Another server says where the name at the cursor stands (`NamePlaces.told`)."""
+        """Another server reports the places of the name at the cursor (`NamePlaces.told`)."""
         told = NamePlaces.told(snapshot, places)
-        if told.starts and not {*told.starts} < {*self._told.starts}:  # of a renaming under way it sees a part
+        if told.starts and not {*told.starts} < {*self._told.starts}:  # during a renaming it sees only a part
             self._told = told
 
     def record(self, edits: Sequence[Edit]) -> None:
@@ -134,10 +134,10 @@ class Renamings:
     def under_way(
         self, snapshot: Snapshot, changes: Sequence[Change], taken_back: tuple[int, int] | None = None
     ) -> Renaming | None:
-        """The renaming to go on with: the latest that must, or else that of the last change, even if none is left.
+        """The renaming to continue: the latest that must go on, or else that of the last change, even if finished.
 
-        `changes` are the user's in this document, oldest first; what none of them touches any more is forgotten.
-        `taken_back` is the span in which the user has just taken a change back.
+        `changes` are the user's in this document, oldest first; renamings that none of them touches are forgotten.
+        `taken_back` is the span in which the user has just undone a change.
         """
         found = [replacement_of(each, snapshot) for each in changes]
         made = [each for each in found if each is not None]
@@ -158,7 +158,7 @@ class Renamings:
         return finished
 
     def _begin(self, found: Replacement, made: Sequence[Replacement], snapshot: Snapshot) -> None:
-        """Begin a renaming with a replacement, or go on with one; what it means is settled then."""
+        """Begin a renaming with a replacement, or continue one."""
         known = [each for each in self._begun if each.places.know(found)]
         begun = next((each for each in known if each.new == found.new), None)
         if begun is None:
@@ -174,9 +174,9 @@ class Renamings:
         self._begun = [*(each for each in self._begun if each is not begun), begun]
 
     def _seen(self, begun: _Begun, snapshot: Snapshot) -> Renaming:
-        """What is made and left of a renaming in a version; places below the last one come first.
+        """The state of a renaming in a version; remaining places below the last change come first.
 
-        Places with another new name that the user gave before are left, too.
+        Places with a new name that the user gave earlier remain, too.
         """
         places, new, made = begun.places, begun.new, begun.made(snapshot)
         earlier = self._begun[: self._begun.index(begun)]
@@ -195,7 +195,7 @@ class Renamings:
         return Renaming(places.name, new, len(made), tuple(left), must_go_on, places.is_told)
 
     def is_unfinished(self, cursor: int) -> bool:
-        """Whether the cursor is in the new text of the last change and the user seems to type or erase it still."""
+        """Whether the cursor is in the new name of the last change, and the user seems to be still editing it."""
         last = self._last
         if last is None or not last.start <= cursor <= last.end:
             return False
@@ -206,9 +206,9 @@ class Renamings:
 def proposals(
     renaming: Renaming, snapshot: Snapshot, others: Iterable[Proposal], is_invoked: bool
 ) -> Iterator[Proposal]:
-    """Other edits, then the renaming's places, those of one line at once; unasked only if it must go on.
+    """Other edits, then the renaming's places, grouped by line; without `is_invoked` only if it must go on.
 
-    Others that rename the same come last, and not if another language server says where the name stands.
+    Others that rename the same come last, or not at all if another language server told the places.
     """
     same = []
     for each in others:

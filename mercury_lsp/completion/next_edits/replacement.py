@@ -1,4 +1,4 @@
-"""A renaming: a change in which a whole name became another."""
+"""A change that replaced a whole name by another."""
 
 import re
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from mercury_lsp.completion.next_edits.change import Change, differing
 from mercury_lsp.documents.document import Snapshot
 
 MAX_NAME_CHARS = 80
-"""Longest name, old or new."""
+"""Longest name, old or new, in characters."""
 
 MAX_REPEATED_LINE_CHARS = 2000
 """Longest line, in characters, in which a change is repeated."""
@@ -38,7 +38,7 @@ class Replacement(NamedTuple):
 
 
 def replacement_of(change: Change, snapshot: Snapshot) -> Replacement | None:
-    """The change extended to whole words, without what was typed after the new one; None if these aren't two names."""
+    """The change extended to whole words, without text typed after the new name; None if these aren't two names."""
     line_start, line_end = snapshot.source.line_bounds(change.start)
     if line_end - line_start > MAX_REPEATED_LINE_CHARS:
         return None

@@ -1,4 +1,4 @@
-"""Rewrites regions of a document with the model; each answer is hunks of whole lines."""
+"""Rewrites regions of a document with the model; each answer consists of hunks of whole lines."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -21,14 +21,14 @@ from mercury_lsp.documents.chunked_text import with_line_feeds
 from mercury_lsp.documents.redaction import lines_show_secret, parts_without_secrets
 
 PREFIX_CHARS, SUFFIX_CHARS = 1200, 600
-"""Characters shown before the region's chunk and after the region; half of what a fill sees, which is read in half the
-time where it isn't cached."""
+"""Characters shown before the region's chunk and after the region: half of what a fill sees, read in half the time if
+not cached."""
 
 DEADLINE_MS = 2000.0
-"""Milliseconds after which a rewrite is given up: the user has looked elsewhere by then."""
+"""Milliseconds after which a rewrite is given up: by then the user looks elsewhere."""
 
 WINDOW_REACH, WINDOW_REACH_CHARS = 150, 8000
-"""Lines on either side of the cursor that a model of edits may see, and characters on either side of its window."""
+"""Lines on either side of the cursor that an edit model may see, and characters on either side of its window."""
 
 RewriteText = Callable[[RewriteRequest, Control], Awaitable[RegionRewrite | None]]
 """The engine's rewrite; None if there is no engine."""
@@ -55,9 +55,9 @@ async def rewrite_region(
     control: Control,
     family: Family | None = None,
 ) -> list[RewrittenLines] | None:
-    """What the model would change in a region, from the top down; neighbouring lines of `enough` probability at once.
+    """The model's changes of a region, from the top down; adjacent hunks of `enough` probability are joined.
 
-    With a `family` the region is that family's window around the cursor. None if the model must not see it.
+    With a `family` the region is that family's window around the cursor. Returns None if the model must not see it.
     """
     request = rewrite_request(region, history, enough) if family is None else window_request(region, history, family)
     if request is None:
@@ -117,7 +117,7 @@ def rewrite_request(region: Place, history: Sequence[EditHunk], enough: float | 
 
 
 def window_request(region: Place, history: Sequence[EditHunk], family: Family) -> RewriteRequest | None:
-    """The request for a family's window around the cursor, or the end of the region's line.
+    """The request for a family's window around the cursor or, without one, the end of the region's line.
 
     None for a window with a secret, with mixed line ends, or without text.
     """
@@ -150,12 +150,12 @@ def window_request(region: Place, history: Sequence[EditHunk], family: Family) -
 
 
 def _first_lines(text: str) -> str:
-    """The whole lines of a text's beginning that a model may see."""
+    """The first whole lines of a text that a model may see."""
     return text if len(text) <= WINDOW_REACH_CHARS else text[: text.rfind("\n", 0, WINDOW_REACH_CHARS) + 1]
 
 
 def _last_lines(text: str) -> str:
-    """The same of its end."""
+    """The last whole lines of a text that a model may see."""
     return text if len(text) <= WINDOW_REACH_CHARS else text[text.find("\n", -WINDOW_REACH_CHARS) + 1 :]
 
 

@@ -1,10 +1,10 @@
-"""A change of two lines with the same exchanges around other words, made again in a third line.
+"""Repeats in a third line a change that exchanged the same parts of two lines with different words.
 
     -host = env.get("HOST")      +host = env["HOST"]
     -port = env.get("PORT")      +port = env["PORT"]      so      -user = env.get("USER")      +user = env["USER"]
 
-Where what is exchanged, with what stands beside it in both lines, is too short to be looked for, the third line is as
-far from the second as that is from the first, and indented alike.
+If the exchanged part, with what is next to it in both lines, is too short to be searched for, the third line must be as
+far from the second as that is from the first, and have the same indentation.
 """
 
 import re
@@ -19,34 +19,34 @@ from mercury_lsp.completion.next_edits.examples import Example, margin
 from mercury_lsp.documents.document import Snapshot
 
 MIN_CHARS = 8
-"""Shortest text of a template that is looked for in the whole document."""
+"""Shortest text of a template that is searched for in the whole document."""
 
 MAX_LINE_CHARS = 200
 MAX_GROUPS = 4
-"""Longest line that is compared, and most different words; both bound the work."""
+"""Longest line compared, and most different words; both bound the work."""
 
 REMEMBERED_PAIRS = 256
-"""Pairs of lines whose comparison is remembered; they are asked for at every key, and for every open document."""
+"""Pairs of lines whose comparison is cached; it is needed at every key, for every open document."""
 
 MAX_STEP_LINES = 12
-"""Lines from one example to the next, if the template is shorter."""
+"""Most lines from one example to the next for a shorter template."""
 
 _PIECE = re.compile(r"\w+|\s+|[^\w\s]")
 _EDGE = "\n"
-"""Stands beside the first and the last piece of a line."""
+"""Neighbour of the first and last piece of a line."""
 
 Make = Callable[[str], str | None]
-"""What becomes of a line without the blanks at its ends; None if it isn't like the examples."""
+"""Returns the changed line, both without the blanks at their ends; None if the line isn't like the examples."""
 
 Run = tuple[tuple[str, ...], tuple[str, ...]]
-"""Pieces of a line that became others."""
+"""Pieces of a line, and their replacement."""
 
 Runs = Sequence[tuple[Run, str, str, int]]
-"""With the pieces before and after each, empty where two lines differ, and how many are before it."""
+"""Runs, each with the pieces before and after it, empty where two lines differ, and its index in the line."""
 
 
 def template_sites(first: Example, second: Example, snapshot: Snapshot) -> Iterator[EditSite]:
-    """The lines in which the exchanges of both examples can be made, which are of one line each, in their order."""
+    """The lines in which the exchanges of both examples, of one line each, can be made, in order."""
     if max(map(len, (*first.lines, *second.lines))) > MAX_LINE_CHARS:
         return
     if runs := _common(_runs(first.lines), _runs(second.lines)):
@@ -62,7 +62,7 @@ def template_sites(first: Example, second: Example, snapshot: Snapshot) -> Itera
 def _lines(
     first: Example, second: Example, snapshot: Snapshot, make: Make, length: int, needle: str
 ) -> Iterator[EditSite]:
-    """The lines of which something else can be made: near ones if the template is long enough, or else the next one."""
+    """The lines that `make` changes: near ones if the template is long enough, or else the next one."""
     if length >= MIN_CHARS and first.key != second.key:  # equal texts of that length are looked for by themselves
         here = second.hunk.offset_in(snapshot)
         start, text = text_around(here, snapshot)
@@ -84,7 +84,7 @@ def _lines(
 
 
 def _near_lines(needle: str, text: str, at: int) -> Iterator[tuple[int, str]]:
-    """The nearest lines with a text on either side of where a line begins, with their starts, in their order."""
+    """The nearest lines with a text on either side of a line's start, with their own starts, in order."""
     above, below = list[tuple[int, str]](), at
     while len(above) < MAX_NEAR and (found := text.rfind(needle, 0, above[-1][0] if above else at)) >= 0:
         above.append(_line_at(text, found))
@@ -104,9 +104,10 @@ def _line_at(text: str, offset: int) -> tuple[int, str]:
 
 @lru_cache(REMEMBERED_PAIRS)
 def _pattern(first: tuple[str, str], second: tuple[str, str]) -> tuple[Make, int, str]:
-    """What makes of a line like both old ones what both new ones are, how much text these share, and the longest piece.
+    """What turns a line like both old ones into one like both new ones, the length of their common text, and the
+    longest piece of it.
 
-    Where the lines differ a group stands, and what differs between the new ones must be such a group.
+    Each difference between the old lines is a group, and each difference between the new ones must be such a group.
     """
     groups: dict[tuple[str, str], int] = {}
     pattern, length, longest = "", 0, ""
@@ -136,7 +137,7 @@ def _pattern(first: tuple[str, str], second: tuple[str, str]) -> tuple[Make, int
 
 
 def _aligned(first: str, second: str) -> Iterator[tuple[str, str]]:
-    """Two lines cut into what they share and what differs, word by word where both have as many words there."""
+    """Two lines cut into equal and different parts, the latter word by word where both have as many words."""
     ours, theirs = _PIECE.findall(first), _PIECE.findall(second)
     for kind, a, b, c, d in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
         if kind == "equal" or b - a != d - c:
@@ -146,7 +147,7 @@ def _aligned(first: str, second: str) -> Iterator[tuple[str, str]]:
 
 
 def _edits(line: str, at: int, make: Make) -> Iterator[EditSite]:
-    """The edit of a line with text, if something else is made of that, without what stays at its ends."""
+    """The edit of a line, without equal ends, if `make` changes it."""
     old, new = line.strip(), make(line.strip())
     if old and new is not None:
         first, last = equal_ends(old, new)
@@ -156,7 +157,7 @@ def _edits(line: str, at: int, make: Make) -> Iterator[EditSite]:
 
 @lru_cache(REMEMBERED_PAIRS)
 def _runs(lines: tuple[str, str]) -> Runs:
-    """What a line exchanged, and what stands beside each."""
+    """What a line exchanged, and the neighbours of each exchange."""
     old, new = (_PIECE.findall(line) for line in lines)
     found = []
     for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
@@ -167,7 +168,7 @@ def _runs(lines: tuple[str, str]) -> Runs:
 
 
 def _common(ours: Runs, theirs: Runs) -> Runs:
-    """The runs of both lines with what is beside them in both; none if they aren't the same."""
+    """The runs of both lines with their common neighbours; none if the runs differ."""
     if [run for run, *_ in ours] != [run for run, *_ in theirs]:
         return []
     return [
@@ -177,9 +178,9 @@ def _common(ours: Runs, theirs: Runs) -> Runs:
 
 
 def _made(line: str, runs: Runs, parts: Sequence[str]) -> str | None:
-    """The line with the exchanges made, each as near as it fits to where it was made; None if one doesn't fit.
+    """The line with the exchanges made, each as near as possible to its place in the example; None if one doesn't fit.
 
-    `parts`: their texts, with what is beside them, which tell most other lines apart quickly.
+    `parts`: the exchanged texts with their neighbours, which quickly rule out most lines.
     """
     if not all(part in line for part in parts):
         return None

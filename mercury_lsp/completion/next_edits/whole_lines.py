@@ -1,6 +1,6 @@
-"""Whole lines replaced, removed or inserted twice, and where that goes on.
+"""Repeats whole lines that were replaced, removed or inserted twice.
 
-Lines with numbers that weren't there before are data: twice the same by chance, and the third time others.
+Lines with new numbers are data: twice the same by chance, and different the third time.
 """
 
 import re
@@ -15,17 +15,17 @@ from mercury_lsp.completion.next_edits.examples import Example, margin, nearest
 from mercury_lsp.documents.document import Snapshot
 
 MIN_CHARS = 5
-"""Shortest text that is looked for, without blanks: shorter ones stand everywhere."""
+"""Shortest text that is searched for, without blanks: shorter ones occur everywhere."""
 
 ANCHOR_LINES = 3
-"""Lines before an insertion, and as many after it, that must be those of the examples, if these agree; the end of a
+"""Lines on either side of an insertion that must equal those of the examples, as far as these agree; the end of a
 document counts as a blank line."""
 
 _NUMBER = re.compile(r"(?<![\w.'\"-])\d+(?![\w'\"-])")
 
 
 def same_lines(first: Example, second: Example, snapshot: Snapshot) -> Iterator[EditSite]:
-    """The same lines; for an insertion, where the same lines stand before and after it, indented as in the example."""
+    """The same lines; for an insertion, the places between the same lines, with the example's indentation."""
     old, (before, after) = [line.strip() for line in lines_of(second.old)], second.around(first)
     before, after = ([], []) if old else (_beside(before[::-1])[::-1], _beside(after))
     wanted = before + old + after
@@ -45,7 +45,7 @@ def same_lines(first: Example, second: Example, snapshot: Snapshot) -> Iterator[
 
 
 def _beside(lines: Sequence[str]) -> list[str]:
-    """The anchor among lines that go away from an insertion: without blank ones behind its last line with text.
+    """The anchor: the first lines, going away from an insertion, without the blank ones at its far end.
 
     How many blank lines follow a function depends on what comes next, and none follows the last one of a file.
     """
@@ -56,9 +56,9 @@ def _beside(lines: Sequence[str]) -> list[str]:
 
 
 def _margin_between(example: Example, lines: Sequence[str], at: int) -> str:
-    """The indentation of lines inserted at a line: as it is to the lines below and above in the example.
+    """The indentation of lines inserted at a line: relative to the lines above and below as in the example.
 
-    Where both have it in the example, and not here, it is that of the line below, but for a bracket that closes.
+    If both lines agree in the example, and not here, the line below decides, unless it begins with a closing bracket.
     """
     above, own, below = example.margins
     over, under = nearest(lines[:at][::-1]), nearest(lines[at:])
@@ -69,7 +69,7 @@ def _margin_between(example: Example, lines: Sequence[str], at: int) -> str:
 
 
 def _site(start: int, old: Sequence[str], new: str, last: str) -> EditSite:
-    """Lines that become others, the `last` one of them or before them; that of a document may have no break."""
+    """The site that replaces lines; `last` is their last line, or the one before an insertion, and may lack a break."""
     if last.endswith("\n"):
         return EditSite(start, "".join(old), new)
     bare = new.removesuffix("\n").removesuffix("\r")

@@ -165,7 +165,7 @@ def test_the_server_started_at_a_terminal_says_that_it_waits_for_an_editor(monke
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there the home is not in HOME")
-@pytest.mark.parametrize(("edit_format", "fix"), [("sweep", None), (None, "use another with --edits, or same")])
+@pytest.mark.parametrize(("edit_format", "fix"), [("sweep", None), (None, "mercury-lsp models use NAME --edits")])
 def test_doctor_loads_the_model_that_was_chosen_for_next_edits(monkeypatch, edit_format: str | None, fix: str | None):
     class Chosen(FakeEngine):
         def __init__(self, settings: Settings):
@@ -225,7 +225,7 @@ def test_doctor_reads_every_weight_file(tmp_path: Path, name: str | None, damage
 
     found = {each.name: each for each in doctor.findings(Settings(), lambda _: Loaded())}["weights"]
     if name is None:
-        assert found.fix is None and "all values of 4 files were read" in found.value
+        assert found.fix is None and "read all values of 4 files" in found.value
     else:
         assert found.fix is not None and name in found.fix
 

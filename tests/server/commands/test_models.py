@@ -397,7 +397,7 @@ def test_next_edits_get_a_model_of_their_own_until_it_is_removed_or_given_back(m
     assert main(["models", "use", "same", "--edits"]) == 0
     assert default_model.read(edits=True) is None
     assert main(["models", "use", "tiny", "--edits"]) == main(["models", "remove", "tiny"]) == 0
-    assert "the model that fills makes the next edits again" in capsys.readouterr().err
+    assert "the model for completions makes the next edits again" in capsys.readouterr().err
     assert default_model.read(edits=True) is None
 
 

@@ -102,7 +102,7 @@ def test_the_first_lines_that_are_likely_enough_are_offered():
     [
         (
             ("load(name)", "load(name, count)", MIN_PROBABILITY / 2),
-            "line 6: an edit of the model's is not shown, its probability",
+            "line 6: the model's edit is not shown, its probability",
         ),
         (("    text", "        text", 0.9), "it only moves blanks"),
         (("nowhere", "nothing", 0.9), "lines 1 to 8: the model changes nothing"),

@@ -128,7 +128,7 @@ def test_a_family_that_chats_is_asked_by_chat_and_one_whose_name_tells_nothing_b
         (TYPED.replace("    return side * side\n", "    <filename>\n"), "the model changes nothing"),
         (
             TYPED.replace("print(volume(2))\n", "print(volume(2))\nprint(volume(2))\n"),
-            "it doubles what is there",
+            "it repeats what is there",
         ),
         (TYPED.replace("print(volume(2))", f'API_KEY = "{SECRET}"'), "its lines look like secrets"),
         ("def area(width, height):\n    return 1\nprint(volume(2))\n", "it removes 6 of 9 lines"),
@@ -160,7 +160,7 @@ def test_an_unlikely_edit_is_not_shown_where_the_server_tells_probabilities(mode
         desk = Desk(editor, TYPED)
         assert bool(desk.asked(0, 10)) is is_shown
         assert remote.posted(COMPLETIONS)[0]["logprobs"] == 1
-        assert is_shown or "its probability is 0.10, and it would be worth showing from" in desk.explained()
+        assert is_shown or "its probability is 0.10, below the" in desk.explained()
 
 
 def test_no_secret_is_sent(model: Path):
