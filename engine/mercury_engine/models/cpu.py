@@ -6,7 +6,7 @@ and writer share all matrices; each adds low-rank products of its own.
 Dimensions as in `network.py`; one request at a time (B = 1).
 """
 
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +28,9 @@ from mercury_engine.models.weights import State, StoredArray
 
 LARGE_PAIRS = 8
 """Pairs of dimensions of every head that biased keys keep in float32, see docs/decisions/cpu.md."""
+
+KEPT_ROWS = 16
+"""Rows whose logits have memory that stays: mapped for each pass, it would take a tenth of the head's time."""
 
 Angles = tuple[FloatArray, FloatArray]
 """Cosines and sines [R,D]."""
@@ -77,6 +80,7 @@ class CpuNetwork:
         self.embedding = Embedding(state, config, folder)
         width, divisor = config.head_dim, np.array(config.rope_factors or 1.0)
         self._frequencies = (config.rope_theta ** (-np.arange(0, width, 2) / width) / divisor).astype(np.float32)
+        self._room: FloatArray = np.empty(KEPT_ROWS * (config.vocab_size + 2), np.float32)
         self._adapters = self._put_adapters(folder)
         if config.adapter_rank:
             self._put_writer(folder)
@@ -146,32 +150,35 @@ class CpuNetwork:
         return log_softmax_in_place(self._stack.head(hidden_RC))
 
     def answers(self, hidden_WC: FloatArray, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
-        return self._answered(self._stack.head, hidden_WC, questions)
+        return self._answered(hidden_WC, questions, self.config.vocab_size)
 
     def told_ahead(self, forward: ForwardRequest | CanvasForward) -> None:
         return None
 
     def slot_answers(self, hidden_WC: FloatArray, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
-        return self._answered(self._slot_logits, hidden_WC, questions)
+        return self._answered(hidden_WC, questions, self.config.vocab_size + len(self.embedding.markers))
 
-    def _slot_logits(self, hidden_WC: FloatArray) -> FloatArray:
-        ends = (hidden_WC * self.embedding.markers[1]).sum(-1)  # a matrix product's last bits depend on other rows
-        never = np.full_like(ends, -np.inf)
-        return np.concatenate((self._stack.head(hidden_WC), never[:, None], ends[:, None]), 1)
-
-    def _answered(
-        self, head: Callable[[FloatArray], FloatArray], hidden_WC: FloatArray, questions: Sequence[RowQuestion]
-    ) -> list[RowAnswers]:
+    def _answered(self, hidden_WC: FloatArray, questions: Sequence[RowQuestion], columns: int) -> list[RowAnswers]:
         """The answers about the open rows, which alone pass the head."""
         opens = [np.ones(each.rows, np.bool_) if each.open_W is None else each.open_W for each in questions]
         ends = np.cumsum([np.count_nonzero(each) for each in opens])[:-1]
         told = []
         for logits, asks, open_W in zip(
-            np.split(head(hidden_WC[np.concatenate(opens)]), ends), questions, opens, strict=True
+            np.split(self._logits(hidden_WC[np.concatenate(opens)], columns), ends), questions, opens, strict=True
         ):
             found = self._stack.answers(logits, asks.banned_N, asks.list_W[open_W], asks.asked_A, asks.draws)
             told.append(row_answers(found).spread(open_W))
         return told
+
+    def _logits(self, hidden_WC: FloatArray, columns: int) -> FloatArray:
+        """Logits [W,columns] of the vocabulary and, in two more columns, of mask and end; valid until the next call."""
+        size = len(hidden_WC) * columns
+        room = self._room if size <= len(self._room) else np.empty(size, np.float32)
+        logits = self._stack.head(hidden_WC, room[:size].reshape(-1, columns))
+        if columns > self.config.vocab_size:
+            logits[:, -2] = -np.inf
+            logits[:, -1] = (hidden_WC * self.embedding.markers[1]).sum(-1)  # not @, whose bits depend on other rows
+        return logits
 
     def kept(self, block: KeyValueBlock) -> KeyValueBlock:
         """The block in eight bits, see `Layers.keep`."""

@@ -368,11 +368,14 @@ class Layers:
         self._library.mercury_place(self._handle, array, len(array), int(kept), *pointers)
         return kept_keys, kept_values
 
-    def head(self, x_RC: Floats) -> Floats:
-        """Logits float32 [R,outputs] of rows [R,C]."""
+    def head(self, x_RC: Floats, out: Floats | None = None) -> Floats:
+        """Logits float32 [R,outputs] of rows [R,C]; the first columns of `out`, float32 [R,more], if it is given."""
         rows = _floats(x_RC)
-        out = np.empty((len(rows), self.outputs), np.float32)
-        self._made(self._library.mercury_head(self._handle, len(rows), _address(rows), _address(out)))
+        if out is None:
+            out = np.empty((len(rows), self.outputs), np.float32)
+        assert out.flags.c_contiguous and out.dtype == np.float32
+        assert len(out) == len(rows) and out.shape[1] >= self.outputs
+        self._made(self._library.mercury_head(self._handle, len(rows), _address(rows), _address(out), out.shape[1]))
         return out
 
     def answers(

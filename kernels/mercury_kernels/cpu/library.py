@@ -12,7 +12,7 @@ from mercury_kernels.cpu.library_file import problem
 FORCED = "MERCURY_CPU_KERNELS"
 """Environment variable that names one of `builds.INSTRUCTION_SETS`, to try another than the best."""
 
-VERSION = 10
+VERSION = 11
 """Version of the interface between the library and this module."""
 
 _FEATURES_SIZE = 256
@@ -38,7 +38,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "mercury_low_rank": (_INT, [_POINTER] + [_INT] * 4 + [_POINTER] * 2),
     "mercury_run": (_INT, [_POINTER] * 6 + [_INT, _POINTER, _INT] + [_POINTER] * 2 + [_INT] * 2),
     "mercury_place": (None, [_POINTER, _POINTER, _INT, _INT] + [_POINTER] * 4),
-    "mercury_head": (_INT, [_POINTER, _INT, _POINTER, _POINTER]),
+    "mercury_head": (_INT, [_POINTER, _INT, _POINTER, _POINTER, _INT]),
     "mercury_answers": (None, [_POINTER, _POINTER]),
 }
 

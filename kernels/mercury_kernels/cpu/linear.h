@@ -45,8 +45,10 @@ typedef struct {
     LowRank pieces[PIECES];
 } Matrix;
 
-/* Which low-rank products of matrices a pass adds, a bit each. */
-INLINE int adds(int pieces, int piece) { return pieces >> piece & 1; }
+/* The rank of a low-rank product; 0 unless it is among the pieces that a pass adds, a bit each. */
+INLINE size_t rank_of(const Matrix *m, int pieces, int piece) {
+    return pieces >> piece & 1 ? (size_t)m->pieces[piece].rank : 0;
+}
 
 /* Rows in the form in which matrices take them. */
 typedef struct {
@@ -108,6 +110,11 @@ static void lay_out(Matrix *m, int first, int outputs, const uint8_t *codes, con
     }
 }
 
+/* Prefetches `bytes`. */
+INLINE void fetch(const void *from, size_t bytes) {
+    for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch((const char *)from + line);
+}
+
 /* The first half of a low-rank product for `count` rows x [count, inputs]: to [count, rank]. */
 INLINE void down_by_rows(const LowRank *low, int inputs, const float *x, const int count, float *to) {
     for (int tile = 0; tile < low->rank / LANES; tile++) {
@@ -115,11 +122,13 @@ INLINE void down_by_rows(const LowRank *low, int inputs, const float *x, const i
         floats total[TAKEN][4];
         for (int r = 0; r < count; r++)
             for (int i = 0; i < 4; i++) total[r][i] = all(0);
-        for (int input = 0; input < inputs; input += 4)
+        for (int input = 0; input < inputs; input += 4, down += 4 * LANES) {
+            fetch((const char *)down + AHEAD, 4 * LANES * sizeof *down);
             for (int i = 0; i < 4; i++) {
-                floats column = widened(down + (size_t)(input + i) * LANES);
+                floats column = widened(down + i * LANES);
                 for (int r = 0; r < count; r++) total[r][i] += x[r * inputs + input + i] * column;
             }
+        }
         for (int r = 0; r < count; r++)
             store(to + r * low->rank + tile * LANES, (total[r][0] + total[r][1]) + (total[r][2] + total[r][3]));
     }
@@ -130,6 +139,7 @@ INLINE void down_by_rows(const LowRank *low, int inputs, const float *x, const i
 static void take_rows(const Matrix *m, int pieces, Rows *rows, int first, int count, const float *x) {
     size_t groups = (size_t)(m->inputs / GROUP) * count, at = (size_t)first * (m->inputs / GROUP);
     const int middle = 1 << (bits_of(m->form) - 1), halved = m->form == CENTRED6;
+    for (int piece = 0; piece < PIECES; piece++) fetch(m->pieces[piece].down, rank_of(m, pieces, piece) ? AHEAD : 0);
     for (size_t group = 0; group < groups; group++, at++) {
         int total;
         float scale = narrowed(rows->bytes + at * GROUP, x + group * GROUP, GROUP, &total);
@@ -142,7 +152,7 @@ static void take_rows(const Matrix *m, int pieces, Rows *rows, int first, int co
         rows->starts[2 * at + 1] = -middle * behind;
     }
     for (int piece = 0; piece < PIECES; piece++) {
-        if (!adds(pieces, piece)) continue;
+        if (!rank_of(m, pieces, piece)) continue;
         const LowRank *low = &m->pieces[piece];
         float *to = rows->low[piece] + (size_t)first * low->rank;
         switch (count) {
@@ -234,8 +244,8 @@ INLINE floats low_bits(const Matrix *m, const Rows *rows, int tile, int row) {
     return total / 16.f;
 }
 
-/* Two tiles for `count` rows from row `first` on: y [PAIR][ROWS]. */
-INLINE void tiles_by_rows(const Matrix *m, int pieces, const Rows *rows, const int *tiles, int first, const int count,
+/* Two tiles for `count` rows from row `first` on, without low-rank products: y [PAIR][ROWS]. */
+INLINE void tiles_by_rows(const Matrix *m, const Rows *rows, const int *tiles, int first, const int count,
                           const int form, floats (*y)[ROWS]) {
     const int bits = bits_of(form), centred = form & CENTRED;
     const size_t inputs = (size_t)m->inputs, groups = inputs / GROUP;
@@ -277,40 +287,56 @@ INLINE void tiles_by_rows(const Matrix *m, int pieces, const Rows *rows, const i
         }
         for (int t = 0; t < PAIR; t++) at[t] += group_bytes(form);
     }
-    for (int piece = 0; piece < PIECES; piece++) {
-        if (!adds(pieces, piece)) continue;
-        const LowRank *product = &m->pieces[piece];
-        const float *down = rows->low[piece] + (size_t)first * product->rank;
-        for (int t = 0; t < PAIR; t++) {
-            const uint16_t *up = product->up + (size_t)tiles[t] * product->rank * LANES;
-            for (int rank = 0; rank < product->rank; rank++) {
-                floats column = widened(up + rank * LANES);
-                for (int r = 0; r < count; r++) total[t][r] += column * down[r * product->rank + rank];
-            }
-        }
-    }
     for (int t = 0; t < PAIR; t++)
         for (int r = 0; r < count; r++) y[t][r] = total[t][r];
 }
 
-/* `tiles_by_rows` with constant form and number of rows. */
+/* Adds the second half of a low-rank product to a tile's rows; `down` is the first half. Among the sums of `tiles_by_rows`, it
+ * would take the registers of those. */
+INLINE void add_up(const LowRank *low, const float *down, int tile, const int count, floats *y) {
+    const size_t rank = (size_t)low->rank;
+    const uint16_t *up = low->up + tile * rank * LANES;
+    floats total[ROWS];
+    for (int r = 0; r < count; r++) total[r] = y[r];
+    for (size_t i = 0; i < rank; i++) {
+        floats column = widened(up + i * LANES);
+        for (int r = 0; r < count; r++) total[r] += column * down[r * rank + i];
+    }
+    for (int r = 0; r < count; r++) y[r] = total[r];
+}
+
+/* Two tiles with their low-rank products: `count` rows from row `first` on. */
 static void tiles_rows(const Matrix *m, int pieces, const Rows *rows, const int *tiles, int first, int count,
                        floats (*y)[ROWS]) {
-#define CASE(COUNT) \
-    case COUNT: tiles_by_rows(m, pieces, rows, tiles, first, COUNT, form, y); break;
 #if WIDEST == 16
 #define CASES CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8)
 #else
 #define CASES CASE(1) CASE(2) CASE(3) CASE(4)
 #endif
+#define CASE(COUNT) \
+    case COUNT: tiles_by_rows(m, rows, tiles, first, COUNT, form, y); break;
 #define FORM(FORM)                \
     case FORM: {                  \
         const int form = FORM;    \
         switch (count) { CASES }  \
         break;                    \
     }
+    for (int piece = 0; piece < PIECES; piece++)
+        for (int t = 0; t < PAIR; t++) { /* needed after the tile's codes */
+            const size_t size = rank_of(m, pieces, piece) * LANES;
+            fetch(m->pieces[piece].up + tiles[t] * size, size * sizeof(uint16_t));
+        }
     switch (m->form) { FORM(PLAIN4) FORM(PLAIN5) FORM(PLAIN8) FORM(CENTRED5) FORM(CENTRED6) FORM(CENTRED8) FORM(SPLIT8) }
 #undef FORM
+#undef CASE
+#define CASE(COUNT) \
+    case COUNT: add_up(&m->pieces[piece], down, tiles[t], COUNT, y[t]); break;
+    for (int piece = 0; piece < PIECES; piece++) {
+        const size_t rank = rank_of(m, pieces, piece);
+        const float *down = rows->low[piece] + first * rank;
+        for (int t = 0; t < PAIR && rank; t++)
+            switch (count) { CASES }
+    }
 #undef CASES
 #undef CASE
 }

@@ -75,7 +75,8 @@ typedef struct {
     Partial *found;
     Stretch *stretch;
     /* for the head */
-    float *logits;
+    float *logits; /* [R, apart] */
+    int apart;
 } Job;
 
 static Matrix *matrix_of(Network *net, int layer, int which) {
@@ -123,7 +124,7 @@ API Network *mercury_new(int layers, int width, int inner, int heads, int groups
 }
 
 /* The version of this interface. */
-API int mercury_version(void) { return 10; }
+API int mercury_version(void) { return 11; }
 
 /* Number of outputs per tile; the rank of a low-rank product must be a multiple of it. */
 API int mercury_lanes(void) { return LANES; }
@@ -283,9 +284,10 @@ static int share(const Pool *pool, int tiles) {
 
 typedef enum { WRITES, ADDS, GATES } Manner;
 
-/* Writes y [R, outputs], times `factor`, adds it, or writes swish(gate) * up [R, outputs / 2] of its two halves. Tiles are
- * taken in pairs half of the matrix apart, so both streams are sequential and a gate comes with its up. */
-static void multiply(Job *job, Pool *pool, int phase, const Matrix *m, float *to, Manner manner, float factor) {
+/* Writes y [R, outputs], times `factor`, adds it, or writes swish(gate) * up [R, outputs / 2] of its two halves; rows are
+ * `apart` floats apart. Tiles are taken in pairs half of the matrix apart, so both streams are sequential and a gate comes
+ * with its up. */
+static void multiply(Job *job, Pool *pool, int phase, const Matrix *m, float *to, int apart, Manner manner, float factor) {
     int outputs = manner == GATES ? m->outputs / 2 : m->outputs;
     int pairs = (m->tiles + 1) / PAIR, step = share(pool, pairs), pieces = (pairs + step - 1) / step;
     floats y[PAIR][ROWS];
@@ -300,7 +302,7 @@ static void multiply(Job *job, Pool *pool, int phase, const Matrix *m, float *to
                 for (int t = 0; t < (odd || manner == GATES ? 1 : PAIR); t++)
                     for (int r = 0; r < count; r++) {
                         int left = outputs - tiles[t] * LANES;
-                        float *at = to + (size_t)(first + r) * outputs + tiles[t] * LANES;
+                        float *at = to + (size_t)(first + r) * apart + tiles[t] * LANES;
                         y[t][r] = manner == ADDS ? y[t][r] * factor + load(at) : y[t][r] * factor;
                         if (left >= LANES) store(at, y[t][r]);
                         else memcpy(at, &y[t][r], sizeof(float) * left);
@@ -504,15 +506,15 @@ static void pass(void *given, Pool *pool, int thread) {
         Layer *layer = &net->layer[number];
         Matrix *m = layer->matrices;
         take_normed(job, pool, phase++, &m[QKV], layer->attention_norm);
-        multiply(job, pool, phase++, &m[QKV], job->qkv, WRITES, 1);
+        multiply(job, pool, phase++, &m[QKV], job->qkv, m[QKV].outputs, WRITES, 1);
         place_rows(job, pool, phase++, number);
         attend(job, pool, phase++, thread, number);
         take_attended(job, pool, phase++, &m[OUT]);
-        multiply(job, pool, phase++, &m[OUT], job->x, ADDS, net->residual);
+        multiply(job, pool, phase++, &m[OUT], job->x, net->width, ADDS, net->residual);
         take_normed(job, pool, phase++, &m[GATE_UP], layer->feed_norm);
-        multiply(job, pool, phase++, &m[GATE_UP], job->inner, GATES, 1);
+        multiply(job, pool, phase++, &m[GATE_UP], job->inner, net->inner, GATES, 1);
         take_plain(job, pool, phase++, &m[DOWN], job->inner);
-        multiply(job, pool, phase++, &m[DOWN], job->x, ADDS, net->residual);
+        multiply(job, pool, phase++, &m[DOWN], job->x, net->width, ADDS, net->residual);
     }
     if (job->end < net->layers) return;
     for (int r; (r = pool_take(pool, phase, job->rows)) >= 0; pool_done(pool, phase)) {
@@ -535,7 +537,7 @@ static void refine(const Job *job, int row) {
     const Matrix *m = &job->net->head;
     const int whole = m->outputs / LANES, rest = m->outputs % LANES;
     const float factor = job->net->logits;
-    float *logits = job->logits + (size_t)row * m->outputs;
+    float *logits = job->logits + (size_t)row * job->apart;
     floats tops = all(-INFINITY);
     for (int tile = 0; tile < whole; tile++) tops = larger(tops, load(logits + tile * LANES));
     float most = largest(tops);
@@ -553,7 +555,7 @@ static void head_pass(void *given, Pool *pool, int thread) {
     Job *job = given;
     (void)thread;
     take_plain(job, pool, 0, &job->net->head, job->x);
-    multiply(job, pool, 1, &job->net->head, job->logits, WRITES, job->net->logits);
+    multiply(job, pool, 1, &job->net->head, job->logits, job->apart, WRITES, job->net->logits);
     if (job->net->head.form != SPLIT8) return;
     for (int row; (row = pool_take(pool, 2, job->rows)) >= 0; pool_done(pool, 2)) refine(job, row);
     pool_meet(pool, 2, job->rows);
@@ -703,9 +705,9 @@ API void mercury_place(Network *net, const Side *block, int blocks, int kept, co
     pool_run(net->pool, placing_pass, &placing);
 }
 
-/* Computes logits float32 [R, outputs of the head] of rows [R, C]. Returns 0 when memory is short. */
-API int mercury_head(Network *net, int rows, float *x, float *logits) {
-    Job job = {.net = net, .rows = rows, .x = x, .logits = logits};
+/* Computes logits of rows [R, C], the first columns of float32 [R, apart]. Returns 0 when memory is short. */
+API int mercury_head(Network *net, int rows, float *x, float *logits, int apart) {
+    Job job = {.net = net, .rows = rows, .x = x, .logits = logits, .apart = apart};
     return start(&job, head_pass);
 }
 

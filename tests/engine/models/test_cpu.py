@@ -114,15 +114,15 @@ def test_writing_gives_the_same_states(plain, native, before, behind):
 
 @pytest.mark.parametrize("draws", [False, True])
 def test_only_rows_whose_answers_matter_pass_the_head(native, monkeypatch, draws):
-    hidden_WC = np.random.default_rng(0).standard_normal((5, native.config.hidden_size)).astype(np.float32)
-    open_W = np.array([True, False, False, True, True])
-    question = RowQuestion.of([None] * 5, native.config.vocab_size + 2, draws, asked=[1, 2])
+    hidden_WC = np.random.default_rng(0).standard_normal((17, native.config.hidden_size)).astype(np.float32)
+    open_W = np.arange(17) % 3 == 0
+    question = RowQuestion.of([None] * 17, native.config.vocab_size + 2, draws, asked=[1, 2])
     head, rows = native._stack.head, list[int]()
     [whole] = native.slot_answers(hidden_WC, [question])
-    monkeypatch.setattr(native._stack, "head", lambda hidden: rows.append(len(hidden)) or head(hidden))
+    monkeypatch.setattr(native._stack, "head", lambda hidden, out: rows.append(len(hidden)) or head(hidden, out))
     parts = [replace(question, open_W=open_W), replace(question, open_W=~open_W)]
     told, others = native.slot_answers(np.concatenate((hidden_WC, hidden_WC)), parts)
-    assert rows == [5]
+    assert rows == [17]
     for each in fields(told):
         found, rest, expected = (getattr(answers, each.name) for answers in (told, others, whole))
         assert np.array_equal(found[open_W], expected[open_W])
