@@ -79,9 +79,10 @@ class ChunkedText:
         if start >= end:
             return ""
         first, last = self.starts.bisect_right(start) - 1, self.chunk_at(end)
+        before = self.starts[first]
         if first == last:
-            return self.chunks[first][start - self.starts[first] : end - self.starts[first]]
-        head = self.chunks[first][start - self.starts[first] :]
+            return self.chunks[first][start - before : end - before]
+        head = self.chunks[first][start - before :]
         tail = self.chunks[last][: end - self.starts[last]]
         return "".join((head, *self.chunks[first + 1 : last], tail))
 

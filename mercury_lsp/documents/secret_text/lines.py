@@ -70,7 +70,12 @@ def suspicious_offsets(text: str, language_id: str) -> Iterator[int]:
     """Offsets where a secret may be: a few in a hundred lines of code, at a fifth of the cost of examining each."""
     low, is_code = text.lower(), language_id in CODE_LANGUAGES and language_id not in MARKUP_LANGUAGES
     yield from (found.start() for found in LINES.run.finditer(text) if _may_be_token(found[0]))
-    wanted = [(LINES.any_word, low), (LINES.host_part, text)]
+    start = 0
+    for line in text.splitlines(keepends=True):
+        if _has_cue(line):
+            yield start
+        start += len(line)
+    wanted = [(LINES.host_part, text)]
     if is_code:
         wanted += [(LINES.quoted_mnemonic, text), (LINES.signed_string, text)]
     else:
@@ -81,11 +86,13 @@ def suspicious_offsets(text: str, language_id: str) -> Iterator[int]:
     wanted += [(LINES.url, text)] if "://" in text else []
     for shape, searched in wanted:
         yield from (found.start() for found in shape.finditer(searched))
-    for word in COMMAND_WORDS:
-        at = low.find(word)
-        while at >= 0:
-            yield at
-            at = low.find(word, at + len(word))
+
+
+@lru_cache(CACHED_LINES)  # a key changes one of the lines around the cursor
+def _has_cue(line: str) -> bool:
+    """Whether a line has a word like `password`, or a part of a command that may take one."""
+    low = line.lower()
+    return has_word(low) or any(map(low.__contains__, COMMAND_WORDS))
 
 
 def has_word(line: str) -> bool:
@@ -205,6 +212,7 @@ def named(
             yield found
 
 
+@lru_cache(CACHED_LINES)
 def has_named_alone(line: str) -> bool:
     """Whether a line ends with the name of a secret, without a value."""
     line = line.rstrip()
