@@ -68,6 +68,30 @@ def _finish(
 
 
 @triton.jit
+def _weights(
+    rows: tl.tensor,
+    scales: tl.tensor,
+    column: tl.tensor,
+    columns: tl.tensor,
+    valid: tl.tensor,
+    start: tl.tensor,
+    last: tl.tensor,
+    kind: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+) -> tl.tensor:
+    """Weights [BN,BK] from input `start` on, of rows at the pointers [BN]; their scales stand in [K/32,columns]."""
+    k = start + tl.arange(0, BK)
+    w = tl.load(rows[:, None] + k[None, :], valid[:, None] & (k < last)[None, :], 0)
+    if w.dtype == tl.int8:
+        group = start // 32 + tl.arange(0, BK // 32)
+        at = group.to(tl.int64)[:, None] * columns + column[None, :]
+        scale = tl.load(scales + at, (group * 32 < last)[:, None] & valid[None, :], 0.0).to(tl.float32)
+        w = (w.to(tl.float32).reshape(BN, BK // 32, 32) * tl.trans(scale)[:, :, None]).reshape(BN, BK)
+    return w.to(kind)
+
+
+@triton.jit
 def _lowered(
     low: tl.tensor,
     value: tl.tensor,
@@ -98,6 +122,7 @@ def _raised(
 def _linear(
     x: tl.tensor,
     weight: tl.tensor,
+    scales: tl.tensor,
     out: tl.tensor,
     bias: tl.tensor,
     norm: tl.tensor,
@@ -132,6 +157,7 @@ def _linear(
     low = tl.zeros((BM, BR), tl.float32)
     rows = x + m.to(tl.int64) * K
     weights = weight + tl.minimum(n, N - 1).to(tl.int64) * K
+    columns = N * 2 if GATED else N
     first, last = share * each, tl.minimum(share * each + each, K)
     for start in range(first, last, BK):
         k = start + tl.arange(0, BK)
@@ -140,11 +166,11 @@ def _linear(
             wide = value.to(tl.float32)
             squares += tl.sum(wide * wide, 1)
             value = (wide * tl.load(norm + k, k < last, 0.0).to(tl.float32)[None, :]).to(value.dtype)
-        inside = (n < N)[:, None] & (k < last)[None, :]
-        w = tl.load(weights[:, None] + k[None, :], inside, 0.0)
+        w = _weights(weights, scales, n, columns, n < N, start, last, value.dtype, BN, BK)
         acc = dot(value, tl.trans(w), acc)
         if GATED:
-            w = tl.load(weights[:, None] + N.to(tl.int64) * K + k[None, :], inside, 0.0)
+            upper = weights + N.to(tl.int64) * K
+            w = _weights(upper, scales, N + n, columns, n < N, start, last, value.dtype, BN, BK)
             up = dot(value, tl.trans(w), up)
         if RANK:
             low = _lowered(low, value, adapter_down, k, last, K, RANK, BR)
@@ -196,13 +222,12 @@ def linear(
     gated: bool = False,
 ) -> Tensor:
     """See `reference.linear`."""
-    weight = matrix.weight
-    x = x.contiguous()
+    x, is_coded = x.contiguous(), matrix.scales is not None
     inner, outputs = x.shape[1], matrix.outputs // (2 if gated else 1)
     out = torch.empty(len(x), outputs, dtype=x.dtype, device=x.device)
     if not out.numel():
         return out
-    rows, columns, depth, splits = tiles(x.device, len(x), outputs, inner, x.element_size(), gated)
+    rows, columns, depth, splits = tiles(x.device, len(x), outputs, inner, x.element_size(), gated, is_coded)
     grid = (triton.cdiv(len(x), rows), triton.cdiv(outputs, columns), splits)
     rank, width = ranks(matrix)
     depth = min(depth, 64) if rank and gated else depth  # 128 spills 112 bytes on 8.9
@@ -210,12 +235,14 @@ def linear(
     cells = grid[0] * grid[1] * splits * rows * columns * (2 if gated else 1) if splits > 1 else 1
     partial = torch.empty(cells, dtype=torch.float32, device=x.device)
     squares = torch.empty(grid[0] * grid[1] * splits * rows if splits > 1 else 1, device=x.device)
-    warps = 8 if rows * columns * (1 + gated) > 4096 else 4
+    warps = 8 if rows * columns * (1 + gated) > (2048 if is_coded else 4096) else 4  # with 4, 32 rows spill on 10.0
     most = 3 if norm is not None and columns == 128 else 4  # a fourth spills 8 bytes on 10.0
-    step = (rows + columns * (1 + gated) + (norm is not None) + width * (rank > 0)) * depth * x.element_size()
+    beside = (rows + (norm is not None) + width * (rank > 0)) * x.element_size()
+    step = int(depth * (beside + columns * (1 + gated) * matrix.weight_bytes))
     _linear[grid](
-        x, weight, out, _or(matrix.bias, x), _or(norm, x), _or(residual, x), _or(matrix.down, x), _or(matrix.up, x),
-        partial, squares, counters(x.device), len(x), outputs, inner, each, splits, eps,
+        x, matrix.weight, _or(matrix.scales, x), out, _or(matrix.bias, x), _or(norm, x), _or(residual, x),
+        _or(matrix.down, x), _or(matrix.up, x), partial, squares, counters(x.device), len(x), outputs, inner, each,
+        splits, eps,
         norm is not None, matrix.bias is not None, residual is not None, gated, splits > 1,
         rank, width, rows, columns, depth, **options(x.device, warps, stages(x.device, most, step)),
     )  # fmt: skip
@@ -223,14 +250,14 @@ def linear(
 
 
 def tiles(
-    device: torch.device, rows: int, outputs: int, inner: int, bytes_: int, gated: bool = False
+    device: torch.device, rows: int, outputs: int, inner: int, bytes_: int, gated: bool = False, is_coded: bool = False
 ) -> tuple[int, int, int, int]:
     """Tile sizes BM, BN, BK and the number of shares.
 
     Every multiprocessor streams a part of the weights.
     """
     deep = 128 if bytes_ < 4 else 32
-    high = power(rows, most=64)
+    high = power(rows, most=32 if gated and is_coded else 64)  # with 64 each of the warps decodes the whole tile
     processors = multiprocessors(device)
     wide = 64 if outputs >= 64 * processors else 32
     large = min(outputs, inner) >= LARGE

@@ -18,6 +18,7 @@ from mercury_kernels.operands import Matrix, RowPlaces, Visibility
 from mercury_kernels.reference import (
     Segment,
     causal_attention,
+    dense,
     rms_norm,
     rotary_angles,
     rotate,
@@ -34,6 +35,7 @@ __all__ = [
     "attention",
     "availability",
     "causal_attention",
+    "dense",
     "linear",
     "project_qkv",
     "rms_norm",

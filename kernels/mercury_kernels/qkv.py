@@ -16,7 +16,7 @@ from torch import Tensor
 
 from mercury_kernels import reference
 from mercury_kernels.launch import dot, guarded, multiprocessors, options, power, stages
-from mercury_kernels.linear import _lowered, _or, _raised, ranks
+from mercury_kernels.linear import _lowered, _or, _raised, _weights, ranks
 from mercury_kernels.operands import Matrix, RowPlaces
 
 
@@ -41,6 +41,7 @@ def _project_qkv(
     x: tl.tensor,
     norm: tl.tensor,
     weight: tl.tensor,
+    scales: tl.tensor,
     bias: tl.tensor,
     head_norms: tl.tensor,
     adapter_down: tl.tensor,
@@ -74,6 +75,7 @@ def _project_qkv(
     c = tl.arange(0, BC)
     rows = x + m.to(tl.int64)[:, None] * C
     upper = weight + (head * 2 * E + tl.minimum(pair, E - 1)).to(tl.int64) * C
+    column, columns = head * 2 * E + pair, (HQ + 2 * H) * 2 * E
     left, right = tl.zeros((BM, BE), tl.float32), tl.zeros((BM, BE), tl.float32)
     squares, low = tl.zeros((BM,), tl.float32), tl.zeros((BM, BR), tl.float32)
     for start in range(0, C, BC):
@@ -82,14 +84,12 @@ def _project_qkv(
         wide = value.to(tl.float32)
         squares += tl.sum(wide * wide, 1)
         value = (wide * tl.load(norm + at, at < C, 0.0).to(tl.float32)[None, :]).to(value.dtype)
-        shape = (pair < E)[:, None] & (at < C)[None, :]
-        w = tl.load(upper[:, None] + at[None, :], shape, 0.0)
+        w = _weights(upper, scales, column, columns, pair < E, start, C, value.dtype, BE, BC)
         left = dot(value, tl.trans(w), left)
-        w = tl.load(upper[:, None] + E * C + at[None, :], shape, 0.0)
+        w = _weights(upper + E * C, scales, column + E, columns, pair < E, start, C, value.dtype, BE, BC)
         right = dot(value, tl.trans(w), right)
         if RANK:
             low = _lowered(low, value, adapter_down, at, C, C, RANK, BR)
-    column = head * 2 * E + pair
     if RANK:
         rows_of = adapter_up + head.to(tl.int64) * 2 * E * RANK
         left = _raised(left, low, rows_of, pair, E, RANK, BR)
@@ -135,19 +135,20 @@ def project_qkv(
     heads, _, width = keys.shape
     queries, pairs = matrix.outputs // width - 2 * heads, width // 2
     out, own = x.new_empty(len(x), queries, width), x.new_empty(len(x), heads, width)
-    rows = power(len(x), most=64)
+    is_coded = matrix.scales is not None
+    rows = power(len(x), most=32 if is_coded else 64)  # see `linear.tiles`
     block = power(pairs) if head_norms is not None else _pairs(x.device, pairs, queries + 2 * heads)
     grid = (triton.cdiv(len(x), rows), (queries + 2 * heads) * triton.cdiv(pairs, block))
     depth = 128 if x.element_size() == 2 else 32
     rank, wide = ranks(matrix)
     added = wide * (rank > 0)
-    step = (rows + 2 * block + 1 + added) * depth * x.element_size()
-    warps = 8 if rows * (2 * block + added) > 4096 else 4
+    step = int(depth * ((rows + 1 + added) * x.element_size() + 2 * block * matrix.weight_bytes))
+    warps = 8 if rows * (2 * block + added) > (2048 if is_coded else 4096) else 4
     _project_qkv[grid](
-        x, norm, matrix.weight, _or(matrix.bias, x), _or(head_norms, x), _or(matrix.down, x), _or(matrix.up, x),
-        out, own, places.cos, places.sin, keys, values, places.slots, eps, len(x), x.shape[1], pairs, keys.stride(0),
-        queries, heads, matrix.bias is not None, head_norms is not None, rank, wide, rows, block, depth,
-        **options(x.device, warps, stages(x.device, 4, step)),
+        x, norm, matrix.weight, _or(matrix.scales, x), _or(matrix.bias, x), _or(head_norms, x), _or(matrix.down, x),
+        _or(matrix.up, x), out, own, places.cos, places.sin, keys, values, places.slots, eps, len(x), x.shape[1],
+        pairs, keys.stride(0), queries, heads, matrix.bias is not None, head_norms is not None, rank, wide, rows,
+        block, depth, **options(x.device, warps, stages(x.device, 4, step)),
     )  # fmt: skip
     return out, own
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from mercury_kernels.cpu.blocks import GROUP
 from mercury_kernels.operands import Matrix, RowPlaces, Visibility
 
 LEAST_SURPRISE_LEFT_OUT = 88.0
@@ -130,12 +131,22 @@ def linear(
     The kernel is for few rows, up to about 64.
     """
     x = x if norm is None else rms_norm(x, norm, eps)
-    y = F.linear(x, matrix.weight.to(x.dtype))
+    y = F.linear(x, dense(matrix.weight, matrix.scales, x.dtype))
     y = y if matrix.bias is None else y + matrix.bias.to(y.dtype)
     if matrix.down is not None and matrix.up is not None:
         y = y + F.linear(F.linear(x, matrix.down.to(x.dtype)), matrix.up.to(x.dtype))
     y = swiglu(y) if gated else y
     return y if residual is None else y + residual
+
+
+def dense(weight: Tensor, scales: Tensor | None, dtype: torch.dtype) -> Tensor:
+    """The weights [out,in] of a `Matrix` as floats; of codes this reads a byte and writes a float for each."""
+    if scales is None:
+        return weight.to(dtype)
+    made = torch.empty(weight.shape, dtype=dtype, device=weight.device)
+    codes, out = (each.unflatten(1, (-1, GROUP)) for each in (weight, made))
+    torch.mul(codes, scales.float().T[..., None], out=out)
+    return made
 
 
 def attention(q: Tensor, keys: Tensor, values: Tensor, seen: Visibility, scale: float) -> Tensor:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import torch
 import triton
 from mercury_kernels import answers, attention, launch, linear, qkv
+from mercury_kernels.cpu.blocks import GROUP
 from mercury_kernels.operands import Matrix, RowPlaces, Visibility
 from triton.backends.compiler import GPUTarget
 from triton.runtime.jit import JITFunction
@@ -114,9 +115,12 @@ def compile_only(kernel: JITFunction, grid: object):
     return run
 
 
-def weights(outputs: int, inputs: int, kind: torch.dtype = torch.bfloat16, rank: int = 0) -> Matrix:
-    factors = [torch.empty(*shape, dtype=kind) for shape in ((rank, inputs), (outputs, rank)) if rank]
-    return Matrix(torch.empty(outputs, inputs, dtype=kind), None, *factors)
+def weights(
+    outputs: int, inputs: int, kind: torch.dtype = torch.bfloat16, rank: int = 0, is_coded: bool = False
+) -> Matrix:
+    factors = [torch.empty(*shape, dtype=kind) for shape in ((rank, inputs), (outputs, rank))] if rank else [None, None]
+    scales = torch.empty(inputs // GROUP, outputs, dtype=torch.float16) if is_coded else None
+    return Matrix(torch.empty(outputs, inputs, dtype=torch.int8 if is_coded else kind), None, *factors, scales)
 
 
 def layer(
@@ -125,20 +129,22 @@ def layer(
     kind: torch.dtype = torch.bfloat16,
     has_norms: bool = False,
     rank: int = 0,
+    is_coded: bool = False,
 ) -> None:
     """One layer's kernels for `rows` rows over the most keys."""
     channels, inner, queries, heads, width, _ = shape
+    given = kind, rank, is_coded
     x, scale = torch.empty(rows, channels, dtype=kind), torch.empty(channels, dtype=kind)
     keys = torch.empty(heads, 4096, width, dtype=kind)
     angles, numbers = torch.empty(rows, width // 2), torch.zeros(rows, dtype=torch.int32)
-    matrix, norms = weights((queries + 2 * heads) * width, channels, kind, rank), torch.empty(2, width, dtype=kind)
+    matrix, norms = weights((queries + 2 * heads) * width, channels, *given), torch.empty(2, width, dtype=kind)
     places = RowPlaces(angles, angles, numbers)
     q, _ = qkv.project_qkv(x, scale, 1e-5, matrix, norms if has_norms else None, places, keys, keys)
     seen = Visibility(torch.zeros(4096, dtype=torch.int32), numbers, numbers, torch.zeros((), dtype=torch.int32))
     attended = attention.attention(q, keys, keys, seen, 0.1)
-    linear.linear(attended, weights(channels, queries * width, kind, rank), residual=x)
-    h = linear.linear(x, weights(2 * inner, channels, kind, rank), scale, 1e-5, gated=True)
-    linear.linear(h, weights(channels, inner, kind, rank), residual=x)
+    linear.linear(attended, weights(channels, queries * width, *given), residual=x)
+    h = linear.linear(x, weights(2 * inner, channels, *given), scale, 1e-5, gated=True)
+    linear.linear(h, weights(channels, inner, *given), residual=x)
 
 
 def head(rows: int, channels: int, vocabulary: int) -> None:
@@ -166,7 +172,8 @@ def main(card: Card, models: list[str]) -> None:
         now["model"], shape = model, MODELS[model]
         for rows in ROWS if models else ROWS[:1]:
             for rank in (0, RANK)[: 1 + (model in ADAPTED)]:
-                layer(rows, shape, has_norms=model in NORMED, rank=rank)
+                for is_coded in (False, True):
+                    layer(rows, shape, has_norms=model in NORMED, rank=rank, is_coded=is_coded)
         for rows in ROWS if models else ROWS[:1]:
             head(rows, shape[0], shape[-1])
     for model in ("135M", "7B") if models else ("135M",):
@@ -175,7 +182,8 @@ def main(card: Card, models: list[str]) -> None:
         layer(16, MODELS[model], torch.float32)
     if not models:
         now["model"] = "0.5B"
-        layer(64, MODELS["0.5B"], rank=RANK)  # its gated product asks for the most shared memory
+        for is_coded in (False, True):  # its gated product asks for the most shared memory
+            layer(64, MODELS["0.5B"], rank=RANK, is_coded=is_coded)
         now["model"] = "1.7B"
         layer(64, MODELS["1.7B"], has_norms=True)
 

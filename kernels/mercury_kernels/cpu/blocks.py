@@ -180,3 +180,6 @@ TYPES = {
     )
 }
 """The types that can be loaded, by number."""
+
+Q8_0 = TYPES[8]
+"""A float16 scale, then GROUP signed codes."""
