@@ -81,10 +81,13 @@ def _on_gpu(folder: Path, dtype: "torch.dtype | None", threads: int) -> Networks
     from mercury_engine.device import torch_network
 
     dtype = dtype or torch_network.element_type(torch.device("cuda"))
-    memory = limits.GpuMemory(torch.cuda.mem_get_info()[0], dtype.itemsize)
-    limits.require_fit(weights.read_config(folder), weights.stored_files(folder), memory)
+    free, config = torch.cuda.mem_get_info()[0], weights.read_config(folder)
+    memory = limits.GpuMemory(free, dtype.itemsize, weights.has_codes(folder)).for_model(config)
+    limits.require_fit(config, weights.stored_files(folder), memory)
+    if memory.has_codes:
+        _log.info("the layers' weights of %s have eight bits on the GPU", folder.name)
     try:
-        return Networks(*torch_network.load(folder, "cuda", dtype, threads))
+        return Networks(*torch_network.load(folder, "cuda", dtype, threads, memory.has_codes))
     except torch.OutOfMemoryError as error:
         short = str(error).splitlines()[0]
     collect_and_return_memory()

@@ -159,6 +159,10 @@ def report(model: str | None) -> Iterator[tuple[str, str, str | None]]:
         wrong = _wrong_kernels(on_gpu)
         found[f"kernels {kind}"] = wrong or "equal their twins"
         yield "kernels", wrong or "equal their twins", "send us the report" if wrong else None
+        held = _network(on_gpu).decoder
+        bits = 8 if held.has_codes else 8 * held.embedding.itemsize
+        found[f"weights {kind}"] = {"bits": bits, "bytes": held.weight_bytes}
+        yield "weights", f"{bits} bits each in the layers, {held.weight_bytes / 1e6:,.1f} MB in all", None
         steps = _steps(on_gpu)
         found[f"steps {kind}"] = steps
         slowest = max((each["times_the_floor"] for each in steps), default=0)

@@ -12,13 +12,17 @@ from mercury_engine.api import Control, FillRequest, GenerateRequest, Sampling
 from mercury_engine.device.ahead import DenoiseAhead
 from mercury_engine.errors import DeviceError
 from mercury_engine.models import adapters, decoder_weights, weights
+from mercury_engine.models.limits import GpuMemory
 from mercury_engine.models.network import ForwardRequest
 from mercury_engine.models.weights import FUSED_MATRICES
+from mercury_kernels.ops import dense
 from mercury_lab.engine import Engine
 from mercury_lab.evaluation.gaps import GAP_KINDS, gaps
 from mercury_lab.training.conversion.adapter_file import write_adapter
+from safetensors.torch import load_file, save_file
 
-from tests.support import tiny
+from tests.support import tiny, tiny_gguf
+from tests.support.close import coded
 from tests.support.pretend_cuda import on_device, pretend_cuda
 from tests.support.thorough import GAPS
 
@@ -83,9 +87,9 @@ def on_cpu(folders):
     return OnCpu(folders)
 
 
-def filled(monkeypatch, folder, expected, **options):
+def filled(monkeypatch, folder, expected):
     """Fills on the pretend device, those expected, and what each asked for."""
-    with pretend_cuda(monkeypatch, **options) as counts:
+    with pretend_cuda(monkeypatch) as counts:
         engine = Engine.load(folder, device="cuda", dtype=torch.float32)
         for request, other in zip(REQUESTS, expected, strict=True):
             counts.clear()
@@ -223,14 +227,6 @@ def test_real_gaps_are_filled_with_the_text_of_the_cpu(folders, monkeypatch):
     assert counts.replays >= sum(each.steps for each in found)
 
 
-def test_without_triton_torchs_operations_answer(folders, on_cpu, monkeypatch, caplog):
-    with caplog.at_level(logging.WARNING):
-        for found, expected, counts in filled(monkeypatch, folders["causal"], on_cpu["causal"], kernels=False):
-            assert found.text == expected.text
-            assert counts.waits.total() == found.steps
-    assert "the kernels do not run this model (Triton is missing)" in caplog.text
-
-
 @pytest.mark.parametrize("kernels", [True, False], ids=["ours", "torch"])
 @pytest.mark.parametrize(
     ("changes", "ours", "torchs"),
@@ -333,3 +329,60 @@ def test_weights_go_to_the_gpu_a_matrix_at_a_time(folders, monkeypatch):
         network = decoder_weights.load(folders["causal"], torch.bfloat16, torch.device("cuda"))
         assert all(map(on_device, network.parameters()))
         assert sum(counts.blocking_copies.values()) >= len([*network.parameters()]) - 1  # all but the markers
+
+
+SHAPES = {
+    "tiny": {"intermediate_size": 64, "attention_bias": True},
+    "bundled": {"hidden_size": 576, "intermediate_size": 1536, "num_attention_heads": 9, "num_key_value_heads": 3,
+                "head_dim": 64},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kernels", [True, False], ids=["ours", "torch"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_file_in_eight_bits_stays_so_and_fills_with_the_text_of_the_cpu(
+    tmp_path, monkeypatch, caplog, shape, kernels
+):
+    decoder = tiny.network(0, **SHAPES[shape])
+    model = tiny_gguf.convert(tmp_path / "tiny.gguf", decoder, "qwen2" if decoder.config.attention_bias else "llama")
+    engine = Engine.load(model, device="cpu", dtype=torch.float32)
+    expected = [engine.fill(each) for each in REQUESTS]
+    with pretend_cuda(monkeypatch, kernels=kernels) as counts, caplog.at_level(logging.WARNING):
+        engine = Engine.load(model, device="cuda", dtype=torch.float32)
+        assert engine.reader.decoder.has_codes
+        for request, other in zip(REQUESTS, expected, strict=True):
+            counts.clear()
+            found = engine.fill(request)
+            assert (found.text, found.steps) == (other.text, other.steps)
+            assert counts.waits.total() == found.steps
+    assert ("the kernels do not run this model (Triton is missing)" in caplog.text) != kernels
+
+
+def test_weights_that_do_not_fit_as_floats_are_held_in_eight_bits(tmp_path, monkeypatch):
+    folder, path = tiny.folder(tmp_path / "model", 4, intermediate_size=64), tmp_path / "model" / "model.safetensors"
+    stored = load_file(path)
+    for name, weight in stored.items():
+        if "layers" in name and weight.dim() == 2:  # rounded, so that eight bits change nothing
+            stored[name] = dense(*coded(weight), torch.float32)
+    save_file(stored, path)
+    engine = Engine.load(folder, device="cpu", dtype=torch.float32)
+    expected = [engine.fill(each).text for each in REQUESTS]
+    config = weights.read_config(folder)
+    free = GpuMemory(0, 4, has_codes=True).needed(config)
+    with pretend_cuda(monkeypatch, free=free):
+        engine = Engine.load(folder, device="cuda", dtype=torch.float32)
+        assert [engine.fill(each).text for each in REQUESTS] == expected
+        layer = engine.reader.decoder.layers[0]
+        assert {part.weight.dtype for part in (layer.qkv, layer.out, layer.gate_up, layer.down)} == {torch.int8}
+        with pytest.raises(DeviceError, match="GPU's memory"):
+            monkeypatch.setattr(torch.cuda, "mem_get_info", lambda *_: (free - 1, 24 << 30))
+            Engine.load(folder, device="cuda", dtype=torch.float32)
+
+
+def test_a_diffusion_model_of_7b_fits_12_gb():
+    shape = {"hidden_size": 3584, "intermediate_size": 18944, "num_hidden_layers": 28, "num_attention_heads": 28}
+    config = tiny.config(152_064, **shape, num_key_value_heads=4, head_dim=128, tie_word_embeddings=False)
+    for free, has_codes in ((20, False), (11, True)):
+        memory = GpuMemory(free * 10**9, 2).for_model(config)
+        assert memory.has_codes is has_codes
+        assert memory.needed(config) < free * 10**9

@@ -7,10 +7,12 @@ import torch
 from mercury_kernels import linear, reference
 from mercury_kernels.operands import Matrix
 
-from tests.support.close import close, randn, wide
+from tests.support.close import close, coded, randn, wide
 
 DTYPES = [torch.float32, torch.bfloat16]
 SHAPES = [(1, 16, 8), (5, 33, 70), (33, 96, 576), (70, 40, 130)]  # rows, outputs, inputs
+CODED = [(1, 16, 32), (33, 96, 576), (70, 40, 160)]
+"""Shapes in eight bits."""
 PARTS = {
     "alone": {},
     "norm and gate": {"norm": True, "gated": True},
@@ -20,7 +22,7 @@ PARTS = {
 }
 
 
-def made(shape, dtype, device, norm=False, gated=False, bias=False, residual=False, rank=0):
+def made(shape, dtype, device, norm=False, gated=False, bias=False, residual=False, rank=0, is_coded=False):
     """x, the matrix, and keyword arguments for kernel and twin."""
     rows, outputs, inputs = shape
     width = outputs * (2 if gated else 1)
@@ -32,7 +34,8 @@ def made(shape, dtype, device, norm=False, gated=False, bias=False, residual=Fal
     }
     down = randn(rank, inputs, dtype=dtype, device=device, scale=inputs**-0.5) if rank else None
     up = randn(width, rank, dtype=dtype, device=device) if rank else None
-    matrix = Matrix(weight, randn(width, dtype=dtype, device=device) if bias else None, down, up)
+    weight, scales = coded(weight) if is_coded else (weight, None)
+    matrix = Matrix(weight, randn(width, dtype=dtype, device=device) if bias else None, down, up, scales)
     return x, matrix, parts | {"eps": 1e-5, "gated": gated}
 
 
@@ -44,10 +47,12 @@ def shares(monkeypatch, splits, depth=32):
 @pytest.mark.parametrize("splits", [1, 3])
 @pytest.mark.parametrize("parts", PARTS)
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", SHAPES)
-def test_linear_equals_its_twin(device, shape, dtype, parts, splits, monkeypatch):
+@pytest.mark.parametrize(
+    ("shape", "is_coded"), [*((each, False) for each in SHAPES), *((each, True) for each in CODED)]
+)
+def test_linear_equals_its_twin(device, shape, is_coded, dtype, parts, splits, monkeypatch):
     shares(monkeypatch, splits)
-    x, matrix, kwargs = made(shape, dtype, device, **PARTS[parts])
+    x, matrix, kwargs = made(shape, dtype, device, **PARTS[parts], is_coded=is_coded)
     found = linear.linear(x, matrix, **kwargs)
     assert found.dtype is dtype
     close(found, reference.linear(wide(x), wide(matrix), **wide(kwargs)))
@@ -74,26 +79,6 @@ def test_default_tiles_cover_every_input(bytes_):
 def test_no_rows_give_no_rows(device):
     x, matrix, kwargs = made((1, 16, 8), torch.float32, device)
     assert linear.linear(x[:0], matrix, **kwargs).shape == (0, 16)
-
-
-def launched(monkeypatch, kernel, work):
-    """The grid of the one launch of the kernel, which does not run."""
-    grids = []
-
-    class Recorded:
-        def __getitem__(self, grid):
-            return lambda *_, **__: grids.append(grid)
-
-    monkeypatch.setattr(*kernel, Recorded())
-    work()
-    (grid,) = grids
-    return grid
-
-
-def test_tiles_of_rows_that_read_the_same_weights_are_neighbours(monkeypatch):
-    x = torch.zeros(65, 32)
-    grid = launched(monkeypatch, (linear, "_linear"), lambda: linear.linear(x, Matrix(torch.zeros(96, 32))))
-    assert grid[0] == 2
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import torch
 from mercury_kernels import qkv, reference
 from mercury_kernels.operands import Matrix, RowPlaces
 
-from tests.support.close import close, randn, wide
+from tests.support.close import close, coded, randn, wide
 
 DTYPES = [torch.float32, torch.bfloat16]
 SHAPES = [  # rows, query heads, key heads, head width, channels
@@ -16,11 +16,16 @@ SHAPES = [  # rows, query heads, key heads, head width, channels
 ]
 
 
-@pytest.mark.parametrize("extras", [(), ("bias", "adapter"), ("norms", "adapter")], ids=["plain", "biases", "norms"])
+@pytest.mark.parametrize(
+    "extras",
+    [(), ("bias", "adapter"), ("norms", "adapter"), ("bias", "codes")],
+    ids=["plain", "biases", "norms", "eight bits"],
+)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_projection_equals_its_twin(device, shape, dtype, extras):
     rows, queries, heads, width, channels = shape
+    channels = 32 + channels // 32 * 32 if "codes" in extras else channels
     outputs, length = (queries + 2 * heads) * width, 60
     cos, sin = (each[:, : width // 2] for each in reference.rotary_angles(torch.arange(rows) + 37, width, 10_000.0))
     slots = torch.randperm(length)[:rows].int().to(device)
@@ -30,7 +35,8 @@ def test_the_projection_equals_its_twin(device, shape, dtype, extras):
     weight = randn(outputs, channels, dtype=dtype, device=device)
     factors = [randn(*shape, dtype=dtype, device=device) for shape in ((6, channels), (outputs, 6))]
     bias = randn(outputs, dtype=dtype, device=device) if "bias" in extras else None
-    matrix = Matrix(weight, bias, *(factors if "adapter" in extras else ()))
+    weight, scales = coded(weight) if "codes" in extras else (weight, None)
+    matrix = Matrix(weight, bias, *(factors if "adapter" in extras else (None, None)), scales)
     norms = randn(2, width, dtype=dtype, device=device) if "norms" in extras else None
     right = [each.double() for each in buffers]
     expected = reference.project_qkv(wide(x), wide(norm), 1e-5, wide(matrix), wide(norms), places, *right)

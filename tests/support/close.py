@@ -4,6 +4,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import torch
+from mercury_engine.models.decoder_weights import quantised
 from torch import Tensor
 
 TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 1e-2, torch.float16: 2e-3}
@@ -33,6 +34,12 @@ def wide(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: wide(one) for name, one in value.items()}
     return tuple(wide(one) for one in value) if isinstance(value, tuple) else value
+
+
+def coded(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """The weight of a `Matrix` in eight bits, and its scales."""
+    codes, scales = quantised(weight)
+    return codes, scales.T.contiguous()
 
 
 def randn(*shape: int, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu", scale: float = 1.0):

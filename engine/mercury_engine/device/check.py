@@ -70,8 +70,8 @@ def _runs(decoder: TorchDecoder) -> Iterator[tuple[str, Callable[[Any], tuple[Te
 
     def matrix(part: AdaptedLinear, rank: int = 0) -> Matrix:
         outputs, inputs = part.weight.shape
-        factors = (randn(rank, inputs) * inputs**-0.5, randn(outputs, rank)) if rank else ()
-        return Matrix(part.weight, part.bias, *factors)
+        down, up = (randn(rank, inputs) * inputs**-0.5, randn(outputs, rank)) if rank else (None, None)
+        return Matrix(part.weight, part.bias, down, up, part.scales)
 
     head_norms = torch.stack([*layer.head_norms]) if layer.head_norms else None
     x, eps, width = randn(ROWS, config.hidden_size), config.rms_norm_eps, config.head_dim
@@ -105,7 +105,7 @@ def step_times(network: TorchNetwork) -> list[StepTime]:
     step, decoder = network.step, network.decoder
     if step is None:
         return []
-    size = sum(each.nbytes for each in decoder.parameters()) - (decoder.head is not None) * decoder.embedding.nbytes
+    size = decoder.weight_bytes - (decoder.head is not None) * decoder.embedding.nbytes
     floor = 1e3 * size / bytes_per_second(decoder.device)
     return [StepTime(*shape, milliseconds(partial(step.replay, shape), decoder.device), floor) for shape in step.shapes]
 

@@ -17,15 +17,15 @@ Product = dict[Adapted, Matrix]
 """A matrix without an adapter (False), and with each that it has."""
 
 
-def _product(part: AdaptedLinear) -> Product:
-    kind, factors = part.weight.dtype, dict[Adapted, tuple[Tensor, Tensor]](part.named.items())
+def _product(part: AdaptedLinear, kind: torch.dtype) -> Product:
+    factors = dict[Adapted, tuple[Tensor, Tensor]](part.named.items())
     if part.down is not None and part.up is not None:
         factors[True] = part.down, part.up
     made = {
-        name: Matrix(part.weight, part.bias, down.to(kind).contiguous(), up.to(kind).contiguous())
+        name: Matrix(part.weight, part.bias, down.to(kind).contiguous(), up.to(kind).contiguous(), part.scales)
         for name, (down, up) in factors.items()
     }
-    return {False: Matrix(part.weight, part.bias)} | made
+    return {False: Matrix(part.weight, part.bias, scales=part.scales)} | made
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,8 @@ class _Layer:
 
     @classmethod
     def of(cls, layer: Layer) -> "_Layer":
-        qkv, out, gate_up, down = map(_product, (layer.qkv, layer.out, layer.gate_up, layer.down))
+        parts, kind = (layer.qkv, layer.out, layer.gate_up, layer.down), layer.attn_norm.dtype
+        qkv, out, gate_up, down = (_product(part, kind) for part in parts)
         norms = torch.stack([*layer.head_norms]) if layer.head_norms else None
         return cls(layer.attn_norm, qkv, norms, out, layer.ffn_norm, gate_up, down)
 

@@ -83,4 +83,4 @@ def _plus(x: Tensor, matrix: AdaptedLinear, y: Tensor, factor: float, adapted: A
     """x plus the factor times what the matrix makes of y."""
     if adapted:
         return torch.add(x, matrix(y, adapted), alpha=factor)
-    return torch.addmm(x, y, matrix.weight.T, alpha=factor)
+    return torch.addmm(x, y, matrix.floats(y.dtype).T, alpha=factor)

@@ -166,13 +166,16 @@ def element_type(device: torch.device) -> torch.dtype:
 
 
 def load(
-    folder: Path, device: Literal["cpu", "cuda"], dtype: torch.dtype | None, threads: int
+    folder: Path, device: Literal["cpu", "cuda"], dtype: torch.dtype | None, threads: int, has_codes: bool = False
 ) -> tuple[TorchNetwork, TorchNetwork | None]:
-    """The network that reads, and for a masked model the one that denoises. Raises ModelNotFound and ModelCorrupt."""
+    """The network that reads, and for a masked model the one that denoises. Raises ModelNotFound and ModelCorrupt.
+
+    `has_codes`: the layers' weights are held in eight bits.
+    """
     torch_device = torch.device(device)
     if device == "cpu":
         torch.set_num_threads(threads)
-    decoder = decoder_weights.load(folder, dtype or element_type(torch_device), torch_device)
+    decoder = decoder_weights.load(folder, dtype or element_type(torch_device), torch_device, has_codes)
     reader = TorchNetwork(decoder)
     if device == "cuda":
         reader.capture()

@@ -7,7 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
-from mercury_kernels.ops import Segment, causal_attention, rms_norm, rotary_angles, rotate, segmented_attention, swiglu
+from mercury_kernels.cpu.blocks import GROUP
+from mercury_kernels.ops import (
+    Segment,
+    causal_attention,
+    dense,
+    rms_norm,
+    rotary_angles,
+    rotate,
+    segmented_attention,
+    swiglu,
+)
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -51,14 +61,26 @@ class AdaptedLinear(nn.Module):
     def __init__(self, inputs: int, outputs: int, bias: bool, rank: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(outputs, inputs))
+        self.scales: nn.Parameter | None = None
+        """Those of codes; see `operands.Matrix`."""
         self.bias = nn.Parameter(torch.empty(outputs)) if bias else None
         self.down = nn.Parameter(torch.randn(rank, inputs) * inputs**-0.5) if rank else None
         self.up = nn.Parameter(torch.zeros(outputs, rank)) if rank else None
         self.named: dict[str, tuple[Tensor, Tensor]] = {}
         """A and B of the adapters that forwards ask for by name."""
 
+    def hold_codes(self) -> None:
+        """Make the weight int8 codes, which are to be filled like their scales."""
+        outputs, inputs = self.weight.shape
+        codes, scales = torch.empty(outputs, inputs, dtype=torch.int8), torch.empty(inputs // GROUP, outputs).half()
+        self.weight, self.scales = (nn.Parameter(each, requires_grad=False) for each in (codes, scales))
+
+    def floats(self, dtype: torch.dtype) -> Tensor:
+        """The weight; codes are decoded at every call."""
+        return self.weight if self.scales is None else dense(self.weight, self.scales, dtype)
+
     def forward(self, x: Tensor, adapted: Adapted) -> Tensor:
-        y = F.linear(x, self.weight, self.bias)
+        y = F.linear(x, self.floats(x.dtype), self.bias)
         if isinstance(adapted, str):
             down, up = self.named[adapted]
             y = y + F.linear(F.linear(x, down), up)
@@ -162,6 +184,15 @@ class TorchDecoder(nn.Module):
     def head_matrix(self) -> Tensor:
         """[V,C] that makes logits of hidden states."""
         return self.embedding if self.head is None else self.head
+
+    @property
+    def has_codes(self) -> bool:
+        """Whether the layers' weights have eight bits."""
+        return self._layers()[0].qkv.scales is not None
+
+    @property
+    def weight_bytes(self) -> int:
+        return sum(each.nbytes for each in self.parameters())
 
     @property
     def named_adapters(self) -> tuple[str, ...]:

@@ -6,6 +6,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import NamedTuple
 
+from mercury_kernels.cpu.blocks import GROUP, Q8_0
+
 from mercury_engine.errors import DeviceError, ModelCorrupt, ModelError
 from mercury_engine.models.memory import available_bytes
 from mercury_engine.models.network import ModelConfig
@@ -35,10 +37,27 @@ WORKING_BYTES = 512 << 20
 
 
 class GpuMemory(NamedTuple):
-    """A GPU's free memory, and the bytes of a weight there."""
+    """A GPU's free memory, and how it holds weights."""
 
     free_bytes: int
     element_bytes: int
+    """Of a float."""
+    has_codes: bool = False
+    """Whether the layers' weights have eight bits."""
+
+    def needed(self, config: ModelConfig) -> int:
+        """Bytes that a model takes: weights, the largest matrix as floats if it is held in codes, and work."""
+        if not self.has_codes:
+            return parameters(config) * self.element_bytes + WORKING_BYTES
+        layers = config.num_hidden_layers * config.layer_parameters
+        floats = parameters(config) - layers + 2 * config.intermediate_size * config.hidden_size
+        return floats * self.element_bytes + layers * Q8_0.size // GROUP + WORKING_BYTES
+
+    def for_model(self, config: ModelConfig) -> "GpuMemory":
+        """The same memory with weights in eight bits where they do not fit as floats."""
+        inputs = config.hidden_size, config.num_attention_heads * config.head_dim, config.intermediate_size
+        can_have_codes = not any(each % GROUP for each in inputs)
+        return self._replace(has_codes=self.has_codes or (can_have_codes and self.needed(config) > self.free_bytes))
 
 
 def problems(config: ModelConfig) -> Iterator[str]:
@@ -75,8 +94,7 @@ def require_fit(config: ModelConfig, files: Sequence[Path], gpu: GpuMemory | Non
             "the files do not belong together: fetch the model again"
         )
     if gpu is not None:
-        needed = wanted * gpu.element_bytes + WORKING_BYTES
-        if needed > gpu.free_bytes:
+        if (needed := gpu.needed(config)) > gpu.free_bytes:
             raise DeviceError(
                 f"{named} needs {needed / 1e9:.1f} GB of the GPU's memory, {gpu.free_bytes / 1e9:.1f} GB are free; "
                 "close other programs that use the GPU, choose a smaller model, or set mercury.device to 'cpu'"

@@ -115,7 +115,7 @@ def stored(
     """The matrix as stored in the file; None if it is not packed there. Raises ModelCorrupt."""
     blocks = [matrix for name in names if name in state and isinstance(matrix := state[name], BlockMatrix)]
     if len(blocks) == len(names):
-        return _fitting(blocks, names, shape, folder)
+        return fitting(blocks, names, shape, folder)
     bits = next((bits for bits in (4, 8) if all(f"{name}.q{bits}" in state for name in names)), None)
     if bits is None:
         return None
@@ -134,7 +134,8 @@ def stored(
     return parts
 
 
-def _fitting(blocks: list[BlockMatrix], names: list[str], shape: tuple[int, int], folder: Path) -> list[BlockMatrix]:
+def fitting(blocks: list[BlockMatrix], names: list[str], shape: tuple[int, int], folder: Path) -> list[BlockMatrix]:
+    """The parts of a matrix of this shape. Raises ModelCorrupt."""
     found = sum(part.outputs for part in blocks), blocks[0].inputs
     if found != shape or any(part.inputs != shape[1] for part in blocks):
         raise ModelCorrupt(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mercury_engine.errors import ModelCorrupt, ModelError, ModelNotFound
 from mercury_engine.models import json_files, limits, masked_families
 from mercury_engine.models.arrays import FloatArray
-from mercury_engine.models.gguf.checkpoint import GgufTensors, config_of
+from mercury_engine.models.gguf.checkpoint import GgufTensors, config_of, is_eight_bit
 from mercury_engine.models.gguf.file import gguf_of, opened
 from mercury_engine.models.network import CONTEXT_LENGTH, Kind, ModelConfig
 from mercury_engine.models.rotary import factors_of
@@ -175,6 +175,12 @@ def weight_bytes(folder: Path) -> int:
         return sum(path.stat().st_size for path in stored_files(folder))
     except ModelError:
         return 0
+
+
+def has_codes(folder: Path) -> bool:
+    """Whether a model's file has the layers' matrices as a GPU holds them in eight bits. Raises ModelError."""
+    gguf = gguf_of(folder)
+    return gguf is not None and is_eight_bit(opened(gguf))
 
 
 def stored_files(folder: Path) -> list[Path]:

@@ -322,22 +322,6 @@ def test_a_damaged_adapter_is_reported(tmp_path):
         loaded(path)
 
 
-@pytest.mark.parametrize("name", ["layers.0.qkv.up", "layers.1.down.down", "markers"])
-def test_an_adapter_with_nan_is_refused(tmp_path, name):
-    path = tiny.folder(tmp_path, **tiny.WIDE)
-    adapter = load_file(path / "adapter.safetensors")
-    adapter[name].view(-1)[3] = float("nan")
-    save_file(adapter, path / "adapter.safetensors")
-    with pytest.raises(ModelCorrupt, match="not finite"):
-        loaded(path)
-
-
-@pytest.mark.parametrize("wish", [{"backend": "torch"}, {"dtype": torch.float32}])
-def test_plain_torch_can_be_asked_for(folder, wish):
-    engine = Engine.load(folder, device="cpu", threads=1, **wish)
-    assert type(engine.reader) is TorchNetwork
-
-
 def test_torch_takes_over_with_a_warning_where_the_kernels_cannot_run(tmp_path, caplog):
     path = tiny.folder(tmp_path)  # of a shape the kernels do not support
     engine = Engine.load(path, device="cpu", threads=1)

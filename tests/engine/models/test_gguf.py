@@ -83,15 +83,6 @@ def test_the_kernels_compute_what_torch_does(tmp_path, family):
 
 
 @tiny.needs_kernels
-def test_a_file_fills_without_torch_and_without_another_file(tmp_path):
-    path = tiny_gguf.convert(tmp_path / "tiny.gguf", network(head_dim=64), "llama")
-    engine = Engine.load(path, device="cpu", backend="native")
-    assert engine.backend == "native"
-    assert engine.fill(REQUEST).steps > 0
-    assert [file.name for file in tmp_path.iterdir()] == ["tiny.gguf"]
-
-
-@tiny.needs_kernels
 def test_a_folder_may_hold_a_change_of_its_reader(tmp_path):
     made = network(head_dim=64)
     tiny_gguf.convert(tmp_path / "tiny.gguf", made, "llama")
@@ -116,10 +107,6 @@ def test_a_header_is_read_once_and_again_when_the_file_changes(tmp_path):
     before = weights.read_config(path)
     tiny_gguf.convert(path, network(), "llama", **{"llama.rope.freq_base": 5e5})
     assert (before.rope_theta, weights.read_config(path).rope_theta) == (1e4, 5e5)
-
-
-def test_the_head_is_tied_unless_the_file_has_one(tmp_path):
-    assert weights.read_config(written(tmp_path)).tie_word_embeddings
 
 
 # Refusals

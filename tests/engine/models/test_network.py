@@ -1,13 +1,12 @@
-"""Decoder computes what its checkpoint does, and positions in its two frames are relative."""
+"""The decoder computes what its checkpoint does, in pieces too."""
 
 from itertools import pairwise
 
 import pytest
 import torch
 from mercury_engine.api import FillRequest
-from mercury_engine.kv_cache.cache import without_start
 from mercury_engine.models import decoder_weights
-from mercury_engine.models.network import KeyValueBlock, join
+from mercury_engine.models.network import join
 from transformers import (
     GraniteConfig,
     GraniteForCausalLM,
@@ -125,39 +124,3 @@ def test_reading_in_pieces_equals_reading_at_once(network, ids):
             start += size
     close(torch.cat(hidden, 1), whole)
     close(sides[0].keys, network.rotated(block, 0).keys)
-
-
-def read_alone(network, tokens) -> KeyValueBlock:
-    """The block of random tokens."""
-    with torch.no_grad():
-        return without_start(network.read(torch.tensor([[0, *torch.randint(1, 500, (tokens,)).tolist()]]))[1])
-
-
-@torch.no_grad()
-def sides(network, seed, before=9, after=5):
-    torch.manual_seed(seed)
-    prefix = [network.read(torch.tensor([[0]]))[1], read_alone(network, before)]
-    suffix = read_alone(network, after)
-    left = [network.rotated(b, at) for b, at in zip(prefix, (-before - 1, -before), strict=True)]
-    return join(left), network.rotated(suffix, 0), prefix, suffix
-
-
-def test_the_last_canvas_row_stands_right_before_the_suffix(network):
-    """Rows seen from the suffix: a longer canvas keeps its end, not its start, at the suffix."""
-    torch.manual_seed(5)
-    rows = {}
-    original = network.angles
-
-    def spy(positions):
-        rows.setdefault("seen", []).append(positions)
-        return original(positions)
-
-    before, after, *_ = sides(network, 3)
-    network.angles = spy
-    for slots in (2, 6):
-        rows.clear()
-        with torch.no_grad():
-            network.write(torch.tensor([[5, *[500] * slots]]), [before], [after], torch.tensor([7]))
-        near, away = rows["seen"]
-        assert near.flatten().tolist() == list(range(7, 8 + slots))
-        assert away.flatten().tolist() == list(range(-1 - slots, 0))

@@ -13,6 +13,7 @@ from mercury_lsp import default_model
 from mercury_lsp.commands import doctor, gpu_report
 from mercury_lsp.engine_host import gpu_proof
 from tests.support import tiny
+from tests.support.close import coded
 from tests.support.pretend_cuda import pretend_cuda
 
 
@@ -62,6 +63,7 @@ def test_a_gpu_that_writes_another_text_is_not_trusted(pretend, monkeypatch):
 def test_all_that_is_known_is_in_one_file(pretend, tmp_path):
     findings = found(quick=False)
     assert findings["kernels"].value == "equal their twins"
+    assert findings["weights"].value.startswith("32 bits each in the layers, 0.1 MB")
     assert findings["causal fills"].value.startswith("4 of 4 texts equal the CPU's")
     written = json.loads((tmp_path / "mercury-gpu.json").read_text())
     assert written["card"] == "Pretend RTX" and written["fills masked"]["same"] == 4
@@ -69,8 +71,14 @@ def test_all_that_is_known_is_in_one_file(pretend, tmp_path):
 
 
 def test_every_kernel_is_checked_at_the_shapes_of_a_family(tmp_path):
-    for changes in ({}, {"attention_bias": True}, {"qk_norm": True}):
+    for changes in ({}, {"attention_bias": True}, {"qk_norm": True, "intermediate_size": 64}):
         decoder = tiny.network(0, **changes)
+        if "qk_norm" in changes:
+            for part in (layer := decoder.layers[0]).qkv, layer.out, layer.gate_up:
+                made = coded(part.weight)
+                part.hold_codes()
+                for target, source in zip((part.weight, part.scales), made, strict=True):
+                    target.copy_(source)
         assert check.wrong_kernels(decoder) == {}
         names = [name for name, _ in check._runs(decoder)]
         assert names == ["project_qkv", "linear"] * 2 + ["attention", "answers"]  # plain, and with an adapter

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from mercury_kernels.cpu.blocks import BlockMatrix
+from mercury_kernels.cpu.blocks import Q8_0, BlockMatrix
 from numpy.typing import NDArray
 
 from mercury_engine.errors import ModelCorrupt, ModelError
@@ -89,6 +89,12 @@ class GgufTensors(Mapping[str, NDArray[Any] | BlockMatrix]):
         """The rows in the order that puts a head's two rotary halves one after the other."""
         heads = _field(self._file, "attention.head_count" if field == "attn_q" else "attention.head_count_kv")
         return np.arange(outputs).reshape(int(heads), -1, 2).swapaxes(1, 2).ravel()
+
+
+def is_eight_bit(file: GgufFile) -> bool:
+    """Whether the matrices of all layers are Q8_0."""
+    in_layers = (name for name in file.tensor_names if name not in _WHOLE_MODEL and file.dimensions(name) > 1)
+    return all(file.matrix(name).type is Q8_0 for name in in_layers)
 
 
 def config_of(file: GgufFile) -> ModelConfig:
