@@ -1,4 +1,4 @@
-"""The words and shapes of the rules, from `rules.toml`, and other data beside this file."""
+"""The words, shapes and limits of the rules, from `rules.toml`, and other data beside this file."""
 
 import re
 import tomllib
@@ -31,3 +31,6 @@ def shapes(table: str) -> SimpleNamespace:
 def _filled(text: str) -> str:
     rules = _rules()
     return _PART.sub(lambda found: _filled(rules["parts"].get(found[1]) or rules["words"][found[1]]), text)
+
+
+LIMITS = SimpleNamespace(**_rules()["limits"])

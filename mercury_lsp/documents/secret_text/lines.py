@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
-from mercury_lsp.documents.secret_text.data import read, shapes, words
-from mercury_lsp.documents.secret_text.keys import KEYS
+from mercury_lsp.documents.secret_text.data import LIMITS, read, shapes, words
 from mercury_lsp.documents.secret_text.values import (
     MIXED,
     SIGNED,
@@ -20,41 +19,21 @@ from mercury_lsp.documents.secret_text.values import (
     password_look,
 )
 
-LINES, COMMANDS, ADDRESSES = shapes("lines"), shapes("commands"), shapes("addresses")
+KEYS, LINES, COMMANDS, ADDRESSES = shapes("keys"), shapes("lines"), shapes("commands"), shapes("addresses")
 CLEAR = tuple(vars(shapes("clear")).values())
-
-LOOSE = "`*_.,;:()<>|"
-"""Characters around a word in a text."""
-
-MIN_SECRET_LINE_CHARS = 7
-"""Shortest line that may contain a secret."""
 
 CACHED_LINES = 2048
 """Remembered verdicts on suspicious lines."""
 
-MIN_TOKEN_WITHOUT_DIGIT_CHARS = 20
-"""Shortest token that may lack digits by chance: 3 % of 20 letters and digits have none, 0.2 % of 36."""
-
-MIN_URL_TOKEN_CHARS = 16
-"""Shortest user name of a URL that counts as a token."""
-
-MIN_COMPARED_CHARS = 6
-"""Shortest word without digits that counts as a password if it is compared with one."""
-
-MIN_FREE_TEXT_CHARS = 8
-"""Shortest string that may hold the name and value of a secret."""
-
 COMMAND_WORDS = tuple(each for each in words("commands") if not any(word in each for word in words("words")))
 """Parts of commands, calls and statements, in lower case, without a word like `password`."""
 
-CODE_LANGUAGES = frozenset(words("code_languages"))
-"""In these a word without quotes is a name; in all others, also unknown ones, it is a value."""
+CODE_LANGUAGES, COMMAND_LANGUAGES = frozenset(words("code_languages")), frozenset(words("command_languages"))
+"""In code a word without quotes is a name, in all other languages, also unknown ones, a value; in commands a value may
+follow its name without a sign in between."""
 
 MARKUP_LANGUAGES = frozenset(("html", "htmldjango", "tex", "latex", "plaintex"))
 """Code languages whose text is prose."""
-
-COMMAND_LANGUAGES = frozenset(words("command_languages"))
-"""Languages of commands, in which a value may follow its name without a sign in between."""
 
 _Found = re.Match[str]
 
@@ -68,24 +47,18 @@ def issuer_pattern() -> re.Pattern[str]:
 
 def suspicious_offsets(text: str, language_id: str) -> Iterator[int]:
     """Offsets where a secret may be: a few in a hundred lines of code, at a fifth of the cost of examining each."""
-    low, is_code = text.lower(), language_id in CODE_LANGUAGES and language_id not in MARKUP_LANGUAGES
+    is_text = language_id not in CODE_LANGUAGES or language_id in MARKUP_LANGUAGES
     yield from (found.start() for found in LINES.run.finditer(text) if _may_be_token(found[0]))
     start = 0
     for line in text.splitlines(keepends=True):
         if _has_cue(line):
             yield start
         start += len(line)
-    wanted = [(LINES.host_part, text)]
-    if is_code:
-        wanted += [(LINES.quoted_mnemonic, text), (LINES.signed_string, text)]
-    else:
-        wanted += [(LINES.pair_line, text)] if ":" in text else []
-        wanted += [(LINES.mnemonic, text), (LINES.signed_word, text), (LINES.cue, low), (ADDRESSES.chap, text)]
-    wanted += [(KEYS.key_mark, text)] if "----" in text or "PuTTY" in text or "Private-" in text else []
-    wanted += [(LINES.source_part, text)] if "@" in text else []
-    wanted += [(LINES.url, text)] if "://" in text else []
-    for shape, searched in wanted:
-        yield from (found.start() for found in shape.finditer(searched))
+    if is_text:
+        yield from (found.start() for found in LINES.cue.finditer(text.lower()))
+    for mark, shape in (*_SUSPECTS, *(_TEXT_SUSPECTS if is_text else _CODE_SUSPECTS)):
+        if mark in text:
+            yield from (found.start() for found in shape.finditer(text))
 
 
 @lru_cache(CACHED_LINES)  # a key changes one of the lines around the cursor
@@ -93,6 +66,15 @@ def _has_cue(line: str) -> bool:
     """Whether a line has a word like `password`, or a part of a command that may take one."""
     low = line.lower()
     return has_word(low) or any(map(low.__contains__, COMMAND_WORDS))
+
+
+_SUSPECTS = (
+    *(("", LINES.host_part), ("@", LINES.source_part), ("://", LINES.url)),
+    *((mark, KEYS.key_mark) for mark in ("----", "PuTTY", "Private-")),
+)
+_CODE_SUSPECTS = (("", LINES.quoted_mnemonic), ("", LINES.signed_string))
+_TEXT_SUSPECTS = ((":", LINES.pair_line), *(("", each) for each in (LINES.mnemonic, LINES.signed_word, ADDRESSES.chap)))
+"""Shapes of what may be secret, each with what a text with it has."""
 
 
 def has_word(line: str) -> bool:
@@ -103,13 +85,13 @@ def has_word(line: str) -> bool:
 def _may_be_token(run: str) -> bool:
     if any(map(str.isdigit, run)):
         return True
-    return len(run) >= MIN_TOKEN_WITHOUT_DIGIT_CHARS and not run.islower() and not run.isupper() and not is_wordy(run)
+    return len(run) >= LIMITS.undigited_chars and not run.islower() and not run.isupper() and not is_wordy(run)
 
 
 @lru_cache(CACHED_LINES)
 def is_secret_line(line: str, language_id: str) -> bool:
     """Whether a line looks like a secret."""
-    if len(line) < MIN_SECRET_LINE_CHARS or line.isspace():
+    if len(line) < LIMITS.line_chars:
         return False
     low, is_code = line.lower(), language_id in CODE_LANGUAGES
     is_text = not is_code or language_id in MARKUP_LANGUAGES
@@ -141,7 +123,7 @@ def is_secret_line(line: str, language_id: str) -> bool:
 def shows_password(line: str, is_text: bool, least: int) -> bool:
     """Whether a word of a text, or a string of code, is a password with this certainty (`values.password_look`)."""
     typed = LINES.tokens.findall(line) if is_text else LINES.strings.findall(line)
-    found = [word for word in typed if password_look(word.strip(LOOSE)) >= least]
+    found = (word for word in typed if password_look(word.strip("`*_.,;:()<>|")) >= least)
     return any(is_text or not LINES.code_cue.search(word.lower()) for word in found)
 
 
@@ -164,13 +146,10 @@ def _has_token(line: str) -> bool:
 
 def _has_url_secret(line: str) -> bool:
     """Whether a URL has a password, or a token as its user or its last segment."""
-    for found in ADDRESSES.user.finditer(line):
-        password, user = found["password"], found["user"]
-        if password is not None and is_password(password):
-            return True
-        if len(user) >= MIN_URL_TOKEN_CHARS and "%40" not in user and looks_random(user):
-            return True
-    return any(is_opaque(found["value"]) for found in ADDRESSES.path.finditer(line))
+    users = [found.group("user", "password") for found in ADDRESSES.user.finditer(line)]
+    tokens = [user for user, _ in users if len(user) >= LIMITS.url_token_chars and "%40" not in user]
+    has_password = any(password is not None and is_password(password) for _, password in users)
+    return has_password or any(map(looks_random, tokens)) or any(map(is_opaque, ADDRESSES.path.findall(line)))
 
 
 def _has_header_secret(line: str) -> bool:
@@ -273,7 +252,7 @@ def _is_secret_value(line: str, found: _Found, value: str, is_code: bool) -> boo
         return False
     if found["compared"] is not None:
         if found["compared"].strip() != ",":
-            return has_sign(value) or (len(value) >= MIN_COMPARED_CHARS and "=" in found["compared"])
+            return has_sign(value) or (len(value) >= LIMITS.compared_chars and "=" in found["compared"])
         if found["close"][-1:] not in ("'", '"', "`"):
             return LINES.compares.search(before) is not None
         is_plural = (name + rest.lower()).endswith(("words", "secrets"))  # kinds of resources
@@ -364,4 +343,4 @@ def _free_texts(line: str) -> Iterator[str]:
     if found := LINES.comment.search(line):
         yield found["text"]
     for quote in "\"'`":
-        yield from (part for part in line.split(quote)[1::2] if len(part) > MIN_FREE_TEXT_CHARS)
+        yield from (part for part in line.split(quote)[1::2] if len(part) >= LIMITS.free_text_chars)
