@@ -47,13 +47,8 @@ def leads_on(above: str, language_id: str) -> bool:
         return True
     if language_id not in CODE_LANGUAGES and LINES.cue.search(above.lower()):
         return True
-    return has_word(above) and any(map(_names_what_follows, map(str.rstrip, LINE.findall(above))))
-
-
-def _names_what_follows(line: str) -> bool:
-    """Whether a line has the name of a secret whose value is on another line."""
-    is_named = has_named_alone(line) or BLOCKS.list_header.search(line) or BLOCKS.row.search(line)
-    return has_word(line) and bool(is_named)
+    lines = filter(has_word, map(str.rstrip, LINE.findall(above)))
+    return any(has_named_alone(each) or BLOCKS.list_header.search(each) or BLOCKS.row.search(each) for each in lines)
 
 
 def is_led_to(text: str, below: str) -> bool:
@@ -85,7 +80,8 @@ def secret_lines(text: str, language_id: str) -> frozenset[int]:
 
 def _values_apart(lines: Sequence[str], number: int, language_id: str) -> set[int]:
     """The lines with values whose names are in a line: above, right below, or in the block that it heads."""
-    name, below = lines[number].rstrip(), range(number + 1, min(number + 1 + LIMITS.block_lines, len(lines)))
+    name, all_below = lines[number].rstrip(), range(number + 1, len(lines))
+    below = all_below[: LIMITS.block_lines]
     found, pairs = set[int](), list[tuple[int, str]]()
     if has_named_alone(name):
         apart = next((at for at in below if BLOCKS.other_item.match(lines[at])), len(lines))
@@ -98,7 +94,8 @@ def _values_apart(lines: Sequence[str], number: int, language_id: str) -> set[in
     if BLOCKS.hidden_block.search(name):
         found |= {*_entries(lines, below), *_entries(lines, range(number - 1, -1, -1))}
     if BLOCKS.block_header.search(name):
-        rows, header = _block_below(lines, number), name.rstrip("|>+-0123456789 \t")
+        inside = takewhile(lambda at: not lines[at].strip() or indent_of(lines[at]) > indent_of(name), all_below)
+        rows, header = list(inside), name.rstrip("|>+-0123456789 \t")
         if any(is_secret_line(f"{header} {lines[row].strip()}", language_id) for row in rows[:2]):
             found |= set(rows)
     if BLOCKS.list_header.search(name):
@@ -109,7 +106,8 @@ def _values_apart(lines: Sequence[str], number: int, language_id: str) -> set[in
             pairs += _cells(lines, number, below)
         if LINES.cue.search(name.lower()):
             least = WORDS_AND_NUMBER if BLOCKS.introduces.search(name) else MIXED
-            found |= {at for at in below[:REACH_LINES] if shows_password(lines[at], True, _least(lines[at], least))}
+            near = ((at, len(lines[at].split()) <= LIMITS.short_words) for at in below[:REACH_LINES])
+            found |= {at for at, is_short in near if shows_password(lines[at], True, least if is_short else MIXED)}
     return found | {at for at, line in pairs if is_secret_line(line, language_id)}
 
 
@@ -132,18 +130,6 @@ def _cells(lines: Sequence[str], header: int, below: Iterable[int]) -> Iterator[
         if not lines[at].isspace() and len(cells) != len(names):
             return
         yield from ((at, f"{name} = {cell.strip()}") for name, cell in zip(names, cells, strict=False))
-
-
-def _least(line: str, least: int) -> int:
-    """The certainty needed for a password below a line that mentions an access; higher in a sentence."""
-    return least if len(line.split()) <= LIMITS.short_words else max(least, MIXED)
-
-
-def _block_below(lines: Sequence[str], number: int) -> list[int]:
-    """The lines below one that are indented deeper."""
-    indent, below = indent_of(lines[number]), range(number + 1, len(lines))
-    end = next((at for at in below if lines[at].strip() and indent_of(lines[at]) <= indent), len(lines))
-    return list(range(number + 1, end))
 
 
 def key_row(line: str) -> bool:

@@ -1,6 +1,7 @@
 """Whether one line shows a secret: by its value alone, or by the words and shapes around it."""
 
 import re
+import sys
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
@@ -22,8 +23,8 @@ from mercury_lsp.documents.secret_text.values import (
 KEYS, LINES, COMMANDS, ADDRESSES = shapes("keys"), shapes("lines"), shapes("commands"), shapes("addresses")
 CLEAR = tuple(vars(shapes("clear")).values())
 
-CACHED_LINES = 2048
-"""Remembered verdicts on suspicious lines."""
+CACHED_LINES, CACHED_NAMES = 2048, 8
+"""Remembered verdicts on suspicious lines, and texts with the places of their names."""
 
 COMMAND_WORDS = tuple(each for each in words("commands") if not any(word in each for word in words("words")))
 """Parts of commands, calls and statements, in lower case, without a word like `password`."""
@@ -95,19 +96,20 @@ def is_secret_line(line: str, language_id: str) -> bool:
         return False
     low, is_code = line.lower(), language_id in CODE_LANGUAGES
     is_text = not is_code or language_id in MARKUP_LANGUAGES
-    if KEYS.key_mark.search(line) or (any(map(_may_be_token, LINES.run.findall(line))) and _has_token(line)):
-        return True
-    if ("://" in line and _has_url_secret(line)) or (":" in line and _has_any(line, ADDRESSES.source, ADDRESSES.host)):
-        return True
-    if not is_code and "*" in line and _has_any(line, ADDRESSES.chap):
-        return True
-    if LINES.any_word.search(low) and (_has_named_value(line, is_code, language_id) or _has_header_secret(line)):
-        return True
-    if LINES.any_command.search(low) and _has_command_secret(line):
-        return True
-    if (found := LINES.mnemonic.search(line)) and is_mnemonic(line, found, is_code and not LINES.wallet.search(line)):
-        return True
-    if language_id == "sql" and LINES.sql_setting.match(line) and is_secret_line(line, "yaml"):
+    if (
+        KEYS.key_mark.search(line)
+        or (any(map(_may_be_token, LINES.run.findall(line))) and _has_token(line))
+        or ("://" in line and _has_url_secret(line))
+        or (":" in line and _has_any(line, ADDRESSES.source, ADDRESSES.host))
+        or (not is_code and "*" in line and _has_any(line, ADDRESSES.chap))
+        or (LINES.any_word.search(low) and _has_named_value(line, is_code, language_id))
+        or (LINES.any_command.search(low) and _has_command_secret(line))
+        or (
+            (found := LINES.mnemonic.search(line))
+            and is_mnemonic(line, found, is_code and not LINES.wallet.search(line))
+        )
+        or (language_id == "sql" and LINES.sql_setting.match(line) and is_secret_line(line, "yaml"))
+    ):
         return True
     if not any(map(str.isdigit, line)):
         return False
@@ -139,9 +141,9 @@ def _has_token(line: str) -> bool:
         return False
     if KEYS.hashed.search(line) or (has_opaque_run(line) and not KEYS.embedded.search(line)):
         return True
-    if not any(map(looks_random, LINES.issued.findall(line))):
-        return False
-    return any(looks_random(found[1]) for found in LINES.named_issuer.finditer(line))
+    return any(map(looks_random, LINES.issued.findall(line))) and any(
+        looks_random(found[1]) for found in LINES.named_issuer.finditer(line)
+    )
 
 
 def _has_url_secret(line: str) -> bool:
@@ -152,12 +154,6 @@ def _has_url_secret(line: str) -> bool:
     return has_password or any(map(looks_random, tokens)) or any(map(is_opaque, ADDRESSES.path.findall(line)))
 
 
-def _has_header_secret(line: str) -> bool:
-    """Whether an Authorization header has a value; other headers are found by keywords."""
-    runs = ADDRESSES.run.findall(line) if "uthorization" in line else ()
-    return any(looks_random(run) and not is_wordy(run) for run in runs)
-
-
 def _has_command_secret(line: str) -> bool:
     """Whether a command, a login call, a line of .netrc or an SQL statement has a password."""
     if _has_any(line, *CLEAR) or any(map(_inserts_password, COMMANDS.inserted.finditer(line))):
@@ -166,29 +162,28 @@ def _has_command_secret(line: str) -> bool:
         return False
     if _has_any(line, COMMANDS.pair, COMMANDS.long, COMMANDS.sshpass):
         return True
-    return any(is_password(value) and _is_odd(value) for value in COMMANDS.short.findall(line))
+    return any(is_password(value) and COMMANDS.odd.match(value) for value in COMMANDS.short.findall(line))
 
 
 def _inserts_password(found: _Found) -> bool:
     """Whether the first row's value in a password column, or a value that looks like one, may be a password."""
     column = next(at for at, name in enumerate(found["columns"].split(",")) if "pass" in name.lower())
     value = [*found["values"].split(","), ""][: column + 1][-1].strip(" '`\")")
-    return is_password(value) or any(map(_is_odd, COMMANDS.literal.findall(found["values"])))
-
-
-def _is_odd(value: str) -> bool:
-    """Whether a value has letters and digits, unlike a port, file or word."""
-    return any(map(str.isdigit, value)) and any(map(str.isalpha, value)) and ":" not in value.removeprefix("pass:")
+    return is_password(value) or any(map(COMMANDS.odd.match, COMMANDS.literal.findall(found["values"])))
 
 
 def named(
-    shape: re.Pattern[str], text: str, start: int = 0, end: int | None = None, last: int | None = None
+    shape: re.Pattern[str], text: str, start: int = 0, end: int = sys.maxsize, last: int = sys.maxsize
 ) -> Iterator[_Found]:
-    """The matches of a shape that begins with a secret's name in [start, end); tried only at such names."""
+    """The matches, up to `last`, of a shape that begins with a secret's name in [start, end)."""
+    return filter(None, (shape.match(text, at, last) for at in _names(text, start, end)))
+
+
+@lru_cache(CACHED_NAMES)
+def _names(text: str, start: int, end: int) -> tuple[int, ...]:
     low = text.lower()
-    for word in LINES.word.finditer(low if len(low) == len(text) else text, start, len(text) if end is None else end):
-        if found := shape.match(text, word.start(), len(text) if last is None else last):
-            yield found
+    found = LINES.word.finditer(low if len(low) == len(text) else text, start, end)
+    return tuple(each.start() for each in found)
 
 
 @lru_cache(CACHED_LINES)
@@ -201,74 +196,68 @@ def has_named_alone(line: str) -> bool:
 
 
 def _has_named_value(line: str, is_code: bool, language_id: str) -> bool:
-    """Whether a line has a secret's name and value."""
+    """Whether a line has a secret's name and value, or a header of authorization."""
     line = line.replace("'static", "")
     if "[[" in line:
         line = LINES.long_string.sub(r'["\1"]', line)
-    if LINES.pin.search(line) or _has_quoted(line, is_code) or _has_bare(line, language_id):
+    if LINES.pin.search(line) or _has_bare(line, language_id):
         return True
+    if any(_is_quoted_secret(found, is_code) for found in named(LINES.quoted, line)):
+        return True
+    values = [found["value"] for shape in _GIVEN for found in named(shape, line)]
     for found in named(LINES.setting, line):
-        if found["value"] and is_code:
-            continue
-        value = found["value"] or _until(line, found.end(), found["quote"])
-        if not LINES.about.search(found["rest"]) and is_password(value):
-            return True
-    if "</" in line and any(is_password(found["value"]) for found in named(LINES.element, line)):
-        return True
-    given = [found for shape in (LINES.otherwise, LINES.default) for found in named(shape, line)]
-    return _has_any(line, LINES.substituted) or any(is_password(found["value"]) for found in given)
+        if not (found["value"] and is_code) and not LINES.about.search(found["rest"]):
+            values.append(found["value"] or _until(line, found.end(), found["quote"]))
+    runs = ADDRESSES.run.findall(line) if "uthorization" in line else ()
+    is_header = any(looks_random(run) and not is_wordy(run) for run in runs)
+    return any(map(is_password, values)) or _has_any(line, LINES.substituted) or is_header
 
 
-def _has_quoted(line: str, is_code: bool) -> bool:
-    for found in named(LINES.quoted, line):
-        if LINES.looked_up.search(found["gap"]) or LINES.subscript.search(found["gap"]):
-            continue
-        value = _until(line, found.end(), found["quote"])
-        after = line[found.end() + len(value) + 1 :]
-        if not after and line.count(found["quote"][0], 0, found.end() - 1) % 2:
-            continue  # the quote ends the text with the name
-        if found["blank"] is not None and after.strip() == "{":
-            continue  # a block with names
-        if re.match(r"\s{0,4}(?::(?!:)|=>)", after) and found["gap"].rstrip("bruf \t").endswith(("{", "(", "[", ",")):
-            continue  # it is a key itself
-        if _is_secret_value(line, found, value, is_code):
-            return True
-    return False
+_GIVEN = (LINES.otherwise, LINES.default, LINES.element)
+"""Shapes that begin with a secret's name and have its value."""
 
 
-def _is_secret_value(line: str, found: _Found, value: str, is_code: bool) -> bool:
+def _is_quoted_secret(found: _Found, is_code: bool) -> bool:
     """Whether a quoted value is a secret, judged by the name before it and how it is assigned."""
-    if "::" in line[: found.start()].rpartition(found["close"][:1] or '"')[2] and found["close"]:
+    line, rest, gap, close, compared = found.string, *found.group("rest", "gap", "close", "compared")
+    value = _until(line, found.end(), found["quote"])
+    before, after = line[: found.start()], line[found.end() + len(value) + 1 :]
+    if LINES.looked_up.search(gap) or (LINES.key_begins.search(gap) and LINES.key_ends.match(after)):
+        return False
+    if not after and line.count(found["quote"][0], 0, found.end() - 1) % 2:
+        return False  # the quote ends the text with the name
+    if found["blank"] is not None and after.strip() == "{":
+        return False  # a block with names
+    if close and "::" in before.rpartition(close[:1])[2]:
         return False  # the name of a type
     if looks_random(value) or is_opaque(value):
         return True
-    name, rest, before, gap = _strong_name(found, is_code), found["rest"], line[: found.start()], found["gap"]
-    if not is_code and found["weak"] and found["weak"].lower() == "auth" and re.match(r"[\w.-]+:\w", value):
+    name = _strong_name(found, is_code)
+    if not is_code and (found["weak"] or "").lower() == "auth" and LINES.user_begins.match(value):
         return is_password(value.partition(":")[2])
     if name is None or not is_password(value) or LINES.about.search(rest) or value.lower() == name + rest.lower():
         return False
-    is_verb = name == "pass" and not re.search(r"\w\Z", before)
     if name == "pass" and rest.strip("_0123456789"):
         return False
-    if found["compared"] is not None:
-        if found["compared"].strip() != ",":
-            return has_sign(value) or (len(value) >= LIMITS.compared_chars and "=" in found["compared"])
-        if found["close"][-1:] not in ("'", '"', "`"):
+    is_verb = name == "pass" and not re.search(r"\w\Z", before)
+    if compared is not None:
+        if compared.strip() != ",":
+            return has_sign(value) or (len(value) >= LIMITS.compared_chars and "=" in compared)
+        if close[-1:] not in ("'", '"', "`"):
             return LINES.compares.search(before) is not None
         is_plural = (name + rest.lower()).endswith(("words", "secrets"))  # kinds of resources
-        return has_sign(value) or (not is_plural and _is_passed(before, line[found.end() + len(value) + 1 :]))
+        is_pair = LINES.pair_begun.search(before) and after.lstrip()[:1] in ("]", ")", "}")
+        return has_sign(value) or (not is_plural and bool(is_pair or LINES.passes.search(before)))
     if "." in rest and found["called"] is not None:
         return LINES.sets.search(rest) is not None or (".equal" in rest and has_sign(value))
-    if found["typed"] is not None:
-        return True
     if found["called"] is not None:
-        has_more = re.match(r"\s?,\s?[A-Za-z]", line[found.end() + len(value) + 1 :])
-        return not is_verb and not LINES.asks.search(before) and (not has_more or has_sign(value))
+        is_alone = has_sign(value) or not re.match(r"\s?,\s?[A-Za-z]", after)
+        return not is_verb and not LINES.asks.search(before) and is_alone
     if found["blank"] is not None:
         return not is_verb and not gap.strip(" \t(\"'")
-    if LINES.calls.search(gap) and not LINES.wrappers.search(gap) and not has_sign(value):
-        return False
-    return not (is_verb and found["fallback"] is not None) and ("." not in rest or "(" not in gap)
+    is_call = LINES.calls.search(gap) and not LINES.wrappers.search(gap) and not has_sign(value)
+    is_given = not is_call and not (is_verb and found["fallback"] is not None) and ("." not in rest or "(" not in gap)
+    return found["typed"] is not None or is_given
 
 
 def _strong_name(found: _Found, is_code: bool) -> str | None:
@@ -277,21 +266,13 @@ def _strong_name(found: _Found, is_code: bool) -> str | None:
     return name.lower() if found["strong"] or name.lower() == "token" else None
 
 
-def _is_passed(before: str, after: str) -> bool:
-    """Whether a quoted name and the value after it are arguments of a call, an option and its value, or a pair."""
-    is_pair = LINES.pair_begun.search(before) and after.lstrip()[:1] in ("]", ")", "}")
-    return bool(is_pair) or LINES.passes.search(before) is not None
-
-
 def _until(line: str, start: int, quote: str) -> str:
-    """The text up to the quote that closes it, or to the end of the line."""
-    if line[start - 2 : start - 1] == "\\":  # the string is inside of another one
-        end = line.find("\\", start)
-        return line[start:end] if end >= 0 else line[start:]
-    end = start
-    while end < len(line) and line[end] not in (quote[0], "\n", "\r"):
-        end += 2 if line[end] == "\\" else 1
-    return line[start:end]
+    """The text up to the quote that closes it, or to the end of the line; up to an escape inside another string."""
+    end = LINES.escape if line[start - 2 : start - 1] == "\\" else _CLOSED[quote[0]]
+    return line[start : end.match(line, start).end()]
+
+
+_CLOSED = {'"': LINES.double_quoted, "'": LINES.single_quoted, "`": LINES.back_quoted}
 
 
 def _has_bare(line: str, language_id: str) -> bool:
@@ -300,10 +281,10 @@ def _has_bare(line: str, language_id: str) -> bool:
     if language_id not in CODE_LANGUAGES:
         is_command = language_id in COMMAND_LANGUAGES and line.lstrip()[:1] != "#"
         return any(_is_bare_secret(found, False, is_command) for found in named(LINES.bare, line))
-    for found in named(LINES.bare, line) if LINES.alone.match(line) or LINES.documented.match(line) else ():
-        is_named = found["strong"] or looks_random(found["text"].strip())
-        if is_named and _is_bare_secret(found, is_code=False):
-            return True
+    alone = named(LINES.bare, line) if LINES.alone.match(line) or LINES.documented.match(line) else ()
+    named_ones = (found for found in alone if found["strong"] or looks_random(found["text"].strip()))
+    if any(_is_bare_secret(found, is_code=False) for found in named_ones):
+        return True
     texts = (line,) if language_id in MARKUP_LANGUAGES else _free_texts(line)
     return any(_is_bare_secret(found, is_code=True) for text in texts for found in named(LINES.bare, text))
 
