@@ -1,4 +1,4 @@
-"""Turn rows into figures: percentiles, ratios, and the tables that show them."""
+"""Turn rows into figures: percentiles, and the tables that show them."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -14,14 +14,11 @@ HEADLINE = (
     "fill_p50_ms",
     "fill_p95_ms",
     "server_p95_ms",
-    "vs_left_to_right",
-    "vs_recompute",
-    "vs_llama_cpp",
     "long_file_ratio",
     "encoded_tokens_per_keystroke",
     "resident_mb",
 )
-"""Keys of every record; null for missing figures."""
+"""Keys of every record."""
 
 
 def percentile(values: Sequence[float], percent: float) -> float | None:
@@ -33,11 +30,6 @@ def percentile(values: Sequence[float], percent: float) -> float | None:
 def spread(values: Sequence[float]) -> dict[str, float | int | None]:
     """Percentiles and count."""
     return {f"p{p}": percentile(values, p) for p in PERCENTILES} | {"count": len(values)}
-
-
-def ratio(theirs: Sequence[float], mine: Sequence[float]) -> float | None:
-    """The median of pairwise ratios, so that a machine that slows down affects both sides equally."""
-    return statistics.median(t / m for t, m in zip(theirs, mine, strict=True)) if mine else None
 
 
 def split(rows: Sequence[Any]) -> dict[str, Any]:
@@ -73,7 +65,7 @@ def same_work(long: Sequence[Any], short: Sequence[Any]) -> tuple[list[float], l
 
 
 def tables(record: Mapping[str, Any]) -> list[Table]:
-    """The headline, the parts of the latency, and the ways to fill."""
+    """The headline, and the parts of the latency."""
     first = Table("figure", "value", title="typing")
     for name in HEADLINE:
         first.add_row(name, _number(record[name]))
@@ -82,11 +74,7 @@ def tables(record: Mapping[str, Any]) -> list[Table]:
     rows = {"all keys": typing["keystroke_ms"], "keys that asked the model": typing["asked_ms"], **typing["parts_ms"]}
     for name, row in rows.items():
         second.add_row(name, *(_number(row[f"p{p}"]) for p in PERCENTILES), str(row["count"]))
-    third = Table("way", "ms p50", "steps", "tokens read", "fills", title=f"fills of {record['tokens']} tokens")
-    for name, way in record["ways"].items():
-        cells = ("-",) * 4 if way is None else (way["ms"]["p50"], way["steps"], way["tokens_read"], way["ms"]["count"])
-        third.add_row(name, *(cell if isinstance(cell, str) else _number(cell) for cell in cells))
-    return [first, second, third]
+    return [first, second]
 
 
 def _number(value: float | None) -> str:
