@@ -90,6 +90,8 @@ class FillRequest:
     """
     adapter: str = "gap"
     """The adapter to fill with, if the model has it."""
+    foresees: bool = False
+    """Whether `Fill.next_characters` is wanted."""
 
     @property
     def is_timed(self) -> bool:
@@ -215,6 +217,8 @@ class Fill:
     """Context tokens that the model saw, read now or before."""
     tokens: int = 0
     """Accepted tokens, including those of a part that was cut off."""
+    next_characters: tuple[str, ...] = ()
+    """Characters likely to be typed next, by falling probability, if filling after them ahead of time is of use."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import partial
 from threading import Event
+from typing import Any
 
 from mercury_engine.api import Check, Control, EditHunk, Fill, FillRequest, InferenceEngine, OnStep, SlotView
 from mercury_engine.errors import Cancelled
@@ -35,6 +36,9 @@ MIN_INVOKED_CONFIDENCE = 0.02
 
 MIN_ALTERNATIVE_CONFIDENCE = 0.05
 """Least confidence of an alternative to the first suggestion: looking at one costs a key."""
+
+PREPARE_KEYS_AFTER_SECONDS = 0.03
+"""Pause without a request, in seconds, after which the engine fills after likely next keys; few keys follow faster."""
 
 LOOK_AHEAD_AFTER_SECONDS = 0.1
 """Pause without a request, in seconds, after which the engine looks ahead."""
@@ -196,6 +200,7 @@ class Completer:
             utility=self._utility(context.language_id) if automatic else None,
             give_up_below=0.0 if automatic else MIN_INVOKED_CONFIDENCE,
             candidates=1 if automatic else INVOKED_CANDIDATES,
+            foresees=automatic,
         )
         watch = None if on_step is None else _on_loop(on_step, cancel)
         check, stays_here = partial(first_error, snapshot, context.offset), self.stays_here(context.uri)
@@ -232,17 +237,35 @@ class Completer:
             self.silences[context.uri] = f"{why} ({level})" if automatic else why
         if shown:
             anchor.suggestion = shown[0]
-        if shown or fill.tokens_unread:
-            self._stop_looking_ahead()
-            start = partial(self._start_working_ahead, context, snapshot, anchor, fill.tokens_unread > 0)
+        typed_through = shown[0].text[0] if shown else ""
+        keys = [each for each in fill.next_characters if each != typed_through and not fill.tokens_unread]
+        if keys:
+            self._work_later(PREPARE_KEYS_AFTER_SECONDS, self._prepare_keys, context, snapshot, anchor, keys)
+        elif shown or fill.tokens_unread:
             pause = READ_ON_AFTER_SECONDS if fill.tokens_unread else LOOK_AHEAD_AFTER_SECONDS
-            self._ahead = asyncio.get_running_loop().call_later(pause, start)
+            self._work_later(pause, self._work_ahead, context, snapshot, anchor, fill.tokens_unread > 0)
         return shown
 
-    def _start_working_ahead(
-        self, context: CompletionContext, snapshot: Snapshot, anchor: SuggestionAnchor, reads_on: bool
+    def _work_later(self, pause: float, work: Callable[..., Coroutine[Any, Any, None]], *about: object) -> None:
+        """Start work for which no user waits, unless a request comes before the pause is over."""
+
+        def start() -> None:
+            self._ahead = asyncio.ensure_future(work(*about))
+
+        self._stop_looking_ahead()
+        self._ahead = asyncio.get_running_loop().call_later(pause, start)
+
+    async def _prepare_keys(
+        self, context: CompletionContext, snapshot: Snapshot, anchor: SuggestionAnchor, keys: Sequence[str]
     ) -> None:
-        self._ahead = asyncio.ensure_future(self._work_ahead(context, snapshot, anchor, reads_on))
+        """Have the engine read what it would write after each of these keys, so that it need not when one comes."""
+        utility = self._utility(context.language_id)
+        for key in keys:
+            request = replace(context.after(key).request(), effort=self.settings.effort, utility=utility)
+            await self._fill_ahead(replace(request, unread_limit=FIRST_READ_TOKENS), context.uri)
+        if anchor.suggestion is not None:
+            await asyncio.sleep(LOOK_AHEAD_AFTER_SECONDS - PREPARE_KEYS_AFTER_SECONDS)
+            await self._work_ahead(context, snapshot, anchor, False)
 
     async def _work_ahead(
         self, context: CompletionContext, snapshot: Snapshot, anchor: SuggestionAnchor, reads_on: bool

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from mercury_engine.api import SlotView, Source
+from mercury_engine.decoding.next_characters import NextCharacters
 from mercury_engine.decoding.vocabulary import Vocabulary
 from mercury_engine.errors import ModelCorrupt
 
@@ -45,6 +46,8 @@ class Hypothesis:
     """Whether the model's own end is passed over, because the end is looked for afterwards."""
     limit: int | None = None
     """Most characters of the text; None: no limit."""
+    foreseen: NextCharacters | None = None
+    """The characters that may follow the cursor, if they are wanted."""
     fit: float = -math.inf
     """How well the text fits, in nats, if its end was looked for (`ends`) or it was ranked (`line_ranking`)."""
     known: int = field(init=False)

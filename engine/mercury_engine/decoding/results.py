@@ -65,6 +65,7 @@ def _fill_from(
         accepted_from=hypothesis.accepted_from,
         prompt_tokens=context.tokens,
         tokens=len(hypothesis.ids) - hypothesis.known,
+        next_characters=() if hypothesis.foreseen is None else hypothesis.foreseen.likeliest(),
     )
 
 

@@ -55,6 +55,21 @@ async def test_after_an_accept_the_next_suggestion_is_there_without_the_model(ed
     assert len(editor.engine.asked) == 2
 
 
+class Foreseeing(Counting):
+    """Knows which keys may come."""
+
+    def fill(self, request):
+        return replace(super().fill(request), next_characters=("(", "o", "[") if request.foresees else ())
+
+
+async def test_likely_keys_are_prepared_before_what_follows_the_suggestion(editor, monkeypatch):
+    monkeypatch.setattr(completer, "PREPARE_KEYS_AFTER_SECONDS", 0.0)
+    async with desk_of(Foreseeing()) as desk:
+        assert await desk.ask(4) == ["one"]
+        await looked_ahead(desk)
+        assert desk.engine.asked_near == ["x = ", "x = (", "x = [", "x = one"], "the user may type through the o"
+
+
 class Lines(FakeEngine):
     """Fills a line, then the next one where it may."""
 

@@ -19,6 +19,7 @@ from mercury_engine.decoding.autoregressive.verifier import Verifier
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
+from mercury_engine.decoding.next_characters import NextCharacters
 from mercury_engine.decoding.options import AutoregressiveOptions
 from mercury_engine.models.batching import DeadlineReached, ForwardSteps
 from mercury_engine.models.network import Network
@@ -51,6 +52,8 @@ class Speculation:
             # several passes would read them again, and a request that fills nothing has none that reads them
             leaves = len(hypotheses) == 1 and not hypotheses[0].writes_on and request.max_steps != 0
             context = yield from self._contexts.read(request, near, leaves)
+            if request.foresees and context.cached.ahead is not None:
+                hypotheses[0].foreseen = NextCharacters(hypotheses[0].vocabulary.texts)
             yield from self.write_after(request, control, hypotheses, context)
         return context
 
@@ -76,10 +79,13 @@ class Speculation:
             show(control, hypotheses[0], drafts[0] if live[0] is hypotheses[0] else Draft())
             following = NextTokens(self._rules, drafter, self._options.recall)
             places = [following.add(each, draft) for each, draft in zip(live, drafts, strict=True)]
-            question = following.question(draws=any(each.rank for each in live))
+            unknown = [each for each in live if each.foreseen is not None and not each.foreseen.is_known]
+            question = following.question(draws=bool(unknown) or any(each.rank for each in live))
             accepted = [each.ids[shared:] for each in live]
             told = yield from verifier.ask(accepted, [draft.ids for draft in drafts], question)
             for hypothesis, draft, asked, answers in zip(live, drafts, places, told, strict=True):
+                if hypothesis in unknown and hypothesis.foreseen is not None:
+                    hypothesis.foreseen.add(hypothesis.spell, answers)
                 self._accept(hypothesis, draft, following, asked, answers)
                 hypothesis.steps += 1
             if len(hypotheses) == 1:

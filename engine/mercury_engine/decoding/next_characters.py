@@ -1,0 +1,48 @@
+"""The characters that a user may type next, as the first tokens of a fill tell.
+
+Dimensions: W wanted rows, K candidates.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from mercury_engine.models.row_answers import RowAnswers
+
+LEAST_PROBABILITY = 0.05
+"""Least probability of a character that is worth preparing for."""
+
+MOST_CHARACTERS = 4
+"""Most characters that are named; at `LEAST_PROBABILITY` there are 1.9 on average."""
+
+
+class NextCharacters:
+    """The probabilities of the characters after the cursor."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        """`texts`: of each token."""
+        self._texts = texts
+        self._shares = Counter[str]()
+        self._open = 1.0
+        """Probability that the tokens so far only spell what stands before the cursor."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a further token would tell nothing more."""
+        return self._open < LEAST_PROBABILITY
+
+    def add(self, spell: str, told: RowAnswers) -> None:
+        """Take in the candidates of the first row for the next token, which has to begin with `spell` or spell it."""
+        exact = 0.0
+        for token, logp in zip(told.candidate_WK[0].tolist(), told.candidate_logp_WK[0].tolist(), strict=True):
+            text = self._texts[token]
+            if text == spell:
+                exact += math.exp(logp)
+            elif text.startswith(spell):
+                self._shares[text[len(spell)]] += self._open * math.exp(logp)
+        self._open *= exact
+
+    def likeliest(self) -> tuple[str, ...]:
+        """The likely ones, by falling probability."""
+        likely = [each for each, share in self._shares.most_common(MOST_CHARACTERS) if share >= LEAST_PROBABILITY]
+        return tuple(likely)
