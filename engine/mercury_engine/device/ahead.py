@@ -211,7 +211,8 @@ def _is_as_started(forward: Forward, begun: _StartedStep) -> bool:
     """Whether a step on the device is what a forward asks for, or more."""
     asks, asked, slots = _question(forward), _question(begun.forward), begun.slots
     first = slots - asks.rows  # slots before these were accepted
-    lists = {*zip(asks.list_W.tolist(), _lists(asked, slots)[max(0, first) :], strict=False)}
+    other_W = asked.list_W[np.arange(max(0, first), slots).clip(max=asked.rows - 1)]  # of added slots the last one's
+    lists = {*zip(asks.list_W.tolist(), other_W.tolist(), strict=False)}
     return (
         first >= 0
         and slots <= begun.shape.asked.rows
@@ -221,12 +222,6 @@ def _is_as_started(forward: Forward, begun: _StartedStep) -> bool:
         and _context(forward) == _context(begun.forward)
         and all(np.array_equal(_bans(asks, one), _bans(asked, other)) for one, other in lists)
     )
-
-
-def _lists(question: RowQuestion, slots: int) -> list[int]:
-    """The ban list of each of so many slots; those that a rule adds have that of the last one."""
-    lists = question.list_W.tolist()
-    return lists[:slots] + lists[-1:] * (slots - len(lists))
 
 
 def _bans(question: RowQuestion, number: int) -> Any:

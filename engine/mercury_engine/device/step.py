@@ -45,6 +45,8 @@ KEYS = (512, 1024, 4096)
 MEMORY_SHARE = 8
 """The keys take at most one part in so many of the memory that is free; those of the shortest step always."""
 
+CONTIGUOUS = torch.contiguous_format
+
 _log = logging.getLogger(__name__)
 
 
@@ -145,7 +147,7 @@ class DeviceStep:
             return None
         hidden, *own = self._captures.run(shape)
         rows, at = forward.rows, self.held
-        keys, values = (each[:, :rows].transpose(1, 2).unsqueeze(1).contiguous() for each in own)
+        keys, values = (each[:, None, :rows].transpose(2, 3).clone(memory_format=CONTIGUOUS) for each in own)
         block = KeyValueBlock(keys, values)
         if forward.packing is None:
             turned = self.keys[:, None, :, at : at + rows].clone()

@@ -136,6 +136,16 @@ def test_only_segments_that_are_new_or_moved_are_copied(plain, step):
     assert copied(near) == 7
 
 
+def test_what_a_pass_has_read_stays_when_a_graph_writes_its_results_again():
+    step, made = DeviceStep(tiny.network(rank=0, num_key_value_heads=1)), []
+    run = step._captures.run
+    step._captures.run = lambda shape: made.append(run(shape)) or made[-1]
+    hidden, block = step.read(ForwardRequest(np.arange(16)), False)
+    for each in made[0]:
+        each.fill_(torch.nan)
+    assert all(each.isfinite().all() for each in (hidden, block.keys, block.values, block.segment.keys))
+
+
 def test_rows_with_an_adapter_by_name_are_read_with_it(is_fused):
     decoder = tiny.network(rank=0, attention_bias=True)
     for layer in decoder.layers:

@@ -25,6 +25,8 @@ STEPS: dict[Effort, int] = {"instant": 4, "low": 8, "medium": 16, "high": 64}
 BOUNDS: dict[Effort, float] = {"instant": 4.0, "low": 2.0, "medium": 1.0, "high": 1.0}
 """Factors of the entropy bound of models with full attention: more tokens a step where a quick answer is wanted."""
 
+LAST_TIME = 1e-3
+
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
@@ -152,17 +154,16 @@ class ConfidenceThreshold(Rule):
 class LinearSchedule(Rule):
     """Reveal a fixed share of the masks in each step, the surest first: the reference sampler of Dream and DiffuCoder.
 
-    In step i of N, with t falling linearly from 1 to `eps`, floor(masks * (1 - t[i+1] / t[i])) slots are revealed; the
-    last step reveals all. With few masks some steps reveal nothing.
+    In step i of N, with t falling linearly from 1 to LAST_TIME, floor(masks * (1 - t[i+1] / t[i])) slots are revealed;
+    the last step reveals all. With few masks some steps reveal nothing.
     """
 
     steps: int = 64
     choice: Choice = Choice(confidence="entropy")
-    eps: float = 1e-3
 
     def limits(self, number: int, slots: int) -> Limits:
-        t = np.linspace(1, self.eps, self.steps + 1)
-        return Limits(share=1.0 if number >= self.steps - 1 else 1 - t[number + 1] / t[number])
+        now, after = (1 + each * ((LAST_TIME - 1) / self.steps) for each in (number, number + 1))
+        return Limits(share=1.0 if number >= self.steps - 1 else 1 - after / now)
 
 
 @dataclass(frozen=True, slots=True)
