@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import partial
@@ -67,7 +68,7 @@ class Completer:
         """Whether the text of a document must not leave this machine."""
         self.silences: dict[str, str] = {}
         """Why the last request at each document's cursor was answered with nothing."""
-        self._typing: dict[str, TypingThrough] = {}
+        self._typing = defaultdict[str, TypingThrough](TypingThrough)
         self._ahead: asyncio.TimerHandle | asyncio.Task[None] | None = None
         """The task that looks ahead, or the timer that will start it."""
 
@@ -135,7 +136,7 @@ class Completer:
         if context.on_secret:
             self.silences[context.uri] = "the line looks like a secret"
             return []
-        typing = self._typing_through(context.uri)
+        typing = self._typing[context.uri]
         if automatic and (remainder := typing.remainder(snapshot, context.offset)):
             return [remainder]
         if automatic and typing.has_finished_line(context.offset):
@@ -160,7 +161,7 @@ class Completer:
 
     def edited(self, uri: str, edits: Sequence[Edit]) -> None:
         """Record edits, in order."""
-        typing = self._typing_through(uri)
+        typing = self._typing[uri]
         for edit in edits:
             if typing.record(edit) and self.settings.display == "text":  # else it may never have been seen
                 self.price.refused()
@@ -191,7 +192,7 @@ class Completer:
     ) -> SharedAnswer:
         """Pass a fill to the engine; later edits count as typed after the request."""
         cancel = Event()
-        anchor = self._typing_through(context.uri).anchor_at(snapshot, context.offset)
+        anchor = self._typing[context.uri].anchor_at(snapshot, context.offset)
         request = replace(
             context.request(),
             effort=self.settings.effort,
@@ -223,7 +224,7 @@ class Completer:
         if not automatic:
             texts = [without_standing(text, context, snapshot) for text in texts]
         found = [Suggestion.at_cursor(context, *each) for each in zip(texts, fills, strict=True)]
-        typing = self._typing_through(context.uri)
+        typing = self._typing[context.uri]
         shown = [
             anchor.with_known_id(s)
             for s in _alternatives(found)
@@ -326,9 +327,6 @@ class Completer:
         """When a text in a language is worth showing unasked."""
         model = self._lease.engine.utility if self._lease.engine else Utility()
         return self.price.gate(model, self.settings.eagerness, language)
-
-    def _typing_through(self, uri: str) -> TypingThrough:
-        return self._typing.setdefault(uri, TypingThrough())
 
 
 def _is_allowed(request: SuggestionRequest, settings: Settings) -> bool:

@@ -1,6 +1,7 @@
 """Offers the next edit: by exact rules, by a rewrite around the cursor or, by key, where an error appeared."""
 
 import logging
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -38,20 +39,20 @@ class NextEdits:
 
     def __init__(self, coalescer: Coalescer):
         self._coalescer = coalescer
-        self._renamings: dict[str, Renamings] = {}
         self._ledger = Ledger()
+        self._renamings = defaultdict[str, Renamings](lambda: Renamings(self._ledger.is_declined))
         self.regions = RegionEdits(self._ledger)
         self._silences: dict[str, tuple[ChunkedText, int | None, Silence]] = {}
         """Text and cursor of the last question about each document, and why nothing else was found."""
 
     def edited(self, uri: str, edits: Sequence[Edit]) -> None:
         """Record edits, in order."""
-        self._renamings_in(uri).record(edits)
+        self._renamings[uri].record(edits)
         self._ledger.edited(uri, edits)
 
     def highlighted(self, snapshot: Snapshot, places: Iterable[tuple[int, int, bool]]) -> None:
         """Another server reports the places of the name at the cursor: start, end, and whether it is assigned there."""
-        self._renamings_in(snapshot.uri).told(snapshot, places)
+        self._renamings[snapshot.uri].told(snapshot, places)
 
     def forget(self, uri: str) -> None:
         """The document was closed."""
@@ -117,15 +118,12 @@ class NextEdits:
     def _last_renaming(self, asked: Question) -> Renaming | None:
         uri, back = asked.snapshot.uri, asked.taken_back
         span = back[1:] if back is not None and back[0] == uri else None
-        return self._renamings_in(uri).under_way(asked.snapshot, asked.changes, span)
+        return self._renamings[uri].under_way(asked.snapshot, asked.changes, span)
 
     def rename_all(self, asked: Question) -> RenamedDocument | None:
         """The renaming made everywhere in the document; None if there is none or it would break the syntax."""
         renaming = self.renaming(asked)
         return renamed(asked.snapshot, renaming.left) if renaming is not None else None
-
-    def _renamings_in(self, uri: str) -> Renamings:
-        return self._renamings.setdefault(uri, Renamings(self._ledger.is_declined))
 
     async def find(self, asked: Question, feature: Feature) -> list[Suggestion]:
         """The next edit, if there is one.
@@ -233,7 +231,7 @@ class NextEdits:
         if self.regions.made_last_change(asked.snapshot):
             return
         renaming = self._last_renaming(asked)
-        if asked.cursor is not None and self._renamings_in(asked.snapshot.uri).is_unfinished(asked.cursor):
+        if asked.cursor is not None and self._renamings[asked.snapshot.uri].is_unfinished(asked.cursor):
             asked.silence.add("the name at the cursor is still being typed")
         elif renaming is None or self._is_for_writer(renaming, asked.hunks):
             yield from self._paired(asked)
