@@ -9,7 +9,16 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from mercury_engine.api import Answer, Control, Fill, FillRequest, InferenceEngine, Request, RewriteRequest
+from mercury_engine.api import (
+    Answer,
+    Control,
+    Fill,
+    FillRequest,
+    GenerateRequest,
+    InferenceEngine,
+    Request,
+    RewriteRequest,
+)
 from mercury_engine.errors import Cancelled, ModelError
 
 from mercury_lsp.engine_host.edit_engine import EditEngine
@@ -23,7 +32,7 @@ MAX_WRITING = 128
 """Completions that run or wait; more are rejected."""
 
 MAX_AT_ONCE = 3
-"""Concurrent fills; the engine answers four, so an editor's fill never waits for one of these."""
+"""Concurrent fills, and as many texts; the engine answers four, so an editor's fill never waits for fills alone."""
 
 MAX_BESIDE_EDITOR = 1
 """Concurrent fills while an editor is active; they yield to its next request."""
@@ -115,6 +124,7 @@ class Service:
         self._slots: dict[Hashable, Writing] = {}
         self._turns = asyncio.Condition()
         self._preparing = asyncio.Lock()
+        self._texts = asyncio.Semaphore(MAX_AT_ONCE)
         self._running = 0
         self.note: Callable[[Completion], None] = lambda _: None
         """Called with each completion that has finished."""
@@ -171,6 +181,9 @@ class Service:
             answer: Answer | None
             if isinstance(request, RewriteRequest):
                 answer = await self.edits.rewrite(request, control)
+            elif isinstance(request, GenerateRequest):  # their prompts take memory and time before their turn
+                async with self._texts:
+                    answer = await self._lease.answer(request, control)
             else:
                 answer = await self._lease.answer(request, control)
         finally:
