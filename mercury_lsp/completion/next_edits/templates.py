@@ -1,16 +1,17 @@
-"""Repeats in a third line a change that exchanged the same parts of two lines with different words.
+"""Repeats in a third line a change that two lines with different words have in common.
 
     -host = env.get("HOST")      +host = env["HOST"]
     -port = env.get("PORT")      +port = env["PORT"]      so      -user = env.get("USER")      +user = env["USER"]
 
-If the exchanged part, with what is next to it in both lines, is too short to be searched for, the third line must be as
-far from the second as that is from the first, and have the same indentation.
+A template is what both old lines share, first of the part that changed, then of the whole line. If it is too short to
+be searched for, the third line must be as far from the second as that is from the first, and have the same indentation.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import lru_cache, partial
+from functools import lru_cache
 
 from mercury_engine.text.lines import equal_ends
 
@@ -22,8 +23,8 @@ MIN_CHARS = 8
 """Shortest text of a template that is searched for in the whole document."""
 
 MAX_LINE_CHARS = 200
-MAX_GROUPS = 4
-"""Longest line compared, and most different words; both bound the work."""
+MAX_GROUPS, MAX_UNBOUNDED_GROUPS = 4, 2
+"""Longest line compared, most differences, and most that are no words in a part of a line; all bound the work."""
 
 REMEMBERED_PAIRS = 256
 """Pairs of lines whose comparison is cached; it is needed at every key, for every open document."""
@@ -32,55 +33,68 @@ MAX_STEP_LINES = 12
 """Most lines from one example to the next for a shorter template."""
 
 _PIECE = re.compile(r"\w+|\s+|[^\w\s]")
+_WORD = re.compile(r"\w+\Z")
 _EDGE = "\n"
 """Neighbour of the first and last piece of a line."""
 
-Make = Callable[[str], str | None]
-"""Returns the changed line, both without the blanks at their ends; None if the line isn't like the examples."""
 
-Run = tuple[tuple[str, ...], tuple[str, ...]]
-"""Pieces of a line, and their replacement."""
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """What both old lines have in common, and its replacement."""
 
-Runs = Sequence[tuple[Run, str, str, int]]
-"""Runs, each with the pieces before and after it, empty where two lines differ, and its index in the line."""
+    pattern: re.Pattern[str]
+    """Matches lines like both; its group `old` is replaced, and each difference between the lines is a group."""
+    new: tuple[str | int, ...]
+    """The replacement: texts, and numbers of groups."""
+    length: int
+    """Number of common characters without blanks at their ends; 0 if the change only inserts."""
+    longest: str
+    """The longest common text."""
+    column: int
+    """Where the second line changed; the nearest match counts."""
+
+    def edit(self, line: str, at: int) -> EditSite | None:
+        """The edit of the line at an offset, without equal ends; None if the line isn't like the examples."""
+        text, margin = line.strip(), len(line) - len(line.lstrip())
+        found = min(self.pattern.finditer(text), key=lambda each: abs(each.start("old") - self.column), default=None)
+        if not text or found is None:
+            return None
+        old, new = found["old"], "".join(each if isinstance(each, str) else found[each] for each in self.new)
+        first, last = equal_ends(old, new)
+        start = at + margin + found.start("old") + first
+        return EditSite(start, old[first : len(old) - last], new[first : len(new) - last])
 
 
 def template_sites(first: Example, second: Example, snapshot: Snapshot) -> Iterator[EditSite]:
-    """The lines in which the exchanges of both examples, of one line each, can be made, in order."""
+    """The lines in which the change of both examples, of one line each, can be made, in order."""
     if max(map(len, (*first.lines, *second.lines))) > MAX_LINE_CHARS:
         return
-    if runs := _common(_runs(first.lines), _runs(second.lines)):
-        parts = ["".join((before, *old, after)).strip() for (old, _), before, after, _ in runs]
-        length = sum(map(len, parts)) if runs[0][0][0] else 0
-        make = partial(_made, runs=runs, parts=parts)
-        if found := [*_lines(first, second, snapshot, make, length, max(parts, key=len))]:
+    for is_whole in (False, True):
+        template = _template(first.lines, second.lines, is_whole)
+        if template is not None and (found := [*_sites(template, first, second, snapshot)]):
             yield from found
             return
-    yield from _lines(first, second, snapshot, *_pattern(first.lines, second.lines))
 
 
-def _lines(
-    first: Example, second: Example, snapshot: Snapshot, make: Make, length: int, needle: str
-) -> Iterator[EditSite]:
-    """The lines that `make` changes: near ones if the template is long enough, or else the next one."""
-    if length >= MIN_CHARS and first.key != second.key:  # equal texts of that length are looked for by themselves
-        here = second.hunk.offset_in(snapshot)
-        start, text = text_around(here, snapshot)
-        for at, line in _near_lines(needle, text, here - start):
-            if len(line) <= MAX_LINE_CHARS:
-                yield from _edits(line, start + at, make)
+def _sites(template: _Template, first: Example, second: Example, snapshot: Snapshot) -> Iterator[EditSite]:
+    """The sites near the second example if the template is long enough, or else the one on the next line."""
     step = second.line - first.line
-    if (
-        length < MIN_CHARS
-        and first.hunk.uri == second.hunk.uri == snapshot.uri
+    if template.length >= MIN_CHARS:
+        if first.key != second.key:  # equal texts of that length are looked for by themselves
+            here = second.hunk.offset_in(snapshot)
+            start, text = text_around(here, snapshot)
+            lines = ((start + at, line) for at, line in _near_lines(template.longest, text, here - start))
+            yield from filter(None, (template.edit(line, at) for at, line in lines if len(line) <= MAX_LINE_CHARS))
+    elif (
+        first.hunk.uri == second.hunk.uri == snapshot.uri
         and 0 < abs(step) <= MAX_STEP_LINES
         and second.line + step >= 0
     ):
         (last, _), (line, at) = (
             snapshot.line_at(snapshot.source.offset_at(second.line + each, 0)) for each in (0, step)
         )
-        if margin([line]) == margin([last]):
-            yield from _edits(line, at, make)
+        if margin([line]) == margin([last]) and (site := template.edit(line, at)) is not None:
+            yield site
 
 
 def _near_lines(needle: str, text: str, at: int) -> Iterator[tuple[int, str]]:
@@ -103,102 +117,60 @@ def _line_at(text: str, offset: int) -> tuple[int, str]:
 
 
 @lru_cache(REMEMBERED_PAIRS)
-def _pattern(first: tuple[str, str], second: tuple[str, str]) -> tuple[Make, int, str]:
-    """What turns a line like both old ones into one like both new ones, the length of their common text, and the
-    longest piece of it.
-
-    Each difference between the old lines is a group, and each difference between the new ones must be such a group.
-    """
+def _template(first: tuple[str, str], second: tuple[str, str], is_whole: bool) -> _Template | None:
+    """The template of two changed lines, or of the part that changed; None if the new ones differ in anything else."""
+    (left, old, new, right, _), (left_2, old_2, new_2, right_2, column) = (
+        _cut(*each, is_whole) for each in (first, second)
+    )
     groups: dict[tuple[str, str], int] = {}
-    pattern, length, longest = "", 0, ""
-    for ours, theirs in _aligned(first[0], second[0]):
+    pattern, common = "", list[str]()
+    for ours, theirs in _aligned(old, old_2):
         if ours == theirs:
-            pattern += re.escape(ours)
-            length += len(ours.strip())
-            longest = max(longest, ours, key=len)
+            pattern += _bounded(ours)
+            common.append(ours)
         elif (ours, theirs) in groups:
             pattern += rf"(?:\{groups[ours, theirs]})"
         else:
-            groups[ours, theirs] = len(groups) + 1
-            pattern += "(.+?)"
-    new: list[str | int] = []
-    for ours, theirs in _aligned(first[1], second[1]):
+            groups[ours, theirs] = len(groups) + 2
+            pattern += r"(\w+)" if _WORD.match(ours) and _WORD.match(theirs) else "(.+?)"
+    made: list[str | int] = []
+    for ours, theirs in _aligned(new, new_2):
         if ours != theirs and (ours, theirs) not in groups:
-            return lambda line: None, 0, ""
-        new.append(ours if ours == theirs else groups[ours, theirs])
-    if not 0 < len(groups) <= MAX_GROUPS or all(isinstance(each, str) for each in new):
-        return lambda line: None, 0, ""
+            return None
+        made.append(ours if ours == theirs else groups[ours, theirs])
+    unbounded, keeps_words = pattern.count("(.+?)"), any(isinstance(each, int) for each in made)
+    if len(groups) > MAX_GROUPS or (unbounded > MAX_UNBOUNDED_GROUPS and not is_whole) or (groups and not keeps_words):
+        return None
+    before, after = ("" if one != two else one for one, two in ((left, left_2), (right, right_2)))
+    if (not before and old[:1] != old_2[:1]) or (not after and old[-1:] != old_2[-1:]):
+        return None
+    length = sum(len(each.strip()) for each in (before, *common, after)) if old else 0
+    head = "^" if before == _EDGE else rf"(?<={_bounded(before)})"
+    tail = "$" if after == _EDGE else rf"(?={_bounded(after)})"
+    compiled = re.compile(f"{head}(?P<old>{pattern}){tail}")
+    return _Template(compiled, tuple(made), length, max((before, *common, after), key=len), column)
 
-    def make(line: str) -> str | None:
-        found = re.fullmatch(pattern, line)
-        return None if found is None else "".join(each if isinstance(each, str) else found[each] for each in new)
 
-    return make, length, longest
+def _cut(old: str, new: str, is_whole: bool) -> tuple[str, list[str], list[str], str, int]:
+    """The piece before a change, the old and new pieces, the piece after it, and its column; or all of the line."""
+    ours, theirs = _PIECE.findall(old), _PIECE.findall(new)
+    first, last = (0, 0) if is_whole else equal_ends(ours, theirs)
+    before = ours[first - 1] if first else _EDGE
+    after = ours[len(ours) - last] if last else _EDGE
+    column = len("".join(ours[:first]))
+    return before, ours[first : len(ours) - last], theirs[first : len(theirs) - last], after, column
 
 
-def _aligned(first: str, second: str) -> Iterator[tuple[str, str]]:
-    """Two lines cut into equal and different parts, the latter word by word where both have as many words."""
-    ours, theirs = _PIECE.findall(first), _PIECE.findall(second)
+def _bounded(text: str) -> str:
+    """A text as a regular expression that neither begins nor ends within a word."""
+    first, last = (r"\b" if each.isalnum() or each == "_" else "" for each in (text[:1], text[-1:]))
+    return first + re.escape(text) + last
+
+
+def _aligned(ours: Sequence[str], theirs: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Pieces cut into equal and different parts, the latter word by word where both have as many words."""
     for kind, a, b, c, d in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
         if kind == "equal" or b - a != d - c:
             yield "".join(ours[a:b]), "".join(theirs[c:d])
         else:
             yield from zip(ours[a:b], theirs[c:d], strict=True)
-
-
-def _edits(line: str, at: int, make: Make) -> Iterator[EditSite]:
-    """The edit of a line, without equal ends, if `make` changes it."""
-    old, new = line.strip(), make(line.strip())
-    if old and new is not None:
-        first, last = equal_ends(old, new)
-        start = at + len(line) - len(line.lstrip()) + first
-        yield EditSite(start, old[first : len(old) - last], new[first : len(new) - last])
-
-
-@lru_cache(REMEMBERED_PAIRS)
-def _runs(lines: tuple[str, str]) -> Runs:
-    """What a line exchanged, and the neighbours of each exchange."""
-    old, new = (_PIECE.findall(line) for line in lines)
-    found = []
-    for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if kind != "equal":
-            before, after = old[a - 1] if a else _EDGE, old[b] if b < len(old) else _EDGE
-            found.append(((tuple(old[a:b]), tuple(new[c:d])), before, after, a))
-    return found
-
-
-def _common(ours: Runs, theirs: Runs) -> Runs:
-    """The runs of both lines with their common neighbours; none if the runs differ."""
-    if [run for run, *_ in ours] != [run for run, *_ in theirs]:
-        return []
-    return [
-        (run, before if before == other else "", after if after == another else "", at)
-        for (run, before, after, _), (_, other, another, at) in zip(ours, theirs, strict=True)
-    ]
-
-
-def _made(line: str, runs: Runs, parts: Sequence[str]) -> str | None:
-    """The line with the exchanges made, each as near as possible to its place in the example; None if one doesn't fit.
-
-    `parts`: the exchanged texts with their neighbours, which quickly rule out most lines.
-    """
-    if not all(part in line for part in parts):
-        return None
-    pieces, made, at = _PIECE.findall(line), list[str](), 0
-    for (old, new), before, after, there in runs:
-        places = [n for n in range(at, len(pieces) - len(old) + 1) if _fits(pieces, n, old, before, after)]
-        if not places:
-            return None
-        place = min(places, key=lambda n: abs(n - there))
-        made += [*pieces[at:place], *new]
-        at = place + len(old)
-    return "".join((*made, *pieces[at:]))
-
-
-def _fits(pieces: Sequence[str], at: int, old: Sequence[str], before: str, after: str) -> bool:
-    end = at + len(old)
-    return (
-        tuple(pieces[at:end]) == tuple(old)
-        and before in ("", pieces[at - 1] if at else _EDGE)
-        and after in ("", pieces[end] if end < len(pieces) else _EDGE)
-    )
