@@ -80,9 +80,10 @@ def _on_gpu(folder: Path, dtype: "torch.dtype | None", threads: int) -> Networks
 
     from mercury_engine.device import torch_network
 
-    dtype = dtype or torch_network.element_type(torch.device("cuda"))
-    free, config = torch.cuda.mem_get_info()[0], weights.read_config(folder)
-    memory = limits.GpuMemory(free, dtype.itemsize, weights.has_codes(folder)).for_model(config)
+    device, config = torch.device("cuda"), weights.read_config(folder)
+    dtype = dtype or torch_network.element_type(device)
+    stays_coded = weights.has_codes(folder) and torch_network.why_no_kernels(config, device) is None
+    memory = limits.GpuMemory(torch.cuda.mem_get_info()[0], dtype.itemsize, stays_coded).for_model(config)
     limits.require_fit(config, weights.stored_files(folder), memory)
     if memory.has_codes:
         _log.info("the layers' weights of %s have eight bits on the GPU", folder.name)

@@ -340,14 +340,15 @@ SHAPES = {
 
 @pytest.mark.parametrize("kernels", [True, False], ids=["ours", "torch"])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_file_in_eight_bits_stays_so_and_fills_with_the_text_of_the_cpu(
+def test_a_file_in_eight_bits_stays_so_where_kernels_read_it_or_floats_do_not_fit_and_fills_with_the_text_of_the_cpu(
     tmp_path, monkeypatch, caplog, shape, kernels
 ):
     decoder = tiny.network(0, **SHAPES[shape])
     model = tiny_gguf.convert(tmp_path / "tiny.gguf", decoder, "qwen2" if decoder.config.attention_bias else "llama")
     engine = Engine.load(model, device="cpu", dtype=torch.float32)
     expected = [engine.fill(each) for each in REQUESTS]
-    with pretend_cuda(monkeypatch, kernels=kernels) as counts, caplog.at_level(logging.WARNING):
+    free = 22 << 30 if kernels else GpuMemory(0, 4, has_codes=True).needed(decoder.config)
+    with pretend_cuda(monkeypatch, free, kernels) as counts, caplog.at_level(logging.WARNING):
         engine = Engine.load(model, device="cuda", dtype=torch.float32)
         assert engine.reader.decoder.has_codes
         for request, other in zip(REQUESTS, expected, strict=True):

@@ -19,7 +19,14 @@ from mercury_engine.device.step import DeviceStep, PlacedBlock, PlacedSegment
 from mercury_engine.models import decoder_weights
 from mercury_engine.models.arrays import IdArray
 from mercury_engine.models.decoder import Adapted, TorchDecoder
-from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, KeyValueSegment, Packing
+from mercury_engine.models.network import (
+    CanvasForward,
+    ForwardRequest,
+    KeyValueBlock,
+    KeyValueSegment,
+    ModelConfig,
+    Packing,
+)
 from mercury_engine.models.row_answers import RowAnswers, RowQuestion, answered, parted_by_rows
 
 OLDEST_BFLOAT16_CAPABILITY = (8, 0)
@@ -46,7 +53,9 @@ class TorchNetwork:
         decoder = self.decoder
         assert self._head is not None
         try:
-            self.step = DeviceStep(decoder, is_fused=_suits_kernels(decoder))
+            if (why := why_no_kernels(self.config, decoder.device)) is not None:
+                _log.warning("the kernels do not run this model (%s): torch's operations do (slower, same text)", why)
+            self.step = DeviceStep(decoder, is_fused=why is None)
             self.step.prepare()
             if self.config.kind == "masked":
                 self._ahead = DenoiseAhead(decoder, self.step, self._head)
@@ -182,9 +191,6 @@ def load(
     return reader, reader if decoder.config.adapter_rank else None
 
 
-def _suits_kernels(decoder: TorchDecoder) -> bool:
-    """Whether our kernels run the decoder's layers on its device; otherwise the log says why."""
-    why = ops.why_not(decoder.device) if decoder.config.residual_multiplier == 1 else "they do not scale residuals"
-    if why is not None:
-        _log.warning("the kernels do not run this model (%s): torch's operations do (slower, same text)", why)
-    return why is None
+def why_no_kernels(config: ModelConfig, device: torch.device) -> str | None:
+    """Why our kernels do not run a model's layers on a GPU; None if they do."""
+    return ops.why_not(device) if config.residual_multiplier == 1 else "they do not scale residuals"
