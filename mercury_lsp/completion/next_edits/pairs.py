@@ -42,8 +42,6 @@ MAX_SITES_ELSEWHERE = 3
 _NAME = re.compile(r"[^\W\d]\w*")
 _MEMBER = re.compile(r"(?:\.|::|(?<!\))->)\Z")
 """Text before a member's name; after parameters, `->` precedes a type."""
-_JOINED = re.compile(r"\w\w")
-"""Words that would become one."""
 _BLANKS = r"[ \t]*"
 
 
@@ -154,10 +152,7 @@ def _texts_like(first: Example, second: Example, snapshot: Snapshot) -> Iterator
     start, text = text_around(here, snapshot)
     every = [*re.finditer(_pattern(left, tokens, right, second.old), text)]
     for found in every[near([start + each.start() for each in every], here)]:
-        first_at, end = found.span("old")
-        edges = text[max(0, first_at - 1) : first_at] + second.new[:1], second.new[-1:] + text[end : end + 1]
-        if not any(_JOINED.fullmatch(edge) for edge in edges):
-            yield EditSite(start + first_at, found["old"], second.new)
+        yield EditSite(start + found.start("old"), found["old"], second.new)
 
 
 def _anchor(first: Example, second: Example) -> tuple[list[str], list[str]]:
@@ -194,13 +189,6 @@ def _is_member(example: Example) -> bool:
 
 
 def _left(sites: Iterator[EditSite], own: Sequence[Hunk], snapshot: Snapshot) -> list[EditSite]:
-    """The sites where the change isn't made yet."""
-    return [each for each in sites if not _is_made(each, own, snapshot)]
-
-
-def _is_made(site: EditSite, own: Sequence[Hunk], snapshot: Snapshot) -> bool:
-    """Whether the change is already made there, or would make the line repeat a name."""
-    if site.old == site.new or any(each.covers(snapshot.source.line_of(site.start)) for each in own):
-        return True
-    rest = snapshot.line_at(site.start)[0].replace(site.old, " ")
-    return bool(_NAME.fullmatch(site.new)) and re.search(rf"\b{re.escape(site.new)}\b", rest) is not None
+    """The sites that change something, outside the lines that the user changed."""
+    changing = (each for each in sites if each.old != each.new)
+    return [each for each in changing if not any(hunk.covers(snapshot.source.line_of(each.start)) for hunk in own)]
