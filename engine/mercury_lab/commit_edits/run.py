@@ -10,7 +10,6 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
@@ -21,7 +20,6 @@ from rich.table import Column, Table
 
 from mercury_lab.commit_edits.build import family, rank
 from mercury_lab.commit_edits.position import LIST, Half, Position, Texts, read_list, scenario
-from mercury_lab.commit_edits.rule_desk import ask_rules
 from mercury_lab.commit_edits.verdict import Verdict, judge
 from mercury_lab.editing.edit_desk import WAYS, Answer, EditDesk, own_daemon
 from mercury_lab.editing.edit_figures import bootstrap
@@ -202,26 +200,18 @@ def ask_server(
 ) -> Iterator[tuple[Scenario, Judged, Answer]]:
     """Every position that the record lacks, in every way; each has a connection, so a history, of its own."""
     known = {(each.position, each.way) for each in record.found}
-    with nullcontext() if options.rules else own_daemon():
+    with own_daemon():
         for at in suite.progress(positions, "commits"):
             ways = [way for way in options.ways if (at.name, way) not in known]
             if not ways:
                 continue
             found = scenario(at, texts)
-            for way, answer in _answers(found, ways, options):
-                record.add(judged(at, found, way, answer, options.deadline))
-                yield found, record.found[-1], answer
-
-
-def _answers(found: Scenario, ways: Sequence[str], options: argparse.Namespace) -> Iterator[tuple[str, Answer]]:
-    """A position's answers in these ways."""
-    if options.rules:
-        yield "unasked", ask_rules(found)
-        return
-    with EditDesk(suite.server_settings(options)) as desk:
-        desk.work(found)
-        for way in ways:
-            yield way, desk.ask(found, way)
+            with EditDesk(suite.server_settings(options)) as desk:
+                desk.work(found)
+                for way in ways:
+                    answer = desk.ask(found, way)
+                    record.add(judged(at, found, way, answer, options.deadline))
+                    yield found, record.found[-1], answer
 
 
 def option_parser() -> argparse.ArgumentParser:
@@ -231,7 +221,6 @@ def option_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--held-out", action="store_true", help="the half that nothing is tuned to: once a week at most"
     )
-    parser.add_argument("--rules", action="store_true", help="rules alone, unasked, without a server and a model")
     parser.add_argument("--edit-model", help="a model of its own for next edits")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS, help="ways of asking")
     parser.add_argument(
@@ -250,14 +239,10 @@ def main(argv: list[str]) -> int:
         parser.error("texts of the held-out half stay unread: leave out --texts")
     if options.held_out:
         sys.stderr.write(HELD_OUT_NOTE)
-    if options.rules:
-        options.ways = ("unasked",)
     half: Half = "held-out" if options.held_out else "develop"
     listed = read_list(options.list)
     positions = chosen(listed.half(half), options.limit)
     circumstances = {"half": half, "deadline": options.deadline, **suite.server_settings(options)}
-    if options.rules:
-        circumstances["model"] = "none, rules alone"
     record = Record(options.record, circumstances)
     with Texts(options.mirror, listed.sources) as texts:
         for found, last, answer in ask_server(positions, texts, record, options):

@@ -18,7 +18,6 @@ from rich.table import Column, Table
 
 from mercury_lab.editing.edit_desk import WAYS, Answer, EditDesk, own_daemon
 from mercury_lab.editing.edit_figures import Verdict, bootstrap, harmonic_mean, judge, leads_to_edit
-from mercury_lab.editing.scenario_checks import language
 from mercury_lab.editing.scenarios import Scenario, read_scenarios
 from mercury_lab.evaluation import suite
 from mercury_lab.intervals import rate
@@ -54,7 +53,7 @@ class Judged:
         shown = edit and {"file": edit.path, "start": edit.start, "end": edit.end, "text": edit.text}
         return {
             "scenario": self.scenario.name,
-            "language": language(self.scenario),
+            "language": self.scenario.language,
             "silence_is_right": self.scenario.is_quiet,
             "is_shown": self.is_shown,
             "jumps": self.jumps,
@@ -127,11 +126,11 @@ def _estimate(
 def figures_by_group(found: Sequence[Judged], seed: int) -> suite.SuiteRecord:
     """The figures of one way: all, by kind and by language."""
     kinds = sorted({each.scenario.kind for each in found})
-    languages = sorted({language(each.scenario) for each in found})
+    languages = sorted({each.scenario.language for each in found})
     return {
         "all": figures(found, seed),
         "kinds": {kind: figures([e for e in found if e.scenario.kind == kind], seed) for kind in kinds},
-        "languages": {name: figures([e for e in found if language(e.scenario) == name], seed) for name in languages},
+        "languages": {name: figures([e for e in found if e.scenario.language == name], seed) for name in languages},
     }
 
 

@@ -28,11 +28,12 @@ left out for the first one.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from mercury_engine.text.lines import lines_of
 
 from mercury_lab.editing.line_edits import LineEdit, cursor_behind
+from mercury_lsp.documents.languages import language_of
 from mercury_lsp.errors import UsageError
 
 WANT_KINDS = ("complete", "rename", "repeat", "signature", "async", "rewrite", "key", "field", "typo")
@@ -71,6 +72,11 @@ class Scenario:
     @property
     def is_quiet(self) -> bool:
         return not self.wants
+
+    @property
+    def language(self) -> str:
+        """The language of the file in which the next edit is, or the cursor."""
+        return language_of(PurePath(self.wants[0].path if self.wants else self.cursor[0]).name)
 
     @property
     def now(self) -> dict[str, str]:

@@ -56,21 +56,14 @@ def held_out_files(corpus: Path, but: Collection[str] = ()) -> list[HeldOutFile]
     Raises ModelNotFound for none.
     """
     found = []
-    for name, text in _below(corpus):
+    for path in sorted(path for path in corpus.rglob("*") if path.is_file()):
+        name, text = path.relative_to(corpus).as_posix(), path.read_text("utf-8", "replace").replace("\r\n", "\n")
         language = language_of(name, b"")
-        if language is None or language in DATA_LANGUAGES:
-            continue
-        if (text := text.replace("\r\n", "\n")) not in but:
-            found.append(HeldOutFile(corpus / name, name, language, text))
+        if language is not None and language not in DATA_LANGUAGES and text not in but:
+            found.append(HeldOutFile(path, name, language, text))
     if not found:
         raise ModelNotFound(f"no source files below {corpus}; `make corpus` gets the usual ones, --corpus names others")
     return found
-
-
-def _below(folder: Path) -> Iterator[tuple[str, str]]:
-    """Names and texts of the files below a folder."""
-    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-        yield path.relative_to(folder).as_posix(), path.read_text("utf-8", "replace")
 
 
 def gaps(corpus: Path, limit: int, seed: int, kinds: tuple[str, ...] = GAP_KINDS) -> Iterator[Gap]:

@@ -25,7 +25,7 @@ from safetensors.numpy import save_file
 
 from mercury_lab.training.commits.build import read_split
 from mercury_lab.training.conversion.adapter_file import write_adapter
-from mercury_lab.training.data.folder import source_files, training_files
+from mercury_lab.training.data.selection import source_files, training_files
 from mercury_lab.training.examples.gaps import GapSettings
 from mercury_lab.training.examples.masked import CanvasSampler, MaskedTokens
 from mercury_lab.training.examples.mixture import Mixture

@@ -4,7 +4,7 @@ import random
 
 import pytest
 from mercury_engine.prompt.tokenizer import Tokenizer
-from mercury_lab.training.data.folder import source_files
+from mercury_lab.training.data.selection import source_files
 from mercury_lab.training.examples.masked import Canvas, CanvasSampler, MaskedTokens, canvas
 from mercury_lab.training.examples.mixture import Mixture
 

@@ -5,7 +5,7 @@ import random
 import pytest
 from mercury_engine.prompt.chunking import split
 from mercury_engine.prompt.layout import path_block
-from mercury_lab.training.data.folder import source_files
+from mercury_lab.training.data.selection import source_files
 from mercury_lab.training.data.sources import SourceFile
 from mercury_lab.training.examples.mixture import Mixture
 from mercury_lab.training.examples.snippets import snippet_blocks

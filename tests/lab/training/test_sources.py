@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from mercury_lab.training.data import filters, held_out, selection, sources
 from mercury_lab.training.data.contamination import Fingerprints
-from mercury_lab.training.data.folder import source_files, training_files
+from mercury_lab.training.data.selection import source_files, training_files
 from mercury_lab.training.data.sources import PackageSource, SourceError
 
 TOY = PackageSource("pypi", "toy", "1.0", "MIT")

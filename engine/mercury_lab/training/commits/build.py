@@ -24,7 +24,7 @@ from mercury_lab.training.commits.repositories import SPLITS, Repository
 from mercury_lab.training.commits.selection import CODE_SUFFIXES, code_files, commit_fault, steps_fault, steps_of
 from mercury_lab.training.data import filters, sources
 from mercury_lab.training.data.contamination import Fingerprints, digest
-from mercury_lab.training.data.folder import source_files
+from mercury_lab.training.data.selection import source_files
 from mercury_lab.training.data.sources import SourceError
 
 OPEN_FILES = 4

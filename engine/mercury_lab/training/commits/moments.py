@@ -5,12 +5,12 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import accumulate
 
 from mercury_engine.text.lines import lines_of
 
-from mercury_lab.training.commits.commit_edit import CommitEdit, CommitFile, Step
+from mercury_lab.training.commits.commit_edit import CommitEdit, Step
 
 SHUFFLED_SHARE = 0.3
 """Share of commits whose steps are in random order; in the others they go down the file from the first one."""
@@ -19,7 +19,6 @@ UNRELATED_SHARE = 0.4
 """Share of quiet moments in which the user has moved on to a file that another commit changes."""
 
 MIN_TYPED_CHARS = 2
-CACHED_DOCUMENTS = 32
 
 WORD = re.compile(r"[^\W\d]\w+")
 """Names and keywords of two characters or more."""
@@ -118,9 +117,6 @@ class Moment:
         documents = []
         for number, file in enumerate(self.edit.files):
             own = sorted((step for step in self.made if step.file == number), key=lambda step: step.start)
-            if not own:
-                documents.append(_document(file))
-                continue
             lines, kept, at = lines_of(file.text), list[str](), 0
             for step in own:
                 kept += (*lines[at : step.start], *lines_of(step.text))
@@ -190,9 +186,3 @@ def _moved_on(edit: CommitEdit, order: tuple[int, ...], other: CommitEdit, rng: 
     joined = CommitEdit(edit.repository, edit.commit, files, edit.changed, edit.steps)
     number = rng.randrange(edit.changed, len(files)) if len(files) > edit.changed else rng.randrange(len(files))
     return Moment(joined, order, len(order), elsewhere=number)
-
-
-@lru_cache(CACHED_DOCUMENTS)
-def _document(file: CommitFile) -> Document:
-    """A file without changes; the moments of an edit share what is computed of it."""
-    return Document(file.path, tuple(lines_of(file.text)))
