@@ -13,6 +13,7 @@ from dataclasses import asdict
 from pathlib import Path, PurePath
 
 from mercury_engine.text.brackets import CLOSER_OF, outside_strings
+from mercury_engine.text.lines import indent_of
 
 from mercury_lab.commit_edits.build import family, rank
 from mercury_lab.commit_edits.licences import licence_of
@@ -95,7 +96,7 @@ def _places(text: str, language_id: str) -> Iterator[tuple[str, int, int, int, i
     lines = text.split("\n")
     for number in _code_lines(text, language_id):
         line = lines[number].rstrip()
-        indent, end = len(line) - len(line.lstrip()), len(line)
+        indent, end = indent_of(line), len(line)
         if end - indent >= MIN_TYPED_CHARS:
             yield "whole line", number, indent, number, end
         middles = [at for at in range(indent + 2, end - MIN_TYPED_CHARS + 1) if not is_inside_word(line, at)]
@@ -105,7 +106,7 @@ def _places(text: str, language_id: str) -> Iterator[tuple[str, int, int, int, i
             yield "argument list", number, span[0], number, span[1]
         if (last := _block_end(lines, number)) is not None:
             first = lines[number + 1]
-            yield "block", number + 1, len(first) - len(first.lstrip()), last, len(lines[last].rstrip())
+            yield "block", number + 1, indent_of(first), last, len(lines[last].rstrip())
 
 
 def _code_lines(text: str, language_id: str) -> list[int]:
@@ -141,18 +142,14 @@ def _first_arguments(line: str) -> tuple[int, int] | None:
 
 def _block_end(lines: Sequence[str], header: int) -> int | None:
     """The last line of the block below a header line; None if it has no lines, one, or too many."""
-    indent, last = _indent(lines[header]), header
+    indent, last = indent_of(lines[header]), header
     for number in range(header + 1, len(lines)):
-        if lines[number].strip() and _indent(lines[number]) <= indent:
+        if lines[number].strip() and indent_of(lines[number]) <= indent:
             break
         last = number if lines[number].strip() else last
     size = sum(map(len, lines[header + 1 : last + 1]))
     is_fit = 2 <= last - header <= MAX_BLOCK_LINES and size <= MAX_BLOCK_CHARS and bool(lines[header + 1].strip())
     return last if is_fit else None
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
 
 
 def _language(path: str) -> str:

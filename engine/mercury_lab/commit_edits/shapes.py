@@ -1,23 +1,16 @@
 """The shape of a change, by its tokens: what a reader would call it."""
 
 import re
+import tomllib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal, get_args
 
 from mercury_lab.commit_edits.changes import WORD, ChangedText
 from mercury_lsp.documents.languages import language
 
 Shape = Literal[
-    "sibling",
-    "rename",
-    "parameter",
-    "type",
-    "field",
-    "import",
-    "delete",
-    "insertion",
-    "completion",
-    "other file",
+    "sibling", "rename", "parameter", "type", "field", "import", "delete", "insertion", "completion", "other file"
 ]
 """`sibling`: the same replacement in a line like the examples'; `insertion`: lines like two inserted before;
 `completion`: a line that the user has begun; `other file`: any of the others, when the examples' file is finished."""
@@ -33,24 +26,8 @@ back; `exhausted`: nothing is left of it; `unrelated`: two finished commits that
 
 SILENCES: tuple[Silence, ...] = get_args(Silence)
 
-_KEYWORDS = frozenset(
-    """
-    and as async await break case catch class const continue def default del delete do elif else enum except export
-    extends extern false finally fn for from func function global go if impl implements import in inline interface
-    is lambda let local loop match mod mut new nil none not null or package pass private protected pub public raise
-    readonly ref return select self static struct super switch then this throw true try type typedef union unsafe
-    until use using var void where while with yield
-    """.split()  # noqa: SIM905
-)
-
-_TYPES = frozenset(
-    """
-    any bool boolean byte char dict double error float float32 float64 i16 i32 i64 i8 int int16 int32 int64 int8
-    isize list long number object set short signed size_t ssize_t str string tuple u16 u32 u64 u8 uint uint16
-    uint16_t uint32 uint32_t uint64 uint64_t uint8 uint8_t int8_t int16_t int32_t int64_t uintptr unsigned usize
-    void
-    """.split()  # noqa: SIM905
-)
+_WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_KEYWORDS, _TYPES = (frozenset(_WORDS[kind].split()) for kind in ("keywords", "types"))
 
 _TYPE_NAME = re.compile(r"(?!(?:True|False|None)$)[A-Z]\w*[a-z]\w*|\w+_t")
 

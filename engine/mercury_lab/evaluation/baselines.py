@@ -6,8 +6,9 @@
 - `copying`: no model, the continuation of the longest repeated context.
 """
 
+import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
@@ -99,9 +100,10 @@ def copying(gap: Gap) -> Fill:
     """Copy the rest of the line after the longest repeat, on either side, of the text before the cursor."""
     started = time.perf_counter()
     before, after = "".join((*gap.request.far, gap.request.near)), "".join(gap.request.suffix)
-    longest, text = 0, ""
+    longest, text, tail = 0, "", before[-MIN_REPEATED_CHARS:]
     for source in (after, before):  # among equally long repeats, the nearest one before the cursor wins
-        for end in _lookups(source, before[-MIN_REPEATED_CHARS:]):
+        for found in re.finditer(f"(?={re.escape(tail)})", source) if tail else ():
+            end = found.start() + len(tail)
             is_elsewhere = source is after or end < len(before)
             size = common_prefix(reversed(source[:end]), reversed(before)) if is_elsewhere else 0
             if size >= max(longest, MIN_REPEATED_CHARS):
@@ -110,11 +112,3 @@ def copying(gap: Gap) -> Fill:
     confidence = seen / (seen + HALF_CONFIDENCE_CHARS)
     sure = bool(text) and confidence >= gap.request.give_up_below
     return Fill(text if sure else "", confidence, 0, time.perf_counter() - started, is_finished=True)
-
-
-def _lookups(source: str, tail: str) -> Iterator[int]:
-    """The end offsets of all occurrences of `tail`."""
-    at = source.find(tail) if tail else -1
-    while at >= 0:
-        yield at + len(tail)
-        at = source.find(tail, at + 1)

@@ -102,15 +102,12 @@ def circumstances(engine: Engine, options: argparse.Namespace) -> SuiteRecord:
 
 def machine(device: str) -> str:
     """The processor, and the accelerator if one is used."""
-    names = [line.partition(":")[2].strip() for line in _cpuinfo() if line.startswith("model name")]
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     name = names[0] if names else platform.processor() or platform.machine()
     found = f"{name}, {len(names) or 'unknown'} cores, {platform.system()} {platform.machine()}"
     return f"{nvidia_gpus()[0]}; {found}" if device.startswith("cuda") else found
-
-
-def _cpuinfo() -> list[str]:
-    path = Path("/proc/cpuinfo")
-    return path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
 
 
 def deliver(record: SuiteRecord, table: Table, options: argparse.Namespace) -> None:
