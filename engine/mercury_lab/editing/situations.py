@@ -19,16 +19,7 @@ from rich.table import Column, Table
 from mercury_lab.editing import drawn_cursors
 from mercury_lab.editing.cursors import PLACES, Cursor, read_beginnings, read_cursors
 from mercury_lab.editing.editor import Editor, ShownSuggestion, editor
-from mercury_lab.editing.verdicts import (
-    VERDICTS,
-    Verdict,
-    begins_right,
-    is_cut,
-    leaves_open,
-    runs_over,
-    saved,
-    verdict,
-)
+from mercury_lab.editing.verdicts import VERDICTS, Verdict, begins_right, is_cut, leaves_open, runs_over, saved, verdict
 from mercury_lab.evaluation import suite
 from mercury_lab.evaluation.judge import reward
 from mercury_lab.intervals import rate

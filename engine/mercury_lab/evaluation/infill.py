@@ -17,13 +17,7 @@ from mercury_engine.decoding.diffusion.layouts import TwoSided
 from rich.table import Column, Table
 
 from mercury_lab.evaluation import suite
-from mercury_lab.evaluation.baselines import (
-    GapFiller,
-    copying,
-    mercury_filler,
-    reader_filler,
-    typing_filler,
-)
+from mercury_lab.evaluation.baselines import GapFiller, copying, mercury_filler, reader_filler, typing_filler
 from mercury_lab.evaluation.gaps import GAP_KINDS, Gap, gaps
 from mercury_lab.evaluation.judge import exact, fitted
 

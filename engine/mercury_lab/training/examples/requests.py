@@ -174,11 +174,7 @@ class EditExamples:
     """Edits of commits: the next step of a moment, or a region that stays when all steps are made."""
 
     def __init__(
-        self,
-        tokenizer: Tokenizer,
-        edits: Sequence[CommitEdit],
-        spans: GapSettings,
-        foreseen: float = FORESEEN_SHARE,
+        self, tokenizer: Tokenizer, edits: Sequence[CommitEdit], spans: GapSettings, foreseen: float = FORESEEN_SHARE
     ) -> None:
         self.layouter, self.edits, self.spans = Layouter(tokenizer), edits, spans
         self.foreseen = foreseen
