@@ -96,6 +96,7 @@ export class Server implements Disposable {
   /** Start the server; stop the running one first. */
   async restart(): Promise<void> {
     this.shortLives = 0;
+    this.listener.status(STARTING); // the old server takes a while to stop, and is not ready meanwhile
     await this.stop();
     await this.start();
   }
