@@ -167,10 +167,12 @@ FAMILIES = {
     "qwen2": {"attention_bias": True},
     "qwen3": {"qk_norm": True},
     "granite": {
+        "num_attention_heads": 5,
+        "num_key_value_heads": 1,
         "embedding_multiplier": 12.0,
-        "attention_multiplier": 0.05,
+        "attention_multiplier": 0.015625,
         "residual_multiplier": 0.22,
-        "logits_scaling": 8.0,
+        "logits_scaling": 10.0,
     },
 }
 

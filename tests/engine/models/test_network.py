@@ -34,24 +34,28 @@ SHAPE = {
 }
 
 
-GRANITE = {
-    "embedding_multiplier": 12.0,
-    "attention_multiplier": 0.25,
+GRANITE = {  # 4.1's 3B in small: five queries share a key, input and output share their embedding
+    "hidden_size": 40,
+    "num_attention_heads": 5,
+    "num_key_value_heads": 1,
+    "tie_word_embeddings": True,
+    "embedding_multiplier": 12,
+    "attention_multiplier": 0.125,
     "residual_multiplier": 0.22,
-    "logits_scaling": 8.0,
+    "logits_scaling": 10,
 }
 
 KINDS = {
     "llama": (LlamaConfig, LlamaForCausalLM, {}),
-    "qwen2": (Qwen2Config, Qwen2ForCausalLM, {}),
+    "qwen2": (Qwen2Config, Qwen2ForCausalLM, {"tie_word_embeddings": True}),
     "qwen3": (Qwen3Config, Qwen3ForCausalLM, {"head_dim": 16}),
-    "granite": (GraniteConfig, GraniteForCausalLM, GRANITE),
+    "granite 4.1": (GraniteConfig, GraniteForCausalLM, GRANITE),
     "granite 4": (
         GraniteMoeHybridConfig,
         GraniteMoeHybridForCausalLM,
         GRANITE
         | {
-            "mamba_n_heads": 4,
+            "mamba_n_heads": 5,
             "num_local_experts": 0,
             "layer_types": ["attention"] * 2,
             "shared_intermediate_size": 48,
@@ -80,7 +84,7 @@ def saved(kind, path):
     """A random checkpoint saved by transformers, with every bias and norm away from its neutral value."""
     torch.manual_seed(0)
     config_class, model_class, more = KINDS[kind]
-    model = model_class(config_class(**SHAPE, tie_word_embeddings=kind == "qwen2", **more)).eval()
+    model = model_class(config_class(**SHAPE | {"tie_word_embeddings": False} | more)).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.2 * torch.randn_like(parameter))
@@ -100,7 +104,7 @@ def test_logits_equal_those_of_transformers(kind, tmp_path, ids):
     close(found, expected)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3"])  # with random weights, a tied Granite copies its input
 def test_a_plain_checkpoint_fills_one_slot_a_step(kind, tmp_path):
     saved(kind, tmp_path)
     engine = tiny.load(tmp_path)
