@@ -71,7 +71,7 @@ def test_escape_dismisses_an_edit_for_good(window: Open) -> None:
     vscode.draws("total", "2 of 4 · Tab to jump")
     vscode.page.press("Escape")
     vscode.draws_nothing()
-    assert len(vscode.calls("notifyRejected")) == 1
+    vscode.waits(lambda: len(vscode.calls("notifyRejected")) == 1)
     vscode.page.press("End", CTRL)
     vscode.draws("total", "2 of 3")
     vscode.page.press("ArrowUp")
@@ -149,6 +149,7 @@ def in_two_files(window: Open, other: Path, hint: str) -> Window:
         vscode.waits(lambda name=name: name in vscode.rows())
         vscode.page.press("Enter")
         vscode.waits(lambda name=name: any(name in text for text in vscode.page.texts(".tab.active")))
+        vscode.waits(lambda name=name: name in str(vscode.calls("textDocument/didOpen")))
     vscode.page.press("Home", CTRL)
     for _ in range(2):
         for key, modifiers in (("ArrowDown", 0), ("Home", 0), *4 * [("ArrowRight", 0)], ("d", CTRL)):
