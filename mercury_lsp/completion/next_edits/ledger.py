@@ -34,28 +34,35 @@ class Ledger:
     """The offers of one connection; used on the event loop's thread only."""
 
     def __init__(self) -> None:
-        self._offered: dict[str, tuple[Entry, ...]] = {}
-        """The places of the last offer, by suggestion id."""
+        self._offered: tuple[Entry, ...] = ()
+        """The places of the last offer."""
+        self._ids: tuple[str, ...] = ()
+        """Its suggestion ids: requests for ghost text and for a next edit may both find it."""
         self._declined: list[Entry] = []
         """Places that were dismissed or that an edit touched, because the offer was accepted or overwritten."""
 
     def offer(self, suggestion_id: str, uri: str, sites: Sequence[EditSite]) -> None:
         """Record an offer; an earlier one that was neither edited nor dismissed may be offered again."""
-        self._offered = {suggestion_id: tuple(Entry(uri, site) for site in sites)}
+        offered = tuple(Entry(uri, site) for site in sites)
+        self._ids = (*(self._ids if offered == self._offered else ()), suggestion_id)[-ENTRIES_KEPT:]
+        self._offered = offered
 
     def edited(self, uri: str, edits: Sequence[Edit]) -> None:
         """The user edited a document."""
         for edit in edits:
-            for suggestion_id, entries in list(self._offered.items()):
-                if any(each.is_touched_by(uri, edit) for each in entries):
-                    self.dismiss(suggestion_id)
+            if any(each.is_touched_by(uri, edit) for each in self._offered):
+                self._decline()
             self._declined = [each.moved(uri, edit) for each in self._declined]
-            moved = {name: tuple(e.moved(uri, edit) for e in entries) for name, entries in self._offered.items()}
-            self._offered = moved
+            self._offered = tuple(each.moved(uri, edit) for each in self._offered)
 
     def dismiss(self, suggestion_id: str) -> None:
         """Do not offer this edit at these places again."""
-        self._declined = [*self._declined, *self._offered.pop(suggestion_id, ())][-ENTRIES_KEPT:]
+        if suggestion_id in self._ids:
+            self._decline()
+
+    def _decline(self) -> None:
+        self._declined = [*self._declined, *self._offered][-ENTRIES_KEPT:]
+        self._offered = self._ids = ()
 
     def is_declined(self, uri: str, site: EditSite) -> bool:
         """Whether the user dismissed this edit in this place or took it back."""

@@ -36,6 +36,13 @@ def test_an_earlier_offer_that_was_neither_made_nor_dismissed_may_be_made_again(
     assert not ledger.is_declined(A, SITE)
 
 
+def test_an_edit_that_was_offered_twice_is_dismissed_by_either_id():
+    ledger = offered(SITE)
+    ledger.offer("2", A, [SITE])
+    ledger.dismiss("1")
+    assert ledger.is_declined(A, SITE)
+
+
 def test_an_offer_moves_along_with_edits_above_it():
     ledger = offered(SITE)
     ledger.edited(A, [Edit(10, "", "four")])
