@@ -27,7 +27,7 @@ test: .venv/.ready  ## run all tests that need no accelerator; WORKERS=N process
 	$(BIN)/python -m pytest -m "not gpu" -n $(WORKERS) --maxprocesses 8 --dist worksteal
 
 test-vscode: .venv/.ready workbench  ## drive the extension in VS Code 1.139 by keys; needs Node, Chromium, a C++ compiler, Linux on x86-64
-	PATH="$(CURDIR)/$(NODE_24)/bin:$$PATH" MERCURY_VSCODE="$(CURDIR)/$(CODE)" $(BIN)/python -m pytest tests/e2e/test_vscode*.py
+	PATH="$(CURDIR)/$(NODE_24)/bin:$$PATH" MERCURY_VSCODE="$(CURDIR)/$(CODE)" $(BIN)/python -m pytest $(ONLY) tests/e2e/test_vscode*.py
 
 workbench: $(CODE)/.ready
 
