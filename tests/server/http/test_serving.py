@@ -102,7 +102,7 @@ def test_the_bundled_model_fills_and_streams(unix: Place):
         (["--http", "0.0.0.0:0"], "set MERCURY_TOKEN"),
         (["--http", "a b"], "not HOST:PORT"),
         (["--http", "127.0.0.1:0", "--idle-exit", "1"], "leave out --idle-exit"),
-        (["--model", "bundled"], "--model goes with --http"),
+        (["--model", "bundled"], "--model needs --http"),
         (["--http", "127.0.0.1:0", "--model", "./none"], "none"),
     ],
 )
