@@ -25,7 +25,6 @@ class Stopwatch:
         self._engine = engine
         self._out = path.open("a", buffering=1)  # by lines: the server's process ends without closing files
         self._row: dict[str, Any] = {}
-        self._before = 0
         self._context = engine.cache.context
         engine.cache.context = self._timed_context
         self._passes: list[int] = []
@@ -38,15 +37,16 @@ class Stopwatch:
         return getattr(self._engine, name)
 
     async def answer(self, request: Request, control: Control | None = None) -> Answer:
-        """The engine's own answer; here requests come one at a time."""
-        self._row = {"asked": asked_at.pop(id(request), None), "begun": monotonic(), "read": monotonic()}
-        self._before, self._passes, steps = self._engine.cache.tokens_read, [], None
+        """The engine's own answer. A key's request may come while one that looks ahead is being stopped."""
+        row = self._row = {"asked": asked_at.pop(id(request), None), "begun": monotonic(), "read": monotonic()}
+        before, passes, steps = self._engine.cache.tokens_read, list[int](), None
+        self._passes = passes
         try:
             answer = await self._engine.answer(request, control)
             steps = answer.steps if isinstance(answer, Fill) else None
         finally:
-            read = self._engine.cache.tokens_read - self._before
-            row = self._row | {"ended": monotonic(), "steps": steps, "tokens_read": read, "passes": self._passes}
+            read = self._engine.cache.tokens_read - before
+            row |= {"ended": monotonic(), "steps": steps, "tokens_read": read, "passes": passes}
             self._out.write(json.dumps(row) + "\n")
         return answer
 
