@@ -74,7 +74,7 @@ def _examples(hunk: Hunk) -> Iterator[Example]:
             continue
         if b - a == d - c:
             for number, pair in enumerate(zip(old[a:b], new[c:d], strict=True)):
-                yield from _in_line(hunk, *pair, hunk.line + c + number)
+                yield _span_in_line(hunk, *pair, hunk.line + c + number)
         if b - a != d - c or b - a > 1:
             was, now = _dedented("".join(old[a:b])), _dedented("".join(new[c:d]))
             beside = tuple(above + bare[1][:c]), tuple(bare[1][d:] + below)
@@ -103,23 +103,6 @@ def _dedented(text: str) -> str:
     """Lines without common indentation. CR is removed first, because `dedent` takes that of an empty line for text."""
     plain = dedent(with_line_feeds(text))
     return plain.replace("\n", "\r\n") if "\r\n" in text else plain
-
-
-def _in_line(hunk: Hunk, old: str, new: str, line: int) -> Iterator[Example]:
-    """What changed between two lines: one token in several places, or all from the first to the last change."""
-    ours, theirs = list(TOKEN.finditer(old)), list(TOKEN.finditer(new))
-    if len(ours) != len(theirs):
-        yield _span_in_line(hunk, old, new, line)
-        return
-    pairs = [(was[0], now[0]) for was, now in zip(ours, theirs, strict=True)]
-    changed = [number for number, (was, now) in enumerate(pairs) if was != now]
-    if len(changed) < 2 or len({pairs[number] for number in changed}) > 1:
-        yield _span_in_line(hunk, old, new, line)
-        return
-    tokens = tuple(now for _, now in pairs)
-    for number in changed:
-        beside, at = (tokens[:number], tokens[number + 1 :]), theirs[number].start()
-        yield Example(hunk, *pairs[number], *beside, line, column=at, lines=(old.strip(), new.strip()))
 
 
 def _span_in_line(hunk: Hunk, old: str, new: str, line: int) -> Example:

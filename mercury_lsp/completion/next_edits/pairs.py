@@ -79,7 +79,7 @@ def _found(
     """Pairs of examples of the last change, each with its sites: equal texts first, then lines changed alike."""
     seen: set[object] = set()
     for number, last in reversed([*enumerate(latest)]):
-        twin = next((each for each in reversed(latest[:number]) if _are_twins(each, last)), None)
+        twin = next((each for each in reversed(latest[:number]) if each.key == last.key), None)
         if twin is None or last.hunk != latest[-1].hunk or last.key in seen:
             continue
         seen.add(last.key)
@@ -176,16 +176,6 @@ def _pattern(left: Sequence[str], tokens: Sequence[str], right: Sequence[str], o
     every = [*left, *tokens, *right]
     starts, ends = re.match(r"\w", every[0]), re.match(r"\w", every[-1])
     return (r"(?<!\w)" if starts else "") + head + middle + tail + (r"(?!\w)" if ends else "")
-
-
-def _are_twins(first: Example, second: Example) -> bool:
-    """Whether two examples show the same change: in two lines or, for a member, in two places of a line."""
-    is_one_line = first.hunk == second.hunk and first.line == second.line
-    return first.key == second.key and (not is_one_line or (_is_member(first) and _is_member(second)))
-
-
-def _is_member(example: Example) -> bool:
-    return _NAME.fullmatch(example.old) is not None and _MEMBER.search("".join(example.before)) is not None
 
 
 def _left(sites: Iterator[EditSite], own: Sequence[Hunk], snapshot: Snapshot) -> list[EditSite]:

@@ -27,7 +27,7 @@ _NUMBER = re.compile(r"(?<![\w.'\"-])\d+(?![\w'\"-])")
 def same_lines(first: Example, second: Example, snapshot: Snapshot) -> Iterator[EditSite]:
     """The same lines; for an insertion, the places between the same lines, with the example's indentation."""
     old, (before, after) = [line.strip() for line in lines_of(second.old)], second.around(first)
-    before, after = ([], []) if old else (_beside(before[::-1])[::-1], _beside(after))
+    before, after = ([], []) if old else (before[-ANCHOR_LINES:], after[:ANCHOR_LINES])
     wanted = before + old + after
     is_data = not {*_NUMBER.findall(second.new)} <= {*_NUMBER.findall(second.old)}
     if is_data or len("".join("".join(wanted).split())) < MIN_CHARS:
@@ -42,17 +42,6 @@ def same_lines(first: Example, second: Example, snapshot: Snapshot) -> Iterator[
         at, end = number + len(before), number + len(before) + len(old)
         blanks = margin(lines[at:end]) if old else _margin_between(second, lines, at)
         yield _site(starts[at], lines[at:end], indent(second.new, blanks), lines[end - 1] if end else "\n")
-
-
-def _beside(lines: Sequence[str]) -> list[str]:
-    """The anchor: the first lines, going away from an insertion, without the blank ones at its far end.
-
-    How many blank lines follow a function depends on what comes next, and none follows the last one of a file.
-    """
-    near = list(lines[:ANCHOR_LINES])
-    while len(near) > 1 and not near[-1]:
-        near.pop()
-    return near
 
 
 def _margin_between(example: Example, lines: Sequence[str], at: int) -> str:
