@@ -25,10 +25,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_address_arguments(parser)
     parser.add_argument(
-        "--idle-exit",
-        type=_minutes,
-        metavar="MINUTES",
-        help="stop after this long without an editor (default: never)",
+        "--idle-exit", type=_minutes, metavar="MINUTES", help="stop after this long without an editor (default: never)"
     )
     parser.add_argument("--stop", action="store_true", help="stop the running one")
     parser.add_argument(
@@ -111,10 +108,7 @@ def _make_room(address: Address) -> int | None:
 
 
 def serve(
-    address: Address,
-    idle_seconds: float | None,
-    load: "LoadEngine | None" = None,
-    http: "HttpListener | None" = None,
+    address: Address, idle_seconds: float | None, load: "LoadEngine | None" = None, http: "HttpListener | None" = None
 ) -> bool:
     """Serve until stopped; False if another daemon has the address. With `http` it replaces one that an editor started.
 

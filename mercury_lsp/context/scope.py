@@ -29,12 +29,7 @@ _OPENS_INDENTED_BLOCK = re.compile(
     r"^\s*(async\s+)?(def|class|if|elif|else|for|while|with|try|except|finally|match|case)\b.*:\s*$"
 )
 """The end of a line whose block begins in the next one; the second where indentation delimits blocks."""
-_BLOCK_COMMENTS = {
-    "// ": ("/*", "*/"),
-    "/* ": ("/*", "*/"),
-    "<!-- ": ("<!--", "-->"),
-    "-- ": ("--[[", "]]"),
-}
+_BLOCK_COMMENTS = {"// ": ("/*", "*/"), "/* ": ("/*", "*/"), "<!-- ": ("<!--", "-->"), "-- ": ("--[[", "]]")}
 """Opening and closing marks, by the language's line comment mark."""
 
 
