@@ -106,8 +106,8 @@ def _values_apart(lines: Sequence[str], number: int, language_id: str) -> set[in
             pairs += _cells(lines, number, below)
         if LINES.cue.search(name.lower()):
             least = WORDS_AND_NUMBER if BLOCKS.introduces.search(name) else MIXED
-            near = ((at, len(lines[at].split()) <= LIMITS.short_words) for at in below[:REACH_LINES])
-            found |= {at for at, is_short in near if shows_password(lines[at], True, least if is_short else MIXED)}
+            nearby = ((at, len(lines[at].split()) <= LIMITS.short_words) for at in below[:REACH_LINES])
+            found |= {at for at, is_short in nearby if shows_password(lines[at], True, least if is_short else MIXED)}
     return found | {at for at, line in pairs if is_secret_line(line, language_id)}
 
 

@@ -197,4 +197,5 @@ def is_mnemonic(line: str, found: re.Match[str], is_code: bool) -> bool:
     """Whether successive words are a wallet's recovery phrase; in code it is a whole string."""
     ends = line[: found.start()].rstrip(" \t")[-1:], line[found.end() :].strip()[:1]
     is_alone = ends in _QUOTED if is_code else ends[1] in "\"'`"
-    return found[0].count(" ") + 1 in LIMITS.phrase_words and is_alone and _FUNCTION_WORDS.isdisjoint(found[0].split())
+    is_phrase = is_alone and found[0].count(" ") + 1 in LIMITS.phrase_words
+    return bool(is_phrase) and _FUNCTION_WORDS.isdisjoint(found[0].split())
