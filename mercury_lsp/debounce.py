@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 
 class Debounced:
-    """Calls a function once nothing has postponed it for a while; to be used from the event loop's thread.
+    """Calls a function once nothing has postponed it for a while; used on the event loop's thread only.
 
     Restarting the timer at every key would cost 9 microseconds, so it checks when it fires whether the call is due.
     """

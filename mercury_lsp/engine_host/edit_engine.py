@@ -26,7 +26,7 @@ RETRY_SECONDS = 60.0
 
 
 class EditEngine:
-    """Rewrites for one connection; to be used from the event loop's thread."""
+    """Rewrites for one connection; used on the event loop's thread only."""
 
     def __init__(self, engines: Engines, fills: Lease, clock: Callable[[], float] = monotonic):
         """`fills`: the connection's lease of the other engine."""

@@ -26,7 +26,7 @@ class Generated(Completion):
 
 
 class Generations:
-    """Generates for the clients of one server; to be used from the event loop's thread."""
+    """Generates for the clients of one server; used on the event loop's thread only."""
 
     def __init__(self, service: Service) -> None:
         self._service = service

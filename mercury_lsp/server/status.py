@@ -31,7 +31,7 @@ LOADING = Status(busy=True, message="loading the model")
 
 
 class StatusBoard:
-    """Keeps the status and passes every new one to `show`; to be used from the event loop's thread."""
+    """Keeps the status and passes every new one to `show`; used on the event loop's thread only."""
 
     def __init__(self, show: Callable[[Status], None]):
         self._show = show

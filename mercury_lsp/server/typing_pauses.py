@@ -18,7 +18,7 @@ INDEX_INTERVAL_SECONDS = 0.002
 
 
 class TypingPauses:
-    """Timers of one session; to be used from the event loop's thread."""
+    """Timers of one session; used on the event loop's thread only."""
 
     def __init__(self, on_pause: Callable[[str], None], slices: Sequence[Callable[[], bool]]):
         """`on_pause` gets a document's uri; `slices` each index a little and return whether more is left."""
