@@ -146,7 +146,7 @@ def in_two_files(window: Open, other: Path, hint: str) -> Window:
     for name in ("b.py", "a.py"):
         vscode.page.press("p", CTRL)
         vscode.page.type(name)
-        vscode.waits(lambda name=name: name in vscode.rows())
+        vscode.waits(lambda name=name: vscode.rows()[:1] == [name])
         vscode.page.press("Enter")
         vscode.waits(lambda name=name: any(name in text for text in vscode.page.texts(".tab.active")))
         vscode.waits(lambda name=name: name in str(vscode.calls("textDocument/didOpen")))
