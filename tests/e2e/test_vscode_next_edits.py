@@ -161,7 +161,7 @@ def in_two_files(window: Open, other: Path, hint: str) -> Window:
 
 def test_what_was_done_twice_goes_on_in_another_open_file(window: Open, tmp_path: Path) -> None:
     other = tmp_path / "0" / "b.py"
-    vscode = in_two_files(window, other, "→ b.py, line 1 · Tab to jump")
+    vscode = in_two_files(window, other, "→ b.py, line 1 · area → size · Tab to jump")
     vscode.page.press("Tab")
     vscode.draws("size", "Tab to apply")
     vscode.page.press("Tab")
