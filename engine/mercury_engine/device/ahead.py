@@ -24,7 +24,7 @@ from torch import Tensor
 
 from mercury_engine.device.answers import LISTS, ROWS, AskedShape, Head, answers_in, staged
 from mercury_engine.device.rows import UNSEEN
-from mercury_engine.device.rules import FIELDS, Rule, Slots, drawn, edited, likeliest, numbers_of, revealed
+from mercury_engine.device.rules import FIELDS, DeviceRule, Slots, drawn, edited, likeliest, numbers_of, revealed
 from mercury_engine.device.step import DeviceStep, PlacedSegment, Shape, free_bytes
 from mercury_engine.models.arrays import IdArray
 from mercury_engine.models.decoder import Adapted, TorchDecoder
@@ -168,7 +168,7 @@ class DenoiseAhead:
         rows, asks = shape.rows.rows, shape.asked
         ids_R, position_R, order_R = self._step.inputs[: 3 * rows].view(3, -1)
         numbers, uniform, wanted, answer, place = self._numbers.split([FIELDS, *[ROWS[-1]] * 3, 1])
-        rule, slots = Rule(*numbers.unbind()), Slots(ids_R, answer[:rows].long(), self._config.mask_id)
+        rule, slots = DeviceRule(*numbers.unbind()), Slots(ids_R, answer[:rows].long(), self._config.mask_id)
         if asks.draws:
             self._move(position_R[0] + (order_R < UNSEEN).sum(), place.long())
         hidden_RC, _, _ = self._step.forward(shape.rows)

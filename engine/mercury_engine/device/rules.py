@@ -18,7 +18,7 @@ from mercury_engine.models.row_answers import CANDIDATES, Limits, Reveal
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class DeviceRule:
     """A rule and the limits of a step, scalars; see `Limits` and `Reveal`. Tokens are -1 where there is none."""
 
     count: Tensor
@@ -35,11 +35,11 @@ class Rule:
     top_k: Tensor
 
 
-FIELDS = len(fields(Rule))
+FIELDS = len(fields(DeviceRule))
 
 
 def numbers_of(reveal: Reveal, limits: Limits, drawn: int) -> tuple[float, ...]:
-    """The fields of `Rule`, and numbers from 0 to 1 that tokens are drawn with after so many others."""
+    """The fields of `DeviceRule`, and numbers from 0 to 1 that tokens are drawn with after so many others."""
     tokens = (-1.0 if each is None else float(each) for each in (reveal.end, reveal.delete, reveal.expand))
     choice = reveal.temperature, reveal.top_p, float(reveal.top_k or CANDIDATES)
     uniform = np.zeros(ROWS[-1]) if reveal.random is None else deepcopy(reveal.random).random(drawn + ROWS[-1])[drawn:]
@@ -67,14 +67,14 @@ Chosen = tuple[Tensor, Tensor]
 """A token int64 [W] for every answer, and how sure it is."""
 
 
-def likeliest(flat: Tensor, rows: int, rule: Rule) -> Chosen:
+def likeliest(flat: Tensor, rows: int, rule: DeviceRule) -> Chosen:
     """Of answers as `answers.Head.told` makes them."""
     token_W, figures = flat[:rows].view(torch.int32), flat[rows : 5 * rows].view(rows, 4)
     logit_W, log_sum_W, _, entropy_W = figures.unbind(1)
     return token_W.long(), torch.where(rule.by_entropy > 0, -entropy_W, (logit_W - log_sum_W).exp())
 
 
-def drawn(flat: Tensor, rows: int, slots: Slots, uniform: Tensor, rule: Rule) -> Chosen:
+def drawn(flat: Tensor, rows: int, slots: Slots, uniform: Tensor, rule: DeviceRule) -> Chosen:
     """Drawn from the candidates as by `Choice.draw`; the first number is for the first slot that is not accepted.
 
     Those before it are, unless some are masked again.
@@ -95,8 +95,8 @@ def drawn(flat: Tensor, rows: int, slots: Slots, uniform: Tensor, rule: Rule) ->
     return token_WK.gather(-1, rank_W1)[:, 0], sure_W
 
 
-def revealed(slots: Slots, token_W: Tensor, sure_W: Tensor, rule: Rule) -> Tensor:
-    """The rows int64 [R] after a step by `Rule.step`."""
+def revealed(slots: Slots, token_W: Tensor, sure_W: Tensor, rule: DeviceRule) -> Tensor:
+    """The rows int64 [R] after a step by `DeviceRule.step`."""
     is_slot_R, is_mask_R, answer_R = slots.is_slot_R, slots.is_mask_R, slots.answer_R.clamp(min=0)
     sure_R = sure_W[answer_R]
     place_R = torch.arange(len(sure_R), device=sure_R.device)
@@ -112,7 +112,7 @@ def revealed(slots: Slots, token_W: Tensor, sure_W: Tensor, rule: Rule) -> Tenso
     return torch.where(is_slot_R & ((less & is_slot_R).sum(1) < rule.again), slots.mask, ids_R)
 
 
-def edited(slots: Slots, ids_R: Tensor, order_R: Tensor, rule: Rule) -> tuple[Tensor, Tensor, Tensor]:
+def edited(slots: Slots, ids_R: Tensor, order_R: Tensor, rule: DeviceRule) -> tuple[Tensor, Tensor, Tensor]:
     """The rows, their order and the places of their answers, with slots inserted and deleted by `ExpandAndDelete.step`.
 
     `slots`: before the step; `ids_R`: the rows with what it revealed.

@@ -9,7 +9,7 @@ from mercury_engine.decoding.diffusion import rules
 from mercury_engine.decoding.diffusion.canvas import Canvas, Tokens
 from mercury_engine.decoding.diffusion.rules import Choice, LinearSchedule
 from mercury_engine.device.rows import UNSEEN
-from mercury_engine.device.rules import Rule, Slots, drawn, edited, likeliest, numbers_of, revealed
+from mercury_engine.device.rules import DeviceRule, Slots, drawn, edited, likeliest, numbers_of, revealed
 
 from tests.support.asking import told
 
@@ -48,7 +48,7 @@ def test_a_gpu_follows_every_rule(name, end):
         figures = np.stack((answers.logit_W, answers.log_sum_W, answers.whole_W, answers.entropy_W), 1)
         flat = [answers.token_W.view(np.float32), figures, answers.candidate_WK.view(np.float32)]
         flat = np.concatenate([each.ravel() for each in (*flat, answers.candidate_logit_WK)])
-        limits, at, flat = Rule(*numbers[:12]), Slots(ids, answer, MASK), torch.from_numpy(flat)
+        limits, at, flat = DeviceRule(*numbers[:12]), Slots(ids, answer, MASK), torch.from_numpy(flat)
         chosen = drawn(flat, slots, at, numbers[12:], limits) if rule.choice.draws else likeliest(flat, slots, limits)
         ids, order, answer = edited(at, revealed(at, *chosen, limits), order, limits)
         assert ids[order < UNSEEN].tolist() == [*around[0], *expected.ids, *around[1]]
