@@ -83,7 +83,7 @@ class Plugin(Typist):
 
     def _asked(self, before: str, after: str) -> str:
         *above, line = before.split("\n")
-        rest, *below = after.split("\n")
+        rest, *below = after.removesuffix("\n").split("\n")
         line = line if (line + rest).strip() else ""
         body = {
             "input_prefix": "\n".join(above[-LINES_BEFORE:]) + "\n",
@@ -93,7 +93,7 @@ class Plugin(Typist):
         }
         asked = time.monotonic()
         answer = self._http.post("/infill", json=REQUEST | body).raise_for_status().json()
-        times = {"asked": asked, "ended": time.monotonic(), "steps": 0}
+        times = dict.fromkeys(("asked", "begun", "read"), asked) | {"ended": time.monotonic(), "steps": 0}
         self._requests.append(times | {"tokens_read": answer["timings/prompt_n"]})
         self._answers.insert(0, (before, after, answer["content"]))
         return str(answer["content"])

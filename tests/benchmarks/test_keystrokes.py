@@ -1,13 +1,15 @@
 """The pure parts of benchmarks/keystrokes.py and memory.py: the script of keys, matching of fills."""
 
+import json
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
-from on_keys import editor, script
+from on_keys import editor, llama_vim, script
 
 TEXT = "".join(f"def name_{i}(argument):\n    return argument + {i}\n\n" for i in range(60))
 
@@ -34,3 +36,18 @@ def test_a_key_gets_the_fill_between_its_sending_and_its_answer() -> None:
     assert rows[0].fill == fill(1.1, 1.9)
     assert rows[1].fill == own
     assert rows[2].fill is None, "a cancelled fill answers nothing"
+
+
+def test_the_peer_types_through_an_answer_and_asks_where_the_user_types_otherwise() -> None:
+    asked: list[dict[str, str]] = []
+
+    def infill(request: httpx.Request) -> httpx.Response:
+        asked.append(json.loads(request.content))
+        return httpx.Response(200, json={"content": "name()", "timings/prompt_n": 7})
+
+    peer = llama_vim.Plugin(httpx.Client(base_url="http://peer", transport=httpx.MockTransport(infill)), 0)
+    keys = tuple(script.Key("type", at, at, text, 0.0) for at, text in enumerate("dn!", start=2))
+    rows = [*peer.play("", script.Script("a\n\nb\n", keys), 3)]
+    assert [row.text for row in rows] == ["name()", "ame()", "name()"]
+    assert [each["prompt"] for each in asked] == ["d", "dn!"]
+    assert (asked[0]["input_prefix"], asked[0]["input_suffix"]) == ("a\n", "\nb\n")
