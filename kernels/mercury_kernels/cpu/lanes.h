@@ -162,7 +162,7 @@ INLINE float largest_magnitude(ints bits) {
     return value;
 }
 
-/* Adds four products of unsigned by signed bytes to every lane. `dot` takes codes up to 127, `dot_wide` up to 255, where a
+/* Adds four products of unsigned by signed bytes to every lane. `dot` takes codes up to 127, `dot_wide` from 1 to 255, where a
  * pair of products may overflow 16 bits. */
 #if WIDEST == 16
 
@@ -187,9 +187,9 @@ INLINE ints dot(ints to, ints codes, ints bytes) {
     return to + (ints)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
 }
 
-INLINE ints dot_wide(ints to, ints codes, ints bytes) {
-    const ints low = all_ints(0x0f0f0f0f);
-    return dot(to, codes & low, bytes) + (dot((ints){0}, (codes >> 4) & low, bytes) << 4);
+INLINE ints dot_wide(ints to, ints codes, ints bytes) { /* signed by signed: subtracts 128, then adds it again */
+    ints less = (ints)_mm256_sign_epi8((__m256i)(codes ^ all_ints((int32_t)0x80808080)), (__m256i)bytes);
+    return dot(to, (ints)_mm256_abs_epi8((__m256i)bytes), less) + (dot((ints){0}, all_ints(0x01010101), bytes) << 7);
 }
 
 #elif defined(__ARM_FEATURE_DOTPROD)
