@@ -25,9 +25,8 @@ from mercury_engine.prompt.layout import path_block
 from mercury_lab.engine import Engine
 from mercury_lab.evaluation import suite
 from mercury_lab.training.commits.build import read_split
-from mercury_lab.training.commits.examples import edit_example
+from mercury_lab.training.commits.examples import EditExample, edit_example
 from mercury_lab.training.commits.moments import moments
-from mercury_lab.training.commits.stage import EditExample
 from mercury_lab.training.window import window
 from on_all import options as options_of_all
 from rich.table import Table
@@ -118,7 +117,7 @@ def examples(options: Any) -> Iterator[EditExample]:
 
 def measured(engine: Engine, example: EditExample, give_up_below: float) -> Row:
     """Rewrite a region as it should be, twice, and as the model would."""
-    text, (start, end) = example.current, example.region
+    text, (start, end) = example.text, example.region
     far, near, suffix = window(text, start, end)
     far = [path_block(example.path, example.language), *far]
     request = RewriteRequest(

@@ -350,7 +350,7 @@ def test_a_file_in_eight_bits_stays_so_where_kernels_read_it_or_floats_do_not_fi
     free = 22 << 30 if kernels else GpuMemory(0, 4, has_codes=True).needed(decoder.config)
     with pretend_cuda(monkeypatch, free, kernels) as counts, caplog.at_level(logging.WARNING):
         engine = Engine.load(model, device="cuda", dtype=torch.float32)
-        assert engine.reader.decoder.has_codes
+        assert engine.reader.decoder.has_codes  # type: ignore[attr-defined]
         for request, other in zip(REQUESTS, expected, strict=True):
             counts.clear()
             found = engine.fill(request)
@@ -373,7 +373,7 @@ def test_weights_that_do_not_fit_as_floats_are_held_in_eight_bits(tmp_path, monk
     with pretend_cuda(monkeypatch, free=free):
         engine = Engine.load(folder, device="cuda", dtype=torch.float32)
         assert [engine.fill(each).text for each in REQUESTS] == expected
-        layer = engine.reader.decoder.layers[0]
+        layer = engine.reader.decoder.layers[0]  # type: ignore[attr-defined]
         assert {part.weight.dtype for part in (layer.qkv, layer.out, layer.gate_up, layer.down)} == {torch.int8}
         with pytest.raises(DeviceError, match="GPU's memory"):
             monkeypatch.setattr(torch.cuda, "mem_get_info", lambda *_: (free - 1, 24 << 30))

@@ -120,7 +120,7 @@ def weights(
 ) -> Matrix:
     factors = [torch.empty(*shape, dtype=kind) for shape in ((rank, inputs), (outputs, rank))] if rank else [None, None]
     scales = torch.empty(inputs // GROUP, outputs, dtype=torch.float16) if is_coded else None
-    return Matrix(torch.empty(outputs, inputs, dtype=torch.int8 if is_coded else kind), None, *factors, scales)
+    return Matrix(torch.empty(outputs, inputs, dtype=torch.int8 if is_coded else kind), None, *factors, scales=scales)
 
 
 def layer(

@@ -36,7 +36,7 @@ def test_the_projection_equals_its_twin(device, shape, dtype, extras):
     factors = [randn(*shape, dtype=dtype, device=device) for shape in ((6, channels), (outputs, 6))]
     bias = randn(outputs, dtype=dtype, device=device) if "bias" in extras else None
     weight, scales = coded(weight) if "codes" in extras else (weight, None)
-    matrix = Matrix(weight, bias, *(factors if "adapter" in extras else (None, None)), scales)
+    matrix = Matrix(weight, bias, *(factors if "adapter" in extras else (None, None)), scales=scales)
     norms = randn(2, width, dtype=dtype, device=device) if "norms" in extras else None
     right = [each.double() for each in buffers]
     expected = reference.project_qkv(wide(x), wide(norm), 1e-5, wide(matrix), wide(norms), places, *right)

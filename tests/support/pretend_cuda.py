@@ -257,6 +257,7 @@ class _Event:
 
 
 class _Graph:
+    captured: Any
     latest: Any
     """The work that ran last, and its results."""
 

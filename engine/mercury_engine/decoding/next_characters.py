@@ -3,8 +3,8 @@
 Dimensions: W wanted rows, K candidates.
 """
 
+import heapq
 import math
-from collections import Counter
 from collections.abc import Sequence
 
 from mercury_engine.models.row_answers import RowAnswers
@@ -22,7 +22,7 @@ class NextCharacters:
     def __init__(self, texts: Sequence[str]) -> None:
         """`texts`: of each token."""
         self._texts = texts
-        self._shares = Counter[str]()
+        self._shares: dict[str, float] = {}
         self._open = 1.0
         """Probability that the tokens so far only spell what stands before the cursor."""
 
@@ -39,10 +39,11 @@ class NextCharacters:
             if text == spell:
                 exact += math.exp(logp)
             elif text.startswith(spell):
-                self._shares[text[len(spell)]] += self._open * math.exp(logp)
+                character = text[len(spell)]
+                self._shares[character] = self._shares.get(character, 0.0) + self._open * math.exp(logp)
         self._open *= exact
 
     def likeliest(self) -> tuple[str, ...]:
         """The likely ones, by falling probability."""
-        likely = [each for each, share in self._shares.most_common(MOST_CHARACTERS) if share >= LEAST_PROBABILITY]
-        return tuple(likely)
+        by_share = heapq.nlargest(MOST_CHARACTERS, self._shares.items(), key=lambda each: each[1])
+        return tuple(character for character, share in by_share if share >= LEAST_PROBABILITY)
