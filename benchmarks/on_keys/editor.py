@@ -125,10 +125,11 @@ class Typist:
 def match(rows: list[KeyTimes], fills: list[dict[str, Any]]) -> None:
     """Give every row its fill, the last one requested after the key was sent and finished before the answer.
 
-    What has no steps and ended later is a rewrite.
+    What has no steps and ended later is a rewrite. What looks ahead meanwhile is nobody's.
     """
     for row in rows:
-        asked = [f for f in fills if f["asked"] is not None and row.sent <= f["asked"] and f["ended"] <= row.answered]
+        known = (f for f in fills if f["asked"] is not None and not f.get("is_ahead"))
+        asked = [f for f in known if row.sent <= f["asked"] and f["ended"] <= row.answered]
         row.fill = max((f for f in asked if f["steps"] is not None), key=lambda f: f["asked"], default=None)
         if row.fill is not None:
             later = (f["ended"] for f in asked if f["steps"] is None and f["ended"] > row.fill["ended"])

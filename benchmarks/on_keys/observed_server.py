@@ -47,6 +47,7 @@ class Stopwatch:
         finally:
             read = self._engine.cache.tokens_read - before
             row |= {"ended": monotonic(), "steps": steps, "tokens_read": read, "passes": passes}
+            row["is_ahead"] = control is not None and control.is_ahead
             self._out.write(json.dumps(row) + "\n")
         return answer
 
