@@ -3,17 +3,13 @@
 Dimensions: W wanted rows, K candidates.
 """
 
-import heapq
 import math
 from collections.abc import Sequence
 
 from mercury_engine.models.row_answers import RowAnswers
 
-LEAST_PROBABILITY = 0.05
-"""Least probability of a character that is worth preparing for."""
-
-MOST_CHARACTERS = 4
-"""Most characters that are named; at `LEAST_PROBABILITY` there are 1.9 on average."""
+LEAST_PROBABILITY = 0.2
+"""Least probability of a character that is worth preparing for; preparing costs about a pass."""
 
 
 class NextCharacters:
@@ -45,5 +41,5 @@ class NextCharacters:
 
     def likeliest(self) -> tuple[str, ...]:
         """The likely ones, by falling probability."""
-        by_share = heapq.nlargest(MOST_CHARACTERS, self._shares.items(), key=lambda each: each[1])
-        return tuple(character for character, share in by_share if share >= LEAST_PROBABILITY)
+        likely = [each for each, share in self._shares.items() if share >= LEAST_PROBABILITY]
+        return tuple(sorted(likely, key=self._shares.__getitem__, reverse=True))
