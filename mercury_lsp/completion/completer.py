@@ -260,10 +260,9 @@ class Completer:
         self, context: CompletionContext, snapshot: Snapshot, anchor: SuggestionAnchor, keys: Sequence[str]
     ) -> None:
         """Have the engine read what it would write after each of these keys, so that it need not when one comes."""
-        utility = self._utility(context.language_id)
         for key in keys:
-            request = replace(context.after(key).request(), effort=self.settings.effort, utility=utility)
-            await self._fill_ahead(replace(request, unread_limit=FIRST_READ_TOKENS), context.uri)
+            request = replace(self._request_ahead(context.after(key)), unread_limit=FIRST_READ_TOKENS)
+            await self._fill_ahead(request, context.uri)
         if anchor.suggestion is not None:
             await asyncio.sleep(LOOK_AHEAD_AFTER_SECONDS - PREPARE_KEYS_AFTER_SECONDS)
             await self._work_ahead(context, snapshot, anchor, False)
@@ -282,6 +281,10 @@ class Completer:
         after = replace(context.after(shown.text), multiline=False)
         after = after.at_line_end() if shown.is_finished else after
         anchor.ahead = await self._worth_showing(after, snapshot, shown.text)
+
+    def _request_ahead(self, context: CompletionContext) -> FillRequest:
+        """What typing on to a context would ask for, without a deadline."""
+        return replace(context.request(), effort=self.settings.effort, utility=self._utility(context.language_id))
 
     async def _fill_ahead(self, request: FillRequest, uri: str, check: Check | None = None) -> Fill | None:
         """A fill that no user waits for; None if it was cancelled or failed."""
@@ -303,9 +306,8 @@ class Completer:
 
         `shown`: the text on display at the cursor of the snapshot, behind which the context goes on.
         """
-        request = replace(context.request(), effort=self.settings.effort, utility=self._utility(context.language_id))
         check = partial(_first_error_behind, snapshot, context.offset, shown)
-        if (fill := await self._fill_ahead(request, context.uri, check)) is None:
+        if (fill := await self._fill_ahead(self._request_ahead(context), context.uri, check)) is None:
             return None
         suggestion = Suggestion.at_cursor(context, postprocess(fill.text, context, snapshot), fill)
         return suggestion if self._is_worth_showing(suggestion, context, automatic=True) else None

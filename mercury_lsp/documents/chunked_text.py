@@ -50,7 +50,7 @@ class ChunkedText:
         """Counts before each chunk, and for the whole text; `starts` counts code points."""
         self.length = self.starts[-1]
         """Code points."""
-        self._line = -1, -1, -1
+        self._line: tuple[int, int, int] | None = None
         """The number, start and end of the line looked up last."""
 
     @classmethod
@@ -224,7 +224,7 @@ class ChunkedText:
     def _line_at(self, offset: int) -> tuple[int, int, int]:
         """The number, start and end of the line that contains offset."""
         known = self._line  # other threads may look up lines, too
-        if known[1] <= offset <= known[2]:
+        if known is not None and known[1] <= offset <= known[2]:
             return known
         offset = min(max(0, offset), self.length)
         index, before = self._locate(offset)
@@ -234,7 +234,7 @@ class ChunkedText:
     def _line_numbered(self, line: int) -> tuple[int, int, int]:
         """A line's number, start and end."""
         known = self._line
-        if known[0] != line:
+        if known is None or known[0] != line:
             start = self._end_of_break(line, self._breaks, _BREAK)[1]
             is_last = line >= self._breaks[-1]
             end = self.length if is_last else self._end_of_break(line + 1, self._breaks, _BREAK)[0]

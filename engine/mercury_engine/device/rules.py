@@ -96,7 +96,7 @@ def drawn(flat: Tensor, rows: int, slots: Slots, uniform: Tensor, rule: DeviceRu
 
 
 def revealed(slots: Slots, token_W: Tensor, sure_W: Tensor, rule: DeviceRule) -> Tensor:
-    """The rows int64 [R] after a step by `DeviceRule.step`."""
+    """The rows int64 [R] after a step by `Rule.step` of those rules."""
     is_slot_R, is_mask_R, answer_R = slots.is_slot_R, slots.is_mask_R, slots.answer_R.clamp(min=0)
     sure_R = sure_W[answer_R]
     place_R = torch.arange(len(sure_R), device=sure_R.device)

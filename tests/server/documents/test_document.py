@@ -9,7 +9,7 @@ from mercury_engine.prompt.chunking import MAX_CHUNK_CHARS
 from tree_sitter import Language, Parser
 
 from mercury_lsp.documents import parsing
-from mercury_lsp.documents.chunked_text import encode
+from mercury_lsp.documents.chunked_text import ChunkedText, encode
 from mercury_lsp.documents.document import Document
 
 CODE = "".join(f"def f{n}(a, b):\n    x = a + {n}\n    return x * b\n\n" for n in range(200))
@@ -134,6 +134,7 @@ def test_positions_beyond_the_text_are_clamped():
         7,
         7,
     ]
+    assert ChunkedText.of("ab\n").line_of(-1) == 0
 
 
 @pytest.mark.parametrize("text", ["x" * 1_900_000, "[" + "1, " * 600_000 + "]\n"])
