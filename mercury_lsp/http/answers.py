@@ -1,20 +1,18 @@
 """`/mercury/v1/answer`: whole requests to the engine, for a Mercury elsewhere that names this server as its engine."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mercury_engine.api import Control, FillRequest, RewriteRequest, SlotView
-from mercury_engine.api import Request as EngineRequest
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from mercury_lsp.engine_host.remote import wire
 from mercury_lsp.http import fields, replies
-from mercury_lsp.http.errors import as_api_error, bad_request
+from mercury_lsp.http.errors import bad_request
 from mercury_lsp.http.service import Service
 
 MAX_BLOCK_CHARS = 2_048
@@ -34,7 +32,7 @@ class Asked:
     rewrite: RewriteRequest | None = None
     steps: bool = False
 
-    def request(self) -> EngineRequest:
+    def request(self) -> FillRequest | RewriteRequest:
         """The request. Raises ApiError."""
         given = [each for each in (self.fill, self.rewrite) if each is not None]
         if len(given) != 1:
@@ -63,55 +61,32 @@ def routes(service: Service) -> list[Route]:
 
     async def answer(request: Request) -> Response:
         asked = await fields.read(request, Asked)
-        return await streamed(request, service, asked.request(), asked.steps)
+        return await replies.streamed(request, steps_and_answer(service, asked.request(), asked.steps), replies.as_line)
 
     return [Route(wire.PATH, about), Route(wire.PATH, answer, methods=["POST"])]
 
 
-async def streamed(
-    request: Request,
+async def steps_and_answer(
     service: Service,
-    asked: EngineRequest,
+    request: FillRequest | RewriteRequest,
     steps: bool,
     more: Callable[[Any], dict[str, Any]] = lambda answer: {},
-) -> Response:
-    """The engine's answer as lines of JSON, after its steps if they are wanted. Raises ApiError.
+) -> AsyncGenerator[replies.Body]:
+    """The engine's steps, if they are wanted, and its answer with the fields that `more` adds.
 
-    more: fields to add to the answer's.
+    Closing the generator stops the engine.
     """
-    lines = _lines(service, asked, steps, more)
-    first = await replies.while_connected(request, anext(lines))
-
-    async def body() -> AsyncIterator[bytes]:
-        async with aclosing(lines):
-            yield first
-            async for line in lines:
-                yield line
-
-    return StreamingResponse(body(), media_type="application/x-ndjson")
-
-
-async def _lines(
-    service: Service, request: EngineRequest, steps: bool, more: Callable[[Any], dict[str, Any]]
-) -> AsyncGenerator[bytes]:
-    """The reply's lines; closing the generator stops the engine. An error before the first line is raised."""
     loop, seen = asyncio.get_running_loop(), asyncio.Queue[tuple[SlotView, ...] | None]()
 
     def show(slots: tuple[SlotView, ...]) -> None:
         loop.call_soon_threadsafe(seen.put_nowait, slots)
 
-    control, has_begun = Control(on_step=show if steps else None), False
-    answering = asyncio.ensure_future(service.answer(request, control))
+    answering = asyncio.ensure_future(service.answer(request, Control(on_step=show if steps else None)))
     answering.add_done_callback(lambda _: seen.put_nowait(None))
     try:
         while (slots := await seen.get()) is not None:
-            has_begun = True
-            yield replies.as_line({"step": wire.plain(slots)})
+            yield {"step": wire.plain(slots)}
         answer = await answering
-        yield replies.as_line({"answer": wire.plain(answer) | more(answer)})
-    except Exception as error:
-        if not has_begun:
-            raise
-        yield replies.as_line({"error": {"message": str(as_api_error(error))}})
+        yield {"answer": wire.plain(answer) | more(answer)}
     finally:
         answering.cancel()

@@ -11,12 +11,11 @@ from mercury_lsp.http import (
     chat,
     completions,
     edits,
-    fim,
     llama,
     models,
     ollama,
     playground,
-    sweep,
+    tabby,
     tokens,
 )
 from mercury_lsp.http.errors import on_error
@@ -24,7 +23,7 @@ from mercury_lsp.http.guard import Guard
 from mercury_lsp.http.metrics import Metrics
 from mercury_lsp.http.service import Service
 
-DIALECTS = (chat, fim, completions, llama, ollama, edits, apply, sweep, models, tokens, answers, playground)
+DIALECTS = (chat, completions, tabby, llama, ollama, edits, apply, models, tokens, answers, playground)
 
 
 def application(service: Service, token: str | None) -> ASGIApp:

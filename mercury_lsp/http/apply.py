@@ -16,7 +16,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from mercury_lsp.http import fields, replies
-from mercury_lsp.http.edits import EditRequest, tagged
+from mercury_lsp.http.draft import Completion
+from mercury_lsp.http.edit_prompts import tagged
+from mercury_lsp.http.edits import EditRequest, last_text
 from mercury_lsp.http.errors import ApiError, bad_request
 from mercury_lsp.http.service import Service
 
@@ -39,7 +41,8 @@ def routes(service: Service) -> list[Route]:
 
     async def apply(request: Request) -> Response:
         asked = await fields.read(request, EditRequest)
-        original, snippet = tagged(asked.text, "original_code"), tagged(asked.text, "update_snippet")
+        prompt = last_text(asked.messages)
+        original, snippet = tagged(prompt, "original_code"), tagged(prompt, "update_snippet")
         if original is None or snippet is None:
             raise bad_request("the message has no <|original_code|> or no <|update_snippet|>", "messages")
         if original.count("\n") + snippet.count("\n") > MAX_LINES:
@@ -48,8 +51,7 @@ def routes(service: Service) -> list[Route]:
             text = await asyncio.to_thread(merged, original, snippet)
         if text is None:
             raise ApiError(422, "the snippet's lines are not in the original; send more of the lines around a change")
-        head = await replies.head(service, "apply")
-        return replies.known_chat(text, replies.usage_of(0, 0, 0), asked.stream, head)
+        return await replies.known(service, "chat.completion", Completion(text, "stop"), asked.stream)
 
     return [Route("/v1/apply/completions", apply, methods=["POST"])]
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from dataclasses import fields as fields_of
 from typing import Any
 
 from mercury_engine.api import Chat, GenerateRequest, Sampling, TokenLogProbability
@@ -10,14 +11,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from mercury_lsp.http import chat_edits, fields, replies
+from mercury_lsp.http import edit_prompts, fields, replies
 from mercury_lsp.http.draft import Completion
-from mercury_lsp.http.edits import Message
+from mercury_lsp.http.edits import last_text
 from mercury_lsp.http.errors import bad_request
-from mercury_lsp.http.fim import StreamableRequest
-from mercury_lsp.http.generations import Generated, Generations
 from mercury_lsp.http.service import Service
 from mercury_lsp.http.tool_calls import ToolUse
+
+KIND = "chat.completion"
 
 TEMPERATURE = 0.75
 """For clients that send none, as in Mercury's API."""
@@ -40,12 +41,13 @@ LIMITS = {
 
 
 @dataclass(frozen=True, slots=True)
-class ChatRequest(StreamableRequest):
+class ChatRequest(fields.StreamableRequest):
     messages: tuple[dict[str, Any], ...] = ()
-    max_tokens: int | None = None
     max_completion_tokens: int | None = None
+    max_tokens: int | None = None
+    """0 only reads the messages; negative: no limit."""
     n_predict: int | None = None
-    """llama.vim's name for it; 0 only reads the messages."""
+    num_predict: int | None = None
     temperature: float = TEMPERATURE
     top_p: float = 1.0
     top_k: int = 0
@@ -66,7 +68,7 @@ class ChatRequest(StreamableRequest):
     def request(self, use: ToolUse) -> GenerateRequest:
         """What the engine is asked. Raises ApiError."""
         fields.require_few(self.stop)
-        asked = (self.max_completion_tokens, self.max_tokens, self.n_predict)
+        asked = (self.max_completion_tokens, self.max_tokens, self.n_predict, self.num_predict)
         most = next((each for each in asked if each is not None and each >= 0), None)
         return GenerateRequest(
             chat=self.conversation(use),
@@ -86,16 +88,8 @@ class ChatRequest(StreamableRequest):
         for name, (low, high) in LIMITS.items():
             if not low <= getattr(self, name) <= high:
                 raise bad_request(f"{name} must be from {low:g} to {high:g}", name)
-        return Sampling(
-            self.temperature,
-            self.top_p,
-            max(0, self.top_k),
-            self.min_p,
-            self.repetition_penalty,
-            self.presence_penalty,
-            self.frequency_penalty,
-            None if self.seed is None else abs(self.seed),
-        )
+        sampling = Sampling(**{each.name: getattr(self, each.name) for each in fields_of(Sampling)})
+        return replace(sampling, top_k=max(0, self.top_k), seed=None if self.seed is None else abs(self.seed))
 
     def _checked(self) -> tuple[dict[str, Any], ...]:
         """The messages. Raises ApiError for none, and for what is no message of text."""
@@ -125,80 +119,63 @@ class ChatRequest(StreamableRequest):
 
 
 def routes(service: Service) -> list[Route]:
-    generations = Generations(service)
-
     async def chat(request: Request) -> Response:
         asked = await fields.read(request, ChatRequest)
-        return await answered(request, service, generations, asked)
+        use = ToolUse.of(asked.tools, asked.tool_choice)
+        wanted, last = asked.request(use), last_text(asked.messages)
+        chat_format = (await service.engine()).chat_format
+        prompt = edit_prompts.duet(last) or edit_prompts.mercury(last)
+        if prompt is not None and (service.edits.can_rewrite or chat_format is None):
+            return await replies.known(service, KIND, await prompt.answered(request, service), asked.stream)
+        if use.tools and chat_format != "tool_call":
+            raise bad_request("the model was not trained to call tools; use another, or leave the tools out", "tools")
+        head = await replies.head(service, KIND)
+        if asked.stream:
+            return await _streamed(request, service, asked, wanted, use, head | {"object": f"{KIND}.chunk"})
+        written, seed = list[Completion](), wanted.sampling.seed
+        for number in range(max(1, min(asked.n, MAX_CHOICES))):  # in turn, so that the first reads the messages for all
+            sampling = replace(wanted.sampling, seed=None if seed is None else seed + number)
+            writing = service.generate(replace(wanted, sampling=sampling))
+            written.append(await replies.while_connected(request, writing.whole()))
+        choices = [_choice(index, each, use) for index, each in enumerate(written)]
+        whole = replace(written[0], completion_tokens=sum(each.completion_tokens for each in written))
+        return JSONResponse(head | {"choices": choices, "usage": replies.usage(whole)})
 
     return [Route("/v1/chat/completions", chat, methods=["POST"])]
 
 
-async def answered(request: Request, service: Service, generations: Generations, asked: ChatRequest) -> Response:
-    """The model's reply, or several; the next edit, where the last message asks for one."""
-    use = ToolUse.of(asked.tools, asked.tool_choice)
-    wanted = asked.request(use)
-    chat_format = (await service.engine()).chat_format
-    head = await replies.head(service, "chatcmpl")
-    last = Message(content=asked.messages[-1].get("content") or "").text
-    if chat_edits.asks_for_edit(last) and (service.edits.can_rewrite or chat_format is None):
-        text, usage = await replies.while_connected(request, chat_edits.edited(service, last))
-        return replies.known_chat(text, usage, asked.stream, head)
-    if use.tools and chat_format != "tool_call":
-        raise bad_request("the model was not trained to call tools; choose another, or leave the tools out", "tools")
-    if asked.stream:
-        return await _streamed(request, generations, asked, wanted, use, head | {"object": "chat.completion.chunk"})
-    written, seed = list[Completion](), wanted.sampling.seed
-    for number in range(max(1, min(asked.n, MAX_CHOICES))):  # one by one, so that the first reads the messages for all
-        each = replace(wanted, sampling=replace(wanted.sampling, seed=None if seed is None else seed + number))
-        written.append(await replies.while_connected(request, generations.write(each).whole()))
-    choices = [_choice(index, each, use) for index, each in enumerate(written)]
-    tokens = sum(each.completion_tokens for each in written)
-    usage = replies.usage_of(written[0].prompt_tokens, written[0].cached_tokens, tokens)
-    return JSONResponse(head | {"object": "chat.completion", "choices": choices, "usage": usage})
-
-
 async def _streamed(
-    request: Request,
-    generations: Generations,
-    asked: ChatRequest,
-    wanted: GenerateRequest,
-    use: ToolUse,
-    head: dict[str, Any],
+    request: Request, service: Service, asked: ChatRequest, wanted: GenerateRequest, use: ToolUse, head: replies.Body
 ) -> Response:
     if asked.n > 1:
         raise bad_request("several choices cannot be streamed; leave out n", "n")
-    sent = list[str]()
+    role = {"role": "assistant"}
 
-    def piece(text: str) -> replies.Body:
-        role = {} if sent else {"role": "assistant"}
-        sent.append(text)
-        return chunk(role | {"content": text})
-
-    def chunk(delta: dict[str, Any], reason: str | None = None) -> replies.Body:
-        return head | {"choices": [{"index": 0, "delta": delta, "finish_reason": reason, "logprobs": None}]}
+    def chunk(delta: dict[str, Any], **more: Any) -> replies.Body:
+        nonlocal role
+        delta, role = role | delta, {}
+        return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None, "logprobs": None} | more]}
 
     def last(completion: Completion) -> list[replies.Body]:
         choice = _choice(0, completion, use)
-        message = choice["message"]
-        rest = (message["content"] or "").removeprefix("".join(sent))
-        ends = [piece(rest)] if rest or not sent else []
-        if calls := message.get("tool_calls"):
+        ends = []
+        if calls := choice.pop("message").get("tool_calls"):
             ends.append(chunk({"tool_calls": [{"index": number, **call} for number, call in enumerate(calls)]}))
-        final = chunk({}, choice["finish_reason"])
-        if choice["logprobs"] is not None:
-            final["choices"][0]["logprobs"] = choice["logprobs"]
-        ends.append(final)
+        ends.append(chunk({}, **choice))
         if asked.includes_usage:
-            ends.append(head | {"choices": [], "usage": replies.usage(completion)})
+            ends.append({**head, "choices": [], "usage": replies.usage(completion)})
         return ends
 
-    writing = generations.write(wanted, use.settled)
-    return await replies.streamed(request, writing, piece, last, replies.as_event, replies.DONE)
+    bodies = replies.written(
+        service.generate(wanted, use.settled),
+        lambda text: chunk({"content": text}),
+        last,
+        lambda completion: use.read(completion.text)[0],
+    )
+    return await replies.streamed(request, bodies, end=replies.DONE)
 
 
 def _choice(index: int, completion: Completion, use: ToolUse) -> dict[str, Any]:
-    assert isinstance(completion, Generated)
     content, calls = use.read(completion.text)
     message: dict[str, Any] = {"role": "assistant", "content": content if content or not calls else None}
     reason: str = completion.finish_reason
@@ -211,7 +188,7 @@ def _choice(index: int, completion: Completion, use: ToolUse) -> dict[str, Any]:
     return {"index": index, "message": message, "finish_reason": reason, "logprobs": _log_probabilities(completion)}
 
 
-def _log_probabilities(completion: Generated) -> dict[str, Any] | None:
+def _log_probabilities(completion: Completion) -> dict[str, Any] | None:
     found = completion.log_probabilities
     content = [_token(each) | {"top_logprobs": [*map(_token, each.alternatives)]} for each in found]
     return {"content": content, "refusal": None} if found else None

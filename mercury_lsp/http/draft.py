@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Literal
 
-from mercury_engine.api import MAX_SLOTS, Fill, FillRequest
+from mercury_engine.api import MAX_SLOTS, Fill, FillRequest, TokenLogProbability
 from mercury_engine.text.repeats import repeat_begun, repeat_start
 from mercury_engine.text.stop_texts import begun, first_of
 
@@ -30,6 +30,7 @@ class Completion:
     seconds: float = 0.0
     others: tuple[str, ...] = ()
     """Further candidates."""
+    log_probabilities: tuple[TokenLogProbability, ...] = ()
 
 
 class CompletionDraft:

@@ -1,105 +1,92 @@
-"""`/v1/edit/completions` of Mercury's API: the prompt's tags are read in both layouts that clients send."""
+"""`/v1/edit/completions` of Mercury's API, and the next edits of Sweep's editor plugins."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Any
 
+from mercury_engine.api import REGION_LINES_ABOVE, REGION_LINES_BELOW
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
-from mercury_lsp.http import fields, replies
+from mercury_lsp.documents.utf16 import chars_within, utf16_length
+from mercury_lsp.http import edit_prompts, fields, replies
 from mercury_lsp.http.errors import bad_request
-from mercury_lsp.http.rewriting import EditedDocument, applied, read_diff, rewritten
+from mercury_lsp.http.rewriting import EditedDocument, read_diff, rewritten
 from mercury_lsp.http.service import Service
-
-CURSOR = "<|cursor|>"
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One message; parts of a list are joined."""
-
-    role: str = "user"
-    content: Any = ""
-
-    @property
-    def text(self) -> str:
-        """Its text. Raises ApiError."""
-        parts = self.content if isinstance(self.content, list) else [self.content]
-        texts = [part.get("text", "") if isinstance(part, Mapping) else part for part in parts]
-        try:
-            return "".join(map(fields.text_of, texts))
-        except TypeError as error:
-            raise bad_request(str(error), "messages") from None
 
 
 @dataclass(frozen=True, slots=True)
 class EditRequest:
-    messages: tuple[Message, ...] = ()
+    messages: tuple[dict[str, Any], ...] = ()
     stream: bool = False
 
-    @property
-    def text(self) -> str:
-        """The last message's text. Raises ApiError."""
-        if not self.messages:
-            raise bad_request("there is no message", "messages")
-        return self.messages[-1].text
+
+@dataclass(frozen=True, slots=True)
+class SweepRequest:
+    """The fields of a plugin's request that are read."""
+
+    file_path: str = ""
+    file_contents: str = ""
+    recent_changes: str = ""
+    cursor_position: int = 0
+    """UTF-16 units, as the positions of the reply."""
+
+    def document(self) -> EditedDocument:
+        """The lines around the cursor to rewrite."""
+        text = self.file_contents
+        cursor = chars_within(text, max(0, self.cursor_position))
+        lines, line = text.splitlines(keepends=True), text.count("\n", 0, cursor)
+        above = max(0, line - REGION_LINES_ABOVE)
+        start = sum(map(len, lines[:above]))
+        end = start + sum(map(len, lines[above : line + REGION_LINES_BELOW + 1]))
+        history = read_diff(self.recent_changes, self.file_path)
+        return EditedDocument(text, start, end, self.file_path, cursor, history)
+
+
+def last_text(messages: Sequence[Mapping[str, Any]]) -> str:
+    """The last message's text, with the parts of a list joined. Raises ApiError."""
+    if not messages:
+        raise bad_request("there is no message", "messages")
+    content = messages[-1].get("content") or ""
+    parts = content if isinstance(content, list) else [content]
+    texts = [part.get("text", "") if isinstance(part, Mapping) else part for part in parts]
+    if not all(isinstance(text, str) for text in texts):
+        raise bad_request("a message's content must be a text or a list of parts with texts", "messages")
+    return "".join(texts)
 
 
 def routes(service: Service) -> list[Route]:
     async def edit(request: Request) -> Response:
         asked = await fields.read(request, EditRequest)
-        document = edited_document(asked.text)
+        if (prompt := edit_prompts.mercury(last_text(asked.messages))) is None:
+            raise bad_request("the message has no <|code_to_edit|> or no <|current_file_content|>", "messages")
+        found = await prompt.answered(request, service)
+        if asked.stream:  # Continue, which streams, expects a fence
+            found = replace(found, text=f"```\n{found.text}\n\n```")
+        return await replies.known(service, "edit.completion", found, asked.stream)
+
+    async def sweep(request: Request) -> Response:
+        asked, started = await fields.read(request, SweepRequest), perf_counter()
+        document = asked.document()
         found = await replies.while_connected(request, rewritten(service, document))
-        text = applied(document.text, document.start, document.end, found.changes)
-        return await edited(service, f"```\n{text}\n\n```" if asked.stream else text, found.usage, asked.stream)
+        lines = [
+            {
+                "start_index": utf16_length(document.text[: change.start]),
+                "end_index": utf16_length(document.text[: change.end]),
+                "completion": change.text,
+                "confidence": round(change.probability, 4),
+                "autocomplete_id": replies.new_id("edit"),
+                "elapsed_time_ms": round(1000 * (perf_counter() - started)),
+                "finish_reason": "stop",
+            }
+            for change in found.changes[:1]
+        ]
+        body = b"".join(replies.as_line(line | {"completions": [dict(line)]}) for line in lines)
+        return Response(body, media_type="application/x-ndjson")
 
-    return [Route("/v1/edit/completions", edit, methods=["POST"])]
-
-
-async def edited(service: Service, text: str, usage: replies.Body, stream: bool) -> Response:
-    """The reply with the lines as they should be; the client that streams expects them in a fence."""
-    head = await replies.head(service, "edit") | {"object": "edit.completion"}
-    message = {"role": "assistant", "content": text}
-    if not stream:
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        return JSONResponse(head | {"choices": [choice], "usage": usage})
-    choices = (
-        {"index": 0, "delta": message, "finish_reason": None},
-        {"index": 0, "delta": {}, "finish_reason": "stop"},
-    )
-    return replies.known_events(*(head | {"choices": [choice]} for choice in choices))
-
-
-def edited_document(prompt: str) -> EditedDocument:
-    """What a prompt says; the region is inside the file's content or after it. Raises ApiError."""
-    region, content = tagged(prompt, "code_to_edit"), tagged(prompt, "current_file_content")
-    if region is None or content is None:
-        raise bad_request("the message has no <|code_to_edit|> or no <|current_file_content|>", "messages")
-    name, _, content = content.partition("\n")
-    path = name.partition("current_file_path:")[2].strip()
-    before, inside, _ = content.partition("<|code_to_edit|>\n")
-    if inside:
-        after = content.partition("<|/code_to_edit|>\n")[2]
-    else:
-        whole = content.replace(CURSOR, "", 1)
-        before, found, after = whole.partition(region.replace(CURSOR, "", 1))
-        before, after = (before, after) if found else ("", "")
-    cursor = region.find(CURSOR)
-    region = region.replace(CURSOR, "", 1)
-    return EditedDocument(
-        before + region + after,
-        len(before),
-        len(before) + len(region),
-        path,
-        None if cursor < 0 else len(before) + cursor,
-        read_diff(tagged(prompt, "edit_diff_history") or "", path),
-    )
-
-
-def tagged(prompt: str, name: str) -> str | None:
-    """The lines between a tag and its end; None without them."""
-    _, begun, rest = prompt.partition(f"<|{name}|>\n")
-    text, ended, _ = rest.partition(f"<|/{name}|>")
-    return text if begun and ended else None
+    return [
+        Route("/v1/edit/completions", edit, methods=["POST"]),
+        Route("/backend/next_edit_autocomplete", sweep, methods=["POST"]),
+    ]

@@ -1,14 +1,14 @@
 """Reads the fields of requests: nulls count as missing, unknown fields are ignored, wrong types are rejected."""
 
-import dataclasses
 import gc
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
-from typing import Any, TypeVar, get_origin
+from types import UnionType
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-import cattrs
 from starlette.requests import Request
 
 from mercury_lsp.http.errors import bad_request
@@ -16,7 +16,7 @@ from mercury_lsp.http.errors import bad_request
 T = TypeVar("T")
 
 MAX_ITEMS = 2_000
-"""Items of a list or an object of objects: each invalid one takes a tenth of a millisecond to explain."""
+"""Items of a list, unless they are texts or integers."""
 
 MAX_STOPS, MAX_STOP_CHARS = 64, 256
 """Number and length of stop texts; each is compared with the end of a text at every token."""
@@ -24,18 +24,49 @@ MAX_STOPS, MAX_STOP_CHARS = 64, 256
 MAX_EXPLANATION_CHARS = 500
 """Longest error message that repeats what the client sent."""
 
-
 MAX_STRINGS, MAX_VALUES = 20_000, 200_000
 """Strings, and lists, objects and items, of a body: the event loop waits while they are read."""
 
+_SCALARS: dict[Any, tuple[type | UnionType, str]] = {
+    str: (str, "a string"),
+    bool: (bool, "true or false"),
+    int: (int | float, "an integer"),
+    float: (int | float, "a number"),
+}
+
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+
 _HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
-"""Possibly a lone surrogate."""
+"""Possibly a lone surrogate, which no tokenizer takes."""
 
 
-async def read(request: Request, kind: type[T]) -> T:
-    """The request's JSON object as a dataclass. Raises ApiError."""
-    return structured(await read_object(request), kind)
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """What a stream tells besides."""
+
+    include_usage: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StreamableRequest:
+    """Fields of requests that may be answered by a stream."""
+
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+
+    @property
+    def includes_usage(self) -> bool:
+        """Whether a stream ends with the usage."""
+        return self.stream_options is not None and self.stream_options.include_usage
+
+
+async def read(request: Request, kind: type[T], inner: str = "") -> T:
+    """The request's JSON object as a dataclass; fields of its object `inner` count as its own. Raises ApiError."""
+    body = await read_object(request)
+    more = body.get(inner) or {}
+    if not isinstance(more, dict):
+        raise bad_request(f"{inner} is not an object", inner)
+    return structured(body | more, kind)
 
 
 async def read_object(request: Request) -> dict[str, Any]:
@@ -45,8 +76,8 @@ async def read_object(request: Request) -> dict[str, Any]:
     collects = gc.isenabled()
     gc.disable()  # collecting a million new lists takes three times as long as reading them
     try:
-        body = json.loads(content, parse_constant=_refused)
-        if _HALF_PAIR.search(content):  # no reply could repeat it
+        body = json.loads(content.decode("utf-8-sig"), parse_constant=_refused)
+        if _HALF_PAIR.search(content):
             body = json.loads(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
     except RecursionError:
         raise bad_request("the JSON is nested too deeply") from None
@@ -60,28 +91,18 @@ async def read_object(request: Request) -> dict[str, Any]:
     return body
 
 
-def _require_few_values(content: bytes) -> None:
-    """Raise ApiError for JSON with too many values."""
-    if content.count(b'"') - content.count(b'\\"') > 2 * MAX_STRINGS:
-        raise bad_request(f"the body has more than {MAX_STRINGS:,} strings")
-    if sum(map(content.count, (b"[", b"{", b","))) > MAX_VALUES:
-        outside = _STRING.sub(b"", content)
-        if sum(map(outside.count, (b"[", b"{", b","))) > MAX_VALUES:
-            raise bad_request(f"the body has more than {MAX_VALUES:,} values")
-
-
-def structured(body: Mapping[str, Any], kind: type[T]) -> T:
-    """The object as a dataclass. Raises ApiError, naming the invalid field."""
-    try:
-        return _converter().structure(body, kind)
-    except RecursionError:
-        raise bad_request("the JSON is nested too deeply") from None
-    except TypeError as error:
-        raise bad_request(str(error)[:MAX_EXPLANATION_CHARS]) from None
-    except cattrs.BaseValidationError as error:
-        problems = cattrs.transform_error(error)
-        _, _, field = problems[0].rpartition("$.")
-        raise bad_request("; ".join(problems)[:MAX_EXPLANATION_CHARS], field or None) from None
+def structured(body: Mapping[str, Any], kind: Callable[..., T]) -> T:
+    """The object as a dataclass. Raises ApiError, naming the first invalid field."""
+    types, found = _types(kind), dict[str, Any]()
+    for name, its in types.items():
+        if (value := body.get(name)) is not None:
+            try:
+                found[name] = _value(value, its)
+            except (TypeError, ArithmeticError) as error:
+                raise bad_request(f"{name}: {error}"[:MAX_EXPLANATION_CHARS], name) from None
+        elif name in _required(kind):
+            raise bad_request(f"{name} is missing", name)
+    return kind(**found)
 
 
 def require_few(stop: tuple[str, ...]) -> None:
@@ -90,80 +111,64 @@ def require_few(stop: tuple[str, ...]) -> None:
         raise bad_request(f"stop may have {MAX_STOPS} texts of {MAX_STOP_CHARS} characters", "stop")
 
 
-def text_of(value: Any) -> str:
-    """A string without lone surrogates, which no tokenizer takes. Raises TypeError."""
-    if not isinstance(value, str):
-        raise TypeError(f"{type(value).__name__} is not a string")
-    return value.encode("utf-8", "replace").decode("utf-8")
+@cache
+def _types(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
 
 
 @cache
-def _converter() -> cattrs.Converter:
-    made = cattrs.Converter()
-    made.register_structure_hook(str, lambda value, _: text_of(value))
-    made.register_structure_hook(int, lambda value, _: _integer(value))
-    made.register_structure_hook(float, lambda value, _: _number(value))
-    made.register_structure_hook(bool, lambda value, _: _boolean(value))
-    made.register_structure_hook_func(lambda kind: kind == tuple[str, ...], lambda value, _: _texts(value))
-    made.register_structure_hook_func(lambda kind: kind == tuple[int, ...], lambda value, _: _integers(value))
-
-    @made.register_structure_hook_factory(lambda kind: hasattr(kind, "__dataclass_fields__"))
-    def without_nulls(kind: type[Any]) -> Any:
-        structure = cattrs.gen.make_dict_structure_fn(kind, made)
-        several = [each.name for each in dataclasses.fields(kind) if _holds_several(each.type)]
-
-        def apply(value: Any, into: type[Any]) -> Any:
-            if not isinstance(value, Mapping):
-                raise TypeError(f"{type(value).__name__} is not an object")
-            for name in several:
-                _require_bounded(value.get(name), name)
-            return structure({key: each for key, each in value.items() if each is not None}, into)
-
-        return apply
-
-    return made
+def _required(kind: Any) -> frozenset[str]:
+    """The fields without a default."""
+    return frozenset(each.name for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING)
 
 
-def _require_bounded(value: Any, name: str) -> None:
-    """Raise ApiError for a value that is no list or object, or too long."""
-    if value is not None and not isinstance(value, list | Mapping):
-        raise bad_request(f"{name} is neither a list nor an object", name)
-    if value is not None and len(value) > MAX_ITEMS:
-        raise bad_request(f"{name} has {len(value):,} items; allowed are {MAX_ITEMS:,}", name)
+def _value(value: Any, kind: Any) -> Any:
+    """The value as this type. Raises TypeError, ArithmeticError and ApiError."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is UnionType:  # with None
+        return _value(value, parts[0])
+    if origin is tuple:
+        return _items(value, parts[0])
+    if origin is Literal and value not in parts:
+        raise TypeError(f"{value!r} is none of {', '.join(parts)}")
+    is_object = is_dataclass(kind)
+    if (is_object or origin is dict) and not isinstance(value, Mapping):
+        raise TypeError(f"{value!r} is not an object")
+    if is_object:
+        return structured(value, kind)
+    return _scalar(value, kind) if kind in _SCALARS else value
 
 
-def _holds_several(kind: Any) -> bool:
-    """Whether it is a list or object whose invalid items are explained one by one."""
-    return get_origin(kind) in (tuple, dict) and kind not in (tuple[str, ...], tuple[int, ...])
-
-
-def _integers(value: Any) -> tuple[int, ...]:
+def _items(value: Any, kind: Any) -> tuple[Any, ...]:
+    """The items of a list; one string counts as a list of one."""
+    if isinstance(value, str) and kind is str:
+        return (value,)
     if not isinstance(value, list):
-        raise TypeError(f"{type(value).__name__} is not a list")
-    return tuple(map(_integer, value))
+        raise TypeError(f"{value!r} is not a list")
+    if len(value) > MAX_ITEMS and kind not in (str, int):
+        raise TypeError(f"it has {len(value):,} items; allowed are {MAX_ITEMS:,}")
+    return tuple(_value(each, kind) for each in value)
 
 
-def _texts(value: Any) -> tuple[str, ...]:
-    """One string, or several."""
-    return tuple(map(text_of, value if isinstance(value, list) else [value]))
+def _scalar(value: Any, kind: Any) -> Any:
+    types, name = _SCALARS[kind]
+    is_one = isinstance(value, types) and (kind is bool or not isinstance(value, bool))
+    if not is_one or (kind is int and value != value // 1):
+        raise TypeError(f"{value!r} is not {name}")
+    return kind(value)
 
 
-def _integer(value: Any) -> int:
-    if isinstance(value, bool) or not (isinstance(value, int) or (isinstance(value, float) and value.is_integer())):
-        raise TypeError(f"{value!r} is not an integer")
-    return int(value)
+def _require_few_values(content: bytes) -> None:
+    """Raise ApiError for JSON with too many values."""
+    if content.count(b'"') - content.count(b'\\"') > 2 * MAX_STRINGS:
+        raise bad_request(f"the body has more than {MAX_STRINGS:,} strings")
+    if _structure(content) > MAX_VALUES and _structure(_STRING.sub(b"", content)) > MAX_VALUES:
+        raise bad_request(f"the body has more than {MAX_VALUES:,} values")
 
 
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{value!r} is not a number")
-    return float(value)
-
-
-def _boolean(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError(f"{value!r} is neither true nor false")
-    return value
+def _structure(content: bytes) -> int:
+    """Number of lists, objects and separators."""
+    return sum(map(content.count, (b"[", b"{", b",")))
 
 
 def _refused(constant: str) -> float:

@@ -15,7 +15,8 @@ from mercury_lsp.documents.chunked_text import with_line_feeds
 from mercury_lsp.documents.document import Document, Snapshot
 from mercury_lsp.documents.languages import LANGUAGES, language, language_of
 from mercury_lsp.documents.redaction import chunk_without_secrets
-from mercury_lsp.http.fields import require_few
+from mercury_lsp.http.errors import bad_request
+from mercury_lsp.http.fields import StreamableRequest, require_few
 
 PROMPT_CHARS, SUFFIX_CHARS = 16_000, 8_000
 """Characters around the gap that are used; the model's window is shorter."""
@@ -30,6 +31,17 @@ MAX_OTHERS = 256
 """Other files that are used."""
 
 MAX_PATH_CHARS = 200
+
+MAX_TOKENS = 8192
+"""Most tokens of one text; a negative limit means as many, as in llama.cpp's server. 0 only reads."""
+
+ONE_PARAGRAPH = ("\n\n", "\n \n")
+"""Where a completion stops for a client that does not say, as in Mercury's API."""
+
+MAX_CANDIDATES = 8
+
+BLANK_SUFFIX = "<|endoftext|>"
+"""Continue sends it in place of no suffix."""
 
 _JSON = re.compile(r"\s*(?:\[\s*)*\{\s*\"")
 """The beginning of a JSON document, as most clients name no file."""
@@ -60,10 +72,6 @@ class Gap:
     deadline_ms: float | None = None
     """Ends all fills but the first, which may have to read all of the context."""
     candidates: int = 1
-
-    def __post_init__(self) -> None:
-        """Raises ApiError."""
-        require_few(self.stop)
 
     @property
     def is_one_line(self) -> bool:
@@ -96,6 +104,53 @@ class Gap:
     def warming(self) -> FillRequest:
         """The engine's request to read the context, for fills to come."""
         return replace(self.context()[0].request(), max_steps=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """A chunk of another file, as llama.cpp's clients send it."""
+
+    text: str = ""
+    filename: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GapRequest(StreamableRequest):
+    """A gap by the names of all dialects; fields of sampling are ignored, as the text is always the most likely one."""
+
+    prompt: tuple[str, ...] = ()
+    """One text; after `input_prefix` the cursor's line up to the cursor."""
+    suffix: str = ""
+    input_prefix: str = ""
+    input_suffix: str = ""
+    input_extra: tuple[Extra, ...] = ()
+    max_completion_tokens: int | None = None
+    max_tokens: int | None = None
+    n_predict: int | None = None
+    num_predict: int | None = None
+    n: int = 1
+    n_cmpl: int = 1
+    stop: tuple[str, ...] | None = None
+    t_max_predict_ms: float | None = None
+
+    def gap(self, max_tokens: int, stop: tuple[str, ...] = ()) -> Gap:
+        """The gap, with the dialect's limit and ends if the client names none. Raises ApiError."""
+        if len(self.prompt) > 1:
+            raise bad_request("prompt has to be a text, or a list of one", "prompt")
+        limits = (self.max_completion_tokens, self.max_tokens, self.n_predict, self.num_predict, max_tokens)
+        tokens = next(each for each in limits if each is not None)
+        milliseconds = self.t_max_predict_ms or 0.0
+        stop = stop if self.stop is None else self.stop
+        require_few(stop)
+        return Gap(
+            self.input_prefix + "".join(self.prompt),
+            self.input_suffix + ("" if self.suffix == BLANK_SUFFIX else self.suffix),
+            others=tuple(OtherText(extra.text, extra.filename) for extra in self.input_extra),
+            max_tokens=min(tokens, MAX_TOKENS) if tokens >= 0 else MAX_TOKENS,
+            stop=stop,
+            deadline_ms=milliseconds if milliseconds > 0 and tokens else None,
+            candidates=max(1, min(max(self.n, self.n_cmpl), MAX_CANDIDATES)),
+        )
 
 
 def _is_secret(path: str) -> bool:

@@ -11,8 +11,7 @@ from starlette.routing import Route
 from mercury_lsp import __version__
 from mercury_lsp.http import fields, replies
 from mercury_lsp.http.draft import Completion
-from mercury_lsp.http.fim import MAX_CANDIDATES, bounded
-from mercury_lsp.http.gap import Gap, OtherText
+from mercury_lsp.http.gap import GapRequest
 from mercury_lsp.http.service import MAX_AT_ONCE, Service
 from mercury_lsp.http.templates import taken_apart
 
@@ -20,62 +19,18 @@ DEFAULT_TOKENS = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Extra:
-    """A chunk of another file."""
-
-    text: str = ""
-    filename: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class InfillRequest:
-    input_prefix: str = ""
-    input_suffix: str = ""
-    input_extra: tuple[Extra, ...] = ()
-    prompt: str = ""
-    """The cursor's line up to the cursor."""
-    n_predict: int = DEFAULT_TOKENS
-    n_cmpl: int = 1
-    stop: tuple[str, ...] = ()
-    t_max_predict_ms: float | None = None
+class InfillRequest(GapRequest):
     id_slot: int = -1
     response_fields: tuple[str, ...] = ()
-
-    def gap(self) -> Gap:
-        """The gap to fill; no text around it and no tokens only warms the caches."""
-        is_timed = self.t_max_predict_ms is not None and self.t_max_predict_ms > 0
-        return Gap(
-            self.input_prefix + self.prompt,
-            self.input_suffix,
-            others=tuple(OtherText(extra.text, extra.filename) for extra in self.input_extra),
-            max_tokens=bounded(self.n_predict),
-            stop=self.stop,
-            deadline_ms=self.t_max_predict_ms if is_timed and self.n_predict else None,
-            candidates=max(1, min(self.n_cmpl, MAX_CANDIDATES)),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class LlamaRequest:
-    """The fields of `/completion` that are read; the client has put the gap into a template of its own."""
-
-    prompt: str = ""
-    n_predict: int = DEFAULT_TOKENS
-    stop: tuple[str, ...] = ()
-    stream: bool = False
-
-    def gap(self) -> Gap:
-        return taken_apart(Gap(self.prompt, max_tokens=bounded(self.n_predict), stop=self.stop))
 
 
 def routes(service: Service) -> list[Route]:
     async def infill(request: Request) -> Response:
         asked = await fields.read(request, InfillRequest)
-        gap = asked.gap()
+        gap, model = asked.gap(DEFAULT_TOKENS), await service.model()
         client = request.client.host if request.client is not None else ""
         is_newest = gap.max_tokens > 0 and asked.id_slot >= 0
-        model = await service.model()
-        writing = service.write(gap, (client, asked.id_slot) if is_newest else None)
+        writing = service.fill(gap, (client, asked.id_slot) if is_newest else None)
 
         def body(completion: Completion) -> Any:
             texts = (completion.text, *completion.others)
@@ -85,18 +40,16 @@ def routes(service: Service) -> list[Route]:
         return await replies.whole(request, writing, body)
 
     async def complete(request: Request) -> Response:
-        asked = await fields.read(request, LlamaRequest)
-        model, writing = await service.model(), service.write(asked.gap())
+        asked = await fields.read(request, GapRequest)
+        model, writing = await service.model(), service.fill(taken_apart(asked.gap(DEFAULT_TOKENS)))
         if not asked.stream:
             return await replies.whole(request, writing, lambda found: _reply(found, found.text, model))
-
-        def piece(text: str) -> replies.Body:
-            return {"index": 0, "content": text, "stop": False}
-
-        def last(completion: Completion) -> list[replies.Body]:
-            return [_reply(completion, "", model)]
-
-        return await replies.streamed(request, writing, piece, last, replies.as_event)
+        bodies = replies.written(
+            writing,
+            lambda text: {"index": 0, "content": text, "stop": False},
+            lambda found: [_reply(found, "", model)],
+        )
+        return await replies.streamed(request, bodies)
 
     async def props(request: Request) -> Response:
         settings = {"n_ctx": NEAR_TOKENS + SEGMENT_TOKENS}
@@ -116,30 +69,28 @@ def routes(service: Service) -> list[Route]:
 
 
 def _reply(completion: Completion, text: str, model: str) -> dict[str, Any]:
-    read_ms, written_ms = (
-        1000 * each for each in (completion.read_seconds, completion.seconds - completion.read_seconds)
-    )
-    read = completion.prompt_tokens - completion.cached_tokens
+    read, read_ms = completion.prompt_tokens - completion.cached_tokens, 1000 * completion.read_seconds
+    written, written_ms = completion.completion_tokens, 1000 * completion.seconds - read_ms
     return {
         "index": 0,
         "content": text,
         "model": model,
         "stop": True,
         "stop_type": "limit" if completion.finish_reason == "length" else "eos",
-        "tokens_predicted": completion.completion_tokens,
+        "tokens_predicted": written,
         "tokens_evaluated": completion.prompt_tokens,
         "tokens_cached": completion.cached_tokens,
         "truncated": False,
-        "timings": {
-            "prompt_n": read,
-            "prompt_ms": read_ms,
-            "prompt_per_token_ms": read_ms / max(1, read),
-            "prompt_per_second": 1000 * read / read_ms if read_ms else 0.0,
-            "predicted_n": completion.completion_tokens,
-            "predicted_ms": written_ms,
-            "predicted_per_token_ms": written_ms / max(1, completion.completion_tokens),
-            "predicted_per_second": 1000 * completion.completion_tokens / written_ms if written_ms else 0.0,
-        },
+        "timings": _timings("prompt", read, read_ms) | _timings("predicted", written, written_ms),
+    }
+
+
+def _timings(part: str, tokens: int, milliseconds: float) -> dict[str, float]:
+    return {
+        f"{part}_n": tokens,
+        f"{part}_ms": milliseconds,
+        f"{part}_per_token_ms": milliseconds / max(1, tokens),
+        f"{part}_per_second": 1000 * tokens / milliseconds if milliseconds else 0.0,
     }
 
 

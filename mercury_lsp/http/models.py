@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from mercury_lsp.http.errors import ApiError
-from mercury_lsp.http.fim import MAX_TOKENS
+from mercury_lsp.http.gap import MAX_TOKENS
 from mercury_lsp.http.service import Service
 
 KINDS = ("fim", "edit", "chat")

@@ -13,7 +13,7 @@ from starlette.routing import Route
 from mercury_lsp.completion.price import Price
 from mercury_lsp.completion.silence import why_silent
 from mercury_lsp.context.context import CompletionContext
-from mercury_lsp.http import answers, fields
+from mercury_lsp.http import answers, fields, replies
 from mercury_lsp.http.errors import bad_request
 from mercury_lsp.http.gap import Gap
 from mercury_lsp.http.service import Service
@@ -77,7 +77,10 @@ def routes(service: Service) -> list[Route]:
         def silence(fill: Fill) -> dict[str, str | None]:
             return {"silence": why_silent(fill.text, fill.confidence, fill.is_finished, context, gate)}
 
-        return await answers.streamed(request, service, replace(context.request(), effort=asked.effort), True, silence)
+        wanted = replace(context.request(), effort=asked.effort)
+        return await replies.streamed(
+            request, answers.steps_and_answer(service, wanted, True, silence), replies.as_line
+        )
 
     its_files = [Route(f"/{name}", file) for name in FILES]
     return [Route("/", page), *its_files, Route("/mercury/v1/steps", steps, methods=["POST"])]

@@ -3,8 +3,9 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
+from operator import attrgetter
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -22,46 +23,59 @@ Body = Mapping[str, Any]
 DONE = b"data: [DONE]\n\n"
 """Ends a stream of OpenAI's kind."""
 
+IDS = {"text_completion": "cmpl", "chat.completion": "chatcmpl", "edit.completion": "edit"}
+"""How the ids of each kind of object begin."""
+
 
 async def whole(request: Request, writing: Writing, body: Callable[[Completion], Any]) -> Response:
     return JSONResponse(body(await while_connected(request, writing.whole())))
 
 
-async def streamed(
-    request: Request,
+async def written(
     writing: Writing,
     piece: Callable[[str], Body],
-    last: Callable[[Completion], list[Body]],
-    frame: Callable[[Body], bytes],
-    end: bytes = b"",
-) -> Response:
-    """A completion as events. An error before the first one is raised."""
-    pieces = writing.pieces()
-    first = await while_connected(request, anext(pieces, None))
+    last: Callable[[Completion], Sequence[Body]],
+    text: Callable[[Completion], str] = attrgetter("text"),
+) -> AsyncGenerator[Body]:
+    """The bodies of a completion in pieces; `text` is the part of it that clients see."""
+    sent = 0
+    async with aclosing(writing.pieces()) as pieces:
+        async for each in pieces:
+            sent += len(each)
+            yield piece(each)
+    completion = writing.task.result()
+    if rest := text(completion)[sent:]:
+        yield piece(rest)
+    for body in last(completion):
+        yield body
 
-    async def events() -> AsyncIterator[bytes]:
-        async with aclosing(pieces):
+
+def as_event(body: Body) -> bytes:
+    return b"data: " + as_line(body) + b"\n"
+
+
+def as_line(body: Body) -> bytes:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+async def streamed(
+    request: Request, bodies: AsyncGenerator[Body], frame: Callable[[Body], bytes] = as_event, end: bytes = b""
+) -> Response:
+    """Bodies as they come; closing the reply closes them. An error before the first one is raised."""
+    first = await while_connected(request, anext(bodies))
+
+    async def frames() -> AsyncIterator[bytes]:
+        async with aclosing(bodies):
             try:
-                if first is not None:
-                    yield frame(piece(first))
-                async for text in pieces:
-                    yield frame(piece(text))
-                for each in last(writing.completion):
-                    yield frame(each)
+                yield frame(first)
+                async for body in bodies:
+                    yield frame(body)
             except Exception as error:  # the head is sent, so the error is an event
                 yield frame({"error": {"message": str(as_api_error(error)), "type": "server_error"}})
         yield end
 
     kind = "text/event-stream" if frame is as_event else "application/x-ndjson"
-    return StreamingResponse(events(), media_type=kind, headers={"Cache-Control": "no-cache"})
-
-
-def as_event(body: Body) -> bytes:
-    return b"data: " + json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode() + b"\n\n"
-
-
-def as_line(body: Body) -> bytes:
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    return StreamingResponse(frames(), media_type=kind, headers={"Cache-Control": "no-cache"})
 
 
 async def while_connected(request: Request, awaited: Awaitable[T]) -> T:
@@ -82,41 +96,39 @@ async def _disconnected(request: Request) -> None:
         pass
 
 
-def known_events(*bodies: Body) -> Response:
-    return StreamingResponse(iter((*map(as_event, bodies), DONE)), media_type="text/event-stream")
-
-
-def known_chat(text: str, usage: Body, stream: bool, head: dict[str, Any]) -> Response:
-    """A chat reply whose text is already known."""
-    message = {"role": "assistant", "content": text}
-    choice = {"index": 0, "delta" if stream else "message": message, "finish_reason": "stop", "logprobs": None}
-    if not stream:
-        return JSONResponse(head | {"object": "chat.completion", "choices": [choice], "usage": usage})
-    return known_events(head | {"object": "chat.completion.chunk", "choices": [choice]})
-
-
-async def head(service: Service, prefix: str) -> dict[str, Any]:
+async def head(service: Service, kind: str) -> dict[str, Any]:
     """The common fields of OpenAI's replies."""
-    return {"id": new_id(prefix), "created": int(time.time()), "model": await service.model()}
+    return {"id": new_id(IDS[kind]), "object": kind, "created": int(time.time()), "model": await service.model()}
 
 
 def new_id(prefix: str) -> str:
     return f"{prefix}-{uuid4().hex}"
 
 
+def choice(text: str, finish_reason: str | None, place: str = "message", index: int = 0) -> dict[str, Any]:
+    """A choice with its text in each of the places where clients look for it; a stream's `place` is "delta"."""
+    message = {"role": "assistant", "content": text}
+    return {"index": index, "text": text, place: message, "finish_reason": finish_reason, "logprobs": None}
+
+
+async def known(service: Service, kind: str, completion: Completion, stream: bool) -> Response:
+    """The reply with a completion that is already finished, in one piece."""
+    begin = await head(service, kind)
+    if not stream:
+        choices = [choice(completion.text, completion.finish_reason)]
+        return JSONResponse(begin | {"choices": choices, "usage": usage(completion)})
+    chunk = begin | {"choices": [choice(completion.text, completion.finish_reason, "delta")]}
+    return StreamingResponse(iter((as_event(chunk), DONE)), media_type="text/event-stream")
+
+
 def usage(completion: Completion) -> dict[str, Any]:
-    """The tokens of a completion, with the details in both places that clients read."""
-    return usage_of(completion.prompt_tokens, completion.cached_tokens, completion.completion_tokens)
-
-
-def usage_of(prompt: int, cached: int, written: int) -> dict[str, Any]:
-    """The same by its numbers."""
+    """Numbers of tokens, with the details in both places that clients read."""
     return {
-        "prompt_tokens": prompt,
-        "completion_tokens": written,
-        "total_tokens": prompt + written,
+        "prompt_tokens": completion.prompt_tokens,
+        "completion_tokens": completion.completion_tokens,
+        "total_tokens": completion.prompt_tokens + completion.completion_tokens,
         "reasoning_tokens": 0,
-        "cached_input_tokens": cached,
-        "prompt_tokens_details": {"cached_tokens": cached},
+        "cached_input_tokens": completion.cached_tokens,
+        "prompt_tokens_details": {"cached_tokens": completion.cached_tokens},
         "completion_tokens_details": {"reasoning_tokens": 0},
     }

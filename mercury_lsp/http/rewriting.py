@@ -2,9 +2,9 @@
 
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Self
 
 from mercury_engine.api import MAX_REGION_LINES, Control, EditHunk, Rewrite, RewriteRequest
 
@@ -14,7 +14,6 @@ from mercury_lsp.completion.next_edits.rewriting import RewrittenLines, rewrite_
 from mercury_lsp.documents.document import Document, Snapshot
 from mercury_lsp.documents.languages import language_of
 from mercury_lsp.documents.redaction import change_without_secrets
-from mercury_lsp.http import replies
 from mercury_lsp.http.errors import ApiError
 from mercury_lsp.http.service import Service
 
@@ -54,9 +53,17 @@ class EditedDocument:
     history: tuple[EditHunk, ...] = ()
     """Oldest first."""
 
-    def snapshot(self) -> Snapshot:
-        """The document as the engine's host has it."""
-        return Document("untitled:", language_of(self.path), 0, self.text).snapshot()
+    @classmethod
+    def whole(cls, text: str, path: str, history: tuple[EditHunk, ...]) -> Self:
+        """A document that may change everywhere, with no cursor."""
+        return cls(text, 0, len(text), path, history=history)
+
+    @classmethod
+    def marked(cls, before: str, region: str, after: str, mark: str, path: str, history: tuple[EditHunk, ...]) -> Self:
+        """A document in three parts; the mark is the cursor in the region, if it is there."""
+        cursor, region = region.find(mark), region.replace(mark, "", 1)
+        start, end = len(before), len(before) + len(region)
+        return cls(before + region + after, start, end, path, None if cursor < 0 else start + cursor, history)
 
     def window(self) -> tuple["EditedDocument", int]:
         """The whole lines around the cursor or the region's start, and their offset."""
@@ -83,15 +90,20 @@ class EditedDocument:
 class RewrittenRegion:
     """What the model would change, from the top down."""
 
+    document: EditedDocument
     changes: tuple[RewrittenLines, ...]
     tokens_read: int
     steps: int
     """Forward passes."""
 
     @property
-    def usage(self) -> dict[str, Any]:
-        """The usage for clients; passes stand for tokens, which are not counted."""
-        return replies.usage_of(self.tokens_read, 0, self.steps)
+    def text(self) -> str:
+        """The region as it should be."""
+        text, end = self.document.text, self.document.end
+        for change in reversed(self.changes):
+            text = text[: change.start] + change.text + text[change.end :]
+            end += len(change.text) - (change.end - change.start)
+        return text[self.document.start : end]
 
 
 async def rewritten(service: Service, asked: EditedDocument) -> RewrittenRegion:
@@ -100,7 +112,8 @@ async def rewritten(service: Service, asked: EditedDocument) -> RewrittenRegion:
     if not service.edits.can_rewrite:
         raise ApiError(501, NO_EDITS, "model")
     near, first = asked.window()
-    region, answers = near.region(near.snapshot()), list[Rewrite]()
+    snapshot = Document("untitled:", language_of(near.path), 0, near.text).snapshot()
+    region, answers = near.region(snapshot), list[Rewrite]()
 
     async def rewrite(request: RewriteRequest, control: Control) -> Rewrite | None:
         found = await service.edits.rewrite(request, control)
@@ -117,15 +130,8 @@ async def rewritten(service: Service, asked: EditedDocument) -> RewrittenRegion:
         for hunk in found or ()
         if hunk.probability >= MIN_PROBABILITY
     )
-    return RewrittenRegion(changes, sum(each.tokens_read for each in answers), sum(each.steps for each in answers))
-
-
-def applied(text: str, start: int, end: int, changes: Sequence[RewrittenLines]) -> str:
-    """The part [start, end) of a text after changes inside it."""
-    for change in reversed(changes):
-        text = text[: change.start] + change.text + text[change.end :]
-        end += len(change.text) - (change.end - change.start)
-    return text[start:end]
+    read, steps = (sum(getattr(each, name) for each in answers) for name in ("tokens_read", "steps"))
+    return RewrittenRegion(asked, changes, read, steps)
 
 
 def read_diff(diff: str, path: str) -> tuple[EditHunk, ...]:

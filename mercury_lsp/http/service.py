@@ -1,13 +1,15 @@
 """Completions for clients of the HTTP API, by the engine and scheduler of the language servers.
 
-Equal requests share one completion, which stops when its last client disconnects. A completion is written in several
-fills, so that others get their turn in between.
+Equal requests share one completion, which stops when its last client disconnects. A gap is filled in several requests
+to the engine, so that others get their turn in between.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from time import perf_counter
+from typing import Any
 
 from mercury_engine.api import (
     Answer,
@@ -16,7 +18,6 @@ from mercury_engine.api import (
     FillRequest,
     GenerateRequest,
     InferenceEngine,
-    Request,
     RewriteRequest,
 )
 from mercury_engine.errors import Cancelled, ModelError
@@ -28,11 +29,11 @@ from mercury_lsp.http.errors import queue_full
 from mercury_lsp.http.gap import Gap
 from mercury_lsp.settings import Settings
 
-MAX_WRITING = 128
-"""Completions that run or wait; more are rejected."""
+MAX_OPEN = 128
+"""Requests that run or wait; more are rejected."""
 
 MAX_AT_ONCE = 3
-"""Concurrent fills, and as many texts; the engine answers four, so an editor's fill never waits for fills alone."""
+"""Concurrent fills, and as many replies; the engine runs four requests, so neither alone keeps an editor waiting."""
 
 MAX_BESIDE_EDITOR = 1
 """Concurrent fills while an editor is active; they yield to its next request."""
@@ -50,20 +51,17 @@ EDITOR_SECONDS = 2.0
 class Writing:
     """A completion in progress, shared by all who requested it."""
 
-    def __init__(self) -> None:
+    def __init__(self, complete: Callable[["Writing"], Coroutine[Any, Any, Completion]]) -> None:
         self.control = Control(is_patient=True)
-        """Of the current fill."""
+        """Of the engine's current request."""
         self.is_ended = False
         """Whether it shall end with the text so far, or nobody waits for it."""
         self.text = ""
         """The text so far; its beginning never changes."""
         self._grown = asyncio.Event()
         self._readers = 0
-        self._task: asyncio.Task[Completion] | None = None
-
-    def run(self, task: "asyncio.Task[Completion]") -> None:
-        self._task = task
-        task.add_done_callback(lambda _: self._tell())
+        self.task = asyncio.ensure_future(complete(self))
+        self.task.add_done_callback(lambda _: self._tell())
 
     def end(self) -> None:
         """End with the text so far."""
@@ -75,8 +73,7 @@ class Writing:
         self._tell()
 
     async def pieces(self) -> AsyncGenerator[str]:
-        """Additions to the text until it is finished; close the generator. Raises what the writing raises."""
-        assert self._task is not None
+        """Additions to the text until it is finished; close the generator. Raises what the completion raises."""
         sent = 0
         self._readers += 1
         try:
@@ -85,8 +82,8 @@ class Writing:
                 if piece := self.text[sent:]:
                     sent = len(self.text)
                     yield piece
-                elif self._task.done():
-                    self._task.result()
+                elif self.task.done():
+                    self.task.result()
                     return
                 else:
                     await grown.wait()
@@ -94,18 +91,13 @@ class Writing:
             self._readers -= 1
             if not self._readers:
                 self.is_ended = True
-                self._task.cancel()
+                self.task.cancel()
 
     async def whole(self) -> Completion:
-        """The completion, once it is finished. Raises what the writing raises."""
+        """The completion, once it is finished. Raises what the completion raises."""
         async for _ in self.pieces():
             pass
-        return self.completion
-
-    @property
-    def completion(self) -> Completion:
-        assert self._task is not None
-        return self._task.result()
+        return self.task.result()
 
     def _tell(self) -> None:
         self._grown.set()
@@ -120,19 +112,25 @@ class Service:
         self._lease = engines.lease()
         self.edits = EditEngine(engines, self._lease)
         self.edits.use(settings)
-        self._writing: dict[Gap, Writing] = {}
+        self._writings = set[Writing]()
+        self._answering = 0
+        self._fills: dict[Gap, Writing] = {}
         self._slots: dict[Hashable, Writing] = {}
         self._turns = asyncio.Condition()
         self._preparing = asyncio.Lock()
-        self._texts = asyncio.Semaphore(MAX_AT_ONCE)
+        self._replies = asyncio.Semaphore(MAX_AT_ONCE)
         self._running = 0
         self.note: Callable[[Completion], None] = lambda _: None
         """Called with each completion that has finished."""
-        self._answering = 0
 
     @property
     def is_loaded(self) -> bool:
         return self._lease.engine is not None
+
+    @property
+    def under_way(self) -> int:
+        """Requests that run or wait."""
+        return len(self._writings) + self._answering
 
     async def engine(self) -> InferenceEngine:
         """The engine, loaded at the first call. Raises what loading it raises."""
@@ -142,80 +140,80 @@ class Service:
         """The model's name, by which clients choose templates. Raises what loading it raises."""
         return (await self.engine()).name.lower().replace(" ", "-")
 
-    def write(self, gap: Gap, slot: Hashable = None) -> Writing:
+    def fill(self, gap: Gap, slot: Hashable = None) -> Writing:
         """A new completion of a gap, or the one in progress for an equal gap.
 
         `slot`: the newest request of a slot ends the older ones, which keep their text so far. Raises ApiError if too
-        many are waiting.
+        many requests are open.
         """
-        writing = self._writing.get(gap)
+        writing = self._fills.get(gap)
         if writing is None or writing.is_ended:
-            if len(self._writing) >= MAX_WRITING:
-                raise queue_full()
-            writing = self._writing[gap] = Writing()
-            task = asyncio.ensure_future(self._written(gap, writing))
-            writing.run(task)
-            task.add_done_callback(lambda _: self._forget(gap, slot, writing))
-        older = self._slots.get(slot) if slot is not None else None
+            writing = self._fills[gap] = self._begun(lambda made: self._filled(gap, made))
+        older = self._slots.get(slot)
         if older is not None and older is not writing:
             older.end()
         if slot is not None:
             self._slots[slot] = writing
         return writing
 
-    @property
-    def under_way(self) -> int:
-        """Completions that run or wait."""
-        return len(self._writing)
+    def generate(self, request: GenerateRequest, settled: Callable[[str], str] | None = None) -> Writing:
+        """A new text without a gap.
 
-    async def answer(self, request: Request, control: Control) -> Answer:
+        `settled`: the part of an unfinished text that clients may see; None: nothing. Raises ApiError if too many
+        requests are open.
+        """
+        return self._begun(lambda made: self._generated(request, made, settled))
+
+    async def answer(self, request: FillRequest | RewriteRequest, control: Control) -> Answer:
         """The engine's answer to a whole request; cancelling stops it.
 
-        Raises ApiError if too many are waiting, and what the engine raises.
+        Raises ApiError if too many requests are open, and what the engine raises.
         """
-        if self._answering >= MAX_WRITING:
-            raise queue_full()
+        self._require_room()
         self._answering += 1
         try:
             await self.engine()
-            answer: Answer | None
             if isinstance(request, RewriteRequest):
-                answer = await self.edits.rewrite(request, control)
-            elif isinstance(request, GenerateRequest):  # their prompts take memory and time before their turn
-                async with self._texts:
-                    answer = await self._lease.answer(request, control)
-            else:
-                answer = await self._lease.answer(request, control)
+                return _found(await self.edits.rewrite(request, control))
+            return _found(await self._lease.answer(request, control))
         finally:
             self._answering -= 1
-        if answer is None:
-            raise no_model()
-        return answer
-
-    def _forget(self, gap: Gap, slot: Hashable, writing: Writing) -> None:
-        if self._writing.get(gap) is writing:
-            del self._writing[gap]
-        if self._slots.get(slot) is writing:
-            del self._slots[slot]
 
     def close(self) -> None:
         """Stop using the engines; returns at once."""
-        for writing in self._writing.values():
+        for writing in self._writings:
             writing.end()
         self._lease.close()
         self.edits.close()
 
-    async def _written(self, gap: Gap, writing: Writing) -> Completion:
+    def _begun(self, complete: Callable[[Writing], Coroutine[Any, Any, Completion]]) -> Writing:
+        self._require_room()
+        writing = Writing(complete)
+        self._writings.add(writing)
+        writing.task.add_done_callback(lambda _: self._forget(writing))
+        return writing
+
+    def _require_room(self) -> None:
+        """Raise ApiError if too many requests are open."""
+        if self.under_way >= MAX_OPEN:
+            raise queue_full()
+
+    def _forget(self, writing: Writing) -> None:
+        self._writings.discard(writing)
+        self._fills = {gap: each for gap, each in self._fills.items() if each is not writing}
+        self._slots = {slot: each for slot, each in self._slots.items() if each is not writing}
+
+    async def _filled(self, gap: Gap, writing: Writing) -> Completion:
         await self.engine()
         if not gap.max_tokens:
             return await self._read(gap, writing.control)
-        draft = await self._begun(gap)
+        draft = await self._draft(gap)
         if draft.context.on_secret:
             return Completion("", "content_filter")
         try:
             stops = 0
             while (request := draft.request()) is not None:
-                fill = await self._filled(request, writing, gives_way=stops < MAX_STOPS)
+                fill = await self._fill(request, writing, gives_way=stops < MAX_STOPS)
                 if fill is None:
                     stops += 1
                     continue
@@ -229,7 +227,7 @@ class Service:
         writing.grow(completion.text)
         return completion
 
-    async def _begun(self, gap: Gap) -> CompletionDraft:
+    async def _draft(self, gap: Gap) -> CompletionDraft:
         """The draft of a gap; much text is searched for secrets in a thread, one at a time."""
         if sum(len(each.text) for each in gap.others) < MAX_SEARCHED_CHARS:
             return CompletionDraft(gap)
@@ -244,6 +242,20 @@ class Service:
             fill = None
         tokens, read = (fill.prompt_tokens, fill.tokens_read) if fill is not None else (0, 0)
         return Completion("", "length", tokens, tokens - read)
+
+    async def _fill(self, request: FillRequest, writing: Writing, gives_way: bool) -> Fill | None:
+        """The engine's fill; None if it yielded to an editor's request. The context read so far stays cached."""
+        writing.control = control = Control(is_patient=True)
+        if writing.is_ended:
+            raise Cancelled("a newer request took its place")
+        async with self._turn():
+            ahead = gives_way and self._has_editor()
+            try:
+                return _found(await self._lease.fill(replace(request, effort=self.settings.effort), control, ahead))
+            except Cancelled:
+                if ahead and not writing.is_ended:
+                    return None
+                raise
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
@@ -264,24 +276,40 @@ class Service:
     def _has_editor(self) -> bool:
         return self._lease.others_asked_within(EDITOR_SECONDS)
 
-    async def _filled(self, request: FillRequest, writing: Writing, gives_way: bool) -> Fill | None:
-        """The engine's fill; None if it yielded to an editor's request. The context read so far stays cached."""
-        writing.control = control = Control(is_patient=True)
-        if writing.is_ended:
-            raise Cancelled("a newer request took its place")
-        async with self._turn():
-            ahead = gives_way and self._has_editor()
-            try:
-                fill = await self._lease.fill(replace(request, effort=self.settings.effort), control, ahead)
-            except Cancelled:
-                if ahead and not writing.is_ended:
-                    return None
-                raise
-        if fill is None:
-            raise no_model()
-        return fill
+    async def _generated(
+        self, request: GenerateRequest, writing: Writing, settled: Callable[[str], str] | None
+    ) -> Completion:
+        await self.engine()
+        started = perf_counter()
+        if settled is not None:
+            loop, parts = asyncio.get_running_loop(), list[str]()
+
+            def grow(part: str) -> None:
+                parts.append(part)
+                writing.grow(settled("".join(parts)))
+
+            def tell(part: str) -> None:
+                """Called on the engine's thread."""
+                loop.call_soon_threadsafe(grow, part)
+
+            writing.control.on_text = tell
+        async with self._replies:
+            found = _found(await self._lease.answer(request, writing.control))
+        completion = Completion(
+            found.text,
+            found.finish_reason,
+            found.prompt_tokens,
+            found.cached_tokens,
+            found.tokens,
+            seconds=perf_counter() - started,
+            log_probabilities=found.log_probabilities,
+        )
+        self.note(completion)
+        return completion
 
 
-def no_model() -> ModelError:
-    """There is no engine to ask."""
-    return ModelError("no model is loaded; run mercury-lsp doctor")
+def _found(answer: Any) -> Any:
+    """The engine's answer. Raises ModelError if there is no engine."""
+    if answer is None:
+        raise ModelError("no model is loaded; run mercury-lsp doctor")
+    return answer

@@ -135,7 +135,7 @@ async def test_secrets_are_cut_and_a_line_that_is_one_is_not_completed():
 
 
 async def test_a_full_queue_is_told_with_the_time_to_wait(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("mercury_lsp.http.service.MAX_WRITING", 1)
+    monkeypatch.setattr("mercury_lsp.http.service.MAX_OPEN", 1)
     async with served() as server:
         server.engine.held = True
         asking = asyncio.ensure_future(server.json("/v1/fim/completions", {"prompt": "x = "}))
