@@ -1,10 +1,9 @@
 """Finds lines of a text that show a secret, also of several lines: keys, values on the next line, joined strings."""
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import lru_cache
-from itertools import accumulate, takewhile
+from itertools import takewhile
 from operator import itemgetter
 
 from mercury_engine.text.lines import indent_of
@@ -17,9 +16,9 @@ from mercury_lsp.documents.secret_text.lines import (
     has_named_alone,
     has_word,
     is_secret_line,
+    is_suspect,
     named,
     shows_password,
-    suspicious_offsets,
 )
 from mercury_lsp.documents.secret_text.values import MIXED, WORDS_AND_NUMBER, is_password, is_wordy
 
@@ -36,6 +35,9 @@ LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _OPENERS, _CONTINUERS = frozenset("=:(|>,?+&-[{\"'\\"), frozenset("+.&<|~\"'`")
 """Last characters of a line whose value follows on the next one, and first characters of a continued string."""
 
+_CUT, _BREAK = "\0", "\1"
+"""Stand for what was between the parts of a string, and for each line break there."""
+
 
 def leads_on(above: str, language_id: str) -> bool:
     """Whether lines may make the next ones secret: they leave a value open, name it, or belong to a key.
@@ -47,7 +49,7 @@ def leads_on(above: str, language_id: str) -> bool:
         return True
     if language_id not in CODE_LANGUAGES and LINES.cue.search(above.lower()):
         return True
-    lines = filter(has_word, map(str.rstrip, LINE.findall(above)))
+    lines = [line.rstrip() for line in LINE.findall(above) if has_word(line.lower())]
     return any(has_named_alone(each) or BLOCKS.list_header.search(each) or BLOCKS.row.search(each) for each in lines)
 
 
@@ -63,8 +65,7 @@ def is_led_to(text: str, below: str) -> bool:
 def secret_lines(text: str, language_id: str) -> frozenset[int]:
     """The numbers of the lines that show a secret or a part of one."""
     lines = LINE.findall(text)
-    starts = list(accumulate(map(len, lines), initial=0))
-    suspects = {bisect_right(starts, offset) - 1 for offset in suspicious_offsets(text, language_id)}
+    suspects = [at for at, line in enumerate(lines) if is_suspect(line, language_id)]
     found = {at for at in suspects if is_secret_line(lines[at], language_id) and not _is_image_row(lines, at)}
     if "-----" in text or sum(map(key_row, lines)) >= LIMITS.key_rows or any(key_row(lines[at]) for at in found):
         found |= set(_key_lines(lines, frozenset(found)))
@@ -72,7 +73,7 @@ def secret_lines(text: str, language_id: str) -> frozenset[int]:
         found.add(0)
     for number in suspects:
         found |= _values_apart(lines, number, language_id)
-    for numbers, joined in _joined(text, lines, starts, suspects):
+    for numbers, joined in _joined(lines, suspects):
         if not found.issuperset(numbers) and is_secret_line(joined, language_id):
             found |= set(numbers)
     return frozenset(found)
@@ -186,42 +187,23 @@ def _key_lines(lines: Sequence[str], found: Set[int]) -> Iterator[int]:
         after_body = is_body
 
 
-def _joined(
-    text: str, lines: Sequence[str], starts: Sequence[int], suspects: Iterable[int]
-) -> Iterator[tuple[range, str]]:
-    """Lines that are read as one: their numbers, and their joined text. `suspects` may name a secret."""
-    cuts = [(*found.span(), "") for shape in _joins(text) for found in shape.finditer(text)]
-    for number in suspects:
-        line, end = LINES.template.sub("x", lines[number]).strip(), starts[number + 1]
-        if line[-1:] in _OPENERS and not BLOCKS.opens.match(line):
-            found = named(BLOCKS.next_line, text, starts[number], end, end + LIMITS.indent_chars)
-            cuts += [(each.start("break"), each.end(), " ") for each in found]
-    group: list[tuple[int, int, str]] = []
-    for cut in sorted(cuts):
-        if group and bisect_right(starts, group[-1][1]) < bisect_right(starts, cut[0]):
-            yield _read_as_one(text, starts, group)
-            group = []
-        if not group or cut[0] >= group[-1][1]:
-            group.append(cut)
-    if group:
-        yield _read_as_one(text, starts, group)
-
-
-def _joins(text: str) -> Iterator[re.Pattern[str]]:
-    """The shapes of what is between parts of one string; of lists only where they are joined."""
-    yield BLOCKS.join
-    if "\\\n" in text or "\\\r" in text:
-        yield BLOCKS.continued
-    if "concat" in text or ".join" in text:
-        yield BLOCKS.listed
-
-
-def _read_as_one(text: str, starts: Sequence[int], cuts: Sequence[tuple[int, int, str]]) -> tuple[range, str]:
-    """The lines of some cuts, which are parts to leave out or replace, and the text without them."""
-    first, last = (bisect_right(starts, at, 0, len(starts) - 1) - 1 for at in (cuts[0][0], cuts[-1][1]))
-    pieces, at = [], starts[first]
-    for begin, after, instead in cuts:
-        pieces += [text[at:begin], instead]
-        at = after
-    joined = "".join((*pieces, text[at : starts[last + 1]])).rstrip("\r\n")
-    return range(first, min(last, first + LIMITS.joined_lines) + 1), joined
+def _joined(lines: Sequence[str], suspects: Iterable[int]) -> Iterator[tuple[range, str]]:
+    """Lines that are read as one, because a string or value continues: their numbers, and their joined text."""
+    parts = [line.replace(_CUT, " ").replace(_BREAK, " ") for line in lines]
+    for at in suspects:
+        name = LINES.template.sub("x", parts[at]).strip()
+        if name[-1:] in _OPENERS and not BLOCKS.opens.match(name) and at + 1 < len(parts):
+            below = parts[at + 1][: LIMITS.indent_chars].rstrip("\r\n")
+            if found := next(named(BLOCKS.next_line, parts[at] + below), None):
+                parts[at + 1] = parts[at + 1][found.end() - len(parts[at]) :]
+                parts[at] = f"{parts[at][: found.start('break')]} {_CUT}{_BREAK}"
+    text = "".join(parts)
+    for shape in (BLOCKS.join, BLOCKS.continued, *((BLOCKS.listed,) if "concat" in text or ".join" in text else ())):
+        text = shape.sub(lambda cut: _CUT + _BREAK * (cut["break"] is not None), text)
+    number = 0
+    for line in LINE.findall(text):
+        breaks = line.count(_BREAK)
+        if _CUT in line:
+            joined = line.replace(_CUT, "").replace(_BREAK, "").rstrip("\r\n")
+            yield range(number, number + min(breaks, LIMITS.joined_lines) + 1), joined
+        number += breaks + 1

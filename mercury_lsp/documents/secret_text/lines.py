@@ -1,7 +1,6 @@
 """Whether one line shows a secret: by its value alone, or by the words and shapes around it."""
 
 import re
-import sys
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
@@ -46,41 +45,22 @@ def issuer_pattern() -> re.Pattern[str]:
     return re.compile(r"(?<![A-Za-z0-9])(?:" + "|".join(listed) + ")")
 
 
-def suspicious_offsets(text: str, language_id: str) -> Iterator[int]:
-    """Offsets where a secret may be: a few in a hundred lines of code, at a fifth of the cost of examining each."""
-    is_text = language_id not in CODE_LANGUAGES or language_id in MARKUP_LANGUAGES
-    yield from (found.start() for found in LINES.run.finditer(text) if _may_be_token(found[0]))
-    start = 0
-    for line in text.splitlines(keepends=True):
-        if _has_cue(line):
-            yield start
-        start += len(line)
-    if is_text:
-        yield from (found.start() for found in LINES.cue.finditer(text.lower()))
-    for mark, shape in (*_SUSPECTS, *(_TEXT_SUSPECTS if is_text else _CODE_SUSPECTS)):
-        if mark in text:
-            yield from (found.start() for found in shape.finditer(text))
-
-
 @lru_cache(CACHED_LINES)  # a key changes one of the lines around the cursor
-def _has_cue(line: str) -> bool:
-    """Whether a line has a word like `password`, or a part of a command that may take one."""
+def is_suspect(line: str, language_id: str) -> bool:
+    """Whether a line may show a secret, as a few in a hundred of code do; a fifth of the cost of examining it."""
     low = line.lower()
-    return has_word(low) or any(map(low.__contains__, COMMAND_WORDS))
+    if has_word(low) or LINES.suspect.search(line) or any(map(low.__contains__, COMMAND_WORDS)):
+        return True
+    if any(map(_may_be_token, LINES.run.findall(line))):
+        return True
+    if language_id in CODE_LANGUAGES - MARKUP_LANGUAGES:
+        return LINES.suspect_string.search(line) is not None
+    return LINES.cue.search(low) is not None or LINES.suspect_text.search(line) is not None
 
 
-_SUSPECTS = (
-    *(("", LINES.host_part), ("@", LINES.source_part), ("://", LINES.url)),
-    *((mark, KEYS.key_mark) for mark in ("----", "PuTTY", "Private-")),
-)
-_CODE_SUSPECTS = (("", LINES.quoted_mnemonic), ("", LINES.signed_string))
-_TEXT_SUSPECTS = ((":", LINES.pair_line), *(("", each) for each in (LINES.mnemonic, LINES.signed_word, ADDRESSES.chap)))
-"""Shapes of what may be secret, each with what a text with it has."""
-
-
-def has_word(line: str) -> bool:
-    """Whether a line has a word like `password`."""
-    return LINES.any_word.search(line.lower()) is not None
+def has_word(low: str) -> bool:
+    """Whether a line, in lower case, has a word like `password`."""
+    return LINES.any_word.search(low) is not None
 
 
 def _may_be_token(run: str) -> bool:
@@ -102,7 +82,7 @@ def is_secret_line(line: str, language_id: str) -> bool:
         or ("://" in line and _has_url_secret(line))
         or (":" in line and _has_any(line, ADDRESSES.source, ADDRESSES.host))
         or (not is_code and "*" in line and _has_any(line, ADDRESSES.chap))
-        or (LINES.any_word.search(low) and _has_named_value(line, is_code, language_id))
+        or (has_word(low) and _has_named_value(line, is_code, language_id))
         or (LINES.any_command.search(low) and _has_command_secret(line))
         or (
             (found := LINES.mnemonic.search(line))
@@ -172,18 +152,14 @@ def _inserts_password(found: _Found) -> bool:
     return is_password(value) or any(map(COMMANDS.odd.match, COMMANDS.literal.findall(found["values"])))
 
 
-def named(
-    shape: re.Pattern[str], text: str, start: int = 0, end: int = sys.maxsize, last: int = sys.maxsize
-) -> Iterator[_Found]:
-    """The matches, up to `last`, of a shape that begins with a secret's name in [start, end)."""
-    return filter(None, (shape.match(text, at, last) for at in _names(text, start, end)))
+def named(shape: re.Pattern[str], line: str) -> Iterator[_Found]:
+    """The matches of a shape that begins with a secret's name."""
+    return filter(None, (shape.match(line, at) for at in _names(line)))
 
 
 @lru_cache(CACHED_NAMES)
-def _names(text: str, start: int, end: int) -> tuple[int, ...]:
-    low = text.lower()
-    found = LINES.word.finditer(low if len(low) == len(text) else text, start, end)
-    return tuple(each.start() for each in found)
+def _names(line: str) -> tuple[int, ...]:
+    return tuple(found.start() for found in LINES.word.finditer(line))
 
 
 @lru_cache(CACHED_LINES)
@@ -207,7 +183,7 @@ def _has_named_value(line: str, is_code: bool, language_id: str) -> bool:
     values = [found["value"] for shape in _GIVEN for found in named(shape, line)]
     for found in named(LINES.setting, line):
         if not (found["value"] and is_code) and not LINES.about.search(found["rest"]):
-            values.append(found["value"] or _until(line, found.end(), found["quote"]))
+            values.append(found["value"] or found["quoted"])
     runs = ADDRESSES.run.findall(line) if "uthorization" in line else ()
     is_header = any(looks_random(run) and not is_wordy(run) for run in runs)
     return any(map(is_password, values)) or _has_any(line, LINES.substituted) or is_header
@@ -219,12 +195,11 @@ _GIVEN = (LINES.otherwise, LINES.default, LINES.element)
 
 def _is_quoted_secret(found: _Found, is_code: bool) -> bool:
     """Whether a quoted value is a secret, judged by the name before it and how it is assigned."""
-    line, rest, gap, close, compared = found.string, *found.group("rest", "gap", "close", "compared")
-    value = _until(line, found.end(), found["quote"])
-    before, after = line[: found.start()], line[found.end() + len(value) + 1 :]
+    line, value, rest, gap, close, compared = found.string, *found.group("quoted", "rest", "gap", "close", "compared")
+    before, after = line[: found.start()], line[found.end() + 1 :]
     if LINES.looked_up.search(gap) or (LINES.key_begins.search(gap) and LINES.key_ends.match(after)):
         return False
-    if not after and line.count(found["quote"][0], 0, found.end() - 1) % 2:
+    if not after and line.count(found["mark"], 0, found.start("quoted") - 1) % 2:
         return False  # the quote ends the text with the name
     if found["blank"] is not None and after.strip() == "{":
         return False  # a block with names
@@ -264,15 +239,6 @@ def _strong_name(found: _Found, is_code: bool) -> str | None:
     """The name, in lower case, if almost all its values are secrets; `token` alone only counts in settings."""
     name = found["strong"] or ("" if is_code or found["rest"] else found["weak"])
     return name.lower() if found["strong"] or name.lower() == "token" else None
-
-
-def _until(line: str, start: int, quote: str) -> str:
-    """The text up to the quote that closes it, or to the end of the line; up to an escape inside another string."""
-    end = LINES.escape if line[start - 2 : start - 1] == "\\" else _CLOSED[quote[0]]
-    return line[start : end.match(line, start).end()]
-
-
-_CLOSED = {'"': LINES.double_quoted, "'": LINES.single_quoted, "`": LINES.back_quoted}
 
 
 def _has_bare(line: str, language_id: str) -> bool:
