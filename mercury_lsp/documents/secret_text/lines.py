@@ -159,7 +159,8 @@ def named(shape: re.Pattern[str], line: str) -> Iterator[_Found]:
 
 @lru_cache(CACHED_NAMES)
 def _names(line: str) -> tuple[int, ...]:
-    return tuple(found.start() for found in LINES.word.finditer(line))
+    low = line.lower()
+    return tuple(found.start() for found in LINES.word.finditer(low if len(low) == len(line) else line))
 
 
 @lru_cache(CACHED_LINES)
