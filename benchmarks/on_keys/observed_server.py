@@ -14,7 +14,8 @@ from typing import Any
 from mercury_engine.api import Answer, Control, Fill, InferenceEngine, Request
 
 from mercury_lsp.commands.stdio import serve
-from mercury_lsp.engine_host.loading import SharedEngine, load_engine
+from mercury_lsp.engine_host.engines import SharedEngine
+from mercury_lsp.engine_host.loading import load_engine
 from mercury_lsp.settings import Settings
 
 

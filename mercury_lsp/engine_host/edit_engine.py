@@ -44,7 +44,7 @@ class EditEngine:
     @property
     def engine(self) -> InferenceEngine | None:
         """The second engine; None while it is not loaded."""
-        return self._own.engine if self._settings is not None else None
+        return self._own.engine
 
     @property
     def can_rewrite(self) -> bool:
@@ -69,8 +69,8 @@ class EditEngine:
     @property
     def writes_edits(self) -> bool:
         """Whether the model was trained on edits, rather than to repeat the user's."""
-        engine = self.engine if self._settings is not None else self._fills.engine
-        return self.is_remote or (engine is not None and _family(engine) is not None)
+        lease = self._own if self._settings is not None else self._fills
+        return self.is_remote or _family(lease.engine) is not None
 
     @property
     def looks_ahead(self) -> bool:
@@ -79,9 +79,9 @@ class EditEngine:
 
     async def family(self) -> Family | None:
         """The family of the model, for that family's windows, if it has one."""
-        if await self._has_own() and self.engine is not None:
+        if await self._has_own():
             return _family(self.engine)
-        return None if self.is_remote or self._fills.engine is None else _family(self._fills.engine)
+        return None if self.is_remote else _family(self._fills.engine)
 
     def use(self, settings: Settings) -> None:
         """Use the model for edits that the settings name, from the next rewrite on."""
@@ -157,5 +157,5 @@ class EditEngine:
             self.tell(f"mercury.editModel: {why.rstrip('.')}. Meanwhile {instead}.")
 
 
-def _family(engine: InferenceEngine) -> Family | None:
-    return family_of("", engine.edit_format or "")
+def _family(engine: InferenceEngine | None) -> Family | None:
+    return None if engine is None else family_of("", engine.edit_format or "")

@@ -1,13 +1,16 @@
 """The engines of a process; connections whose settings name the same engine share it."""
 
 import asyncio
+import gc
 import math
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from time import monotonic
 from typing import Any
 
 from mercury_engine.api import (
+    Answer,
     Control,
     Fill,
     FillRequest,
@@ -16,18 +19,28 @@ from mercury_engine.api import (
     Rewrite,
     RewriteRequest,
 )
+from mercury_engine.errors import Cancelled
 
-from mercury_lsp.engine_host.loading import LoadEngine, SharedEngine
+from mercury_lsp.debounce import Debounced
+from mercury_lsp.engine_host.loading import LoadEngine
+from mercury_lsp.engine_host.own_thread import started
 from mercury_lsp.settings import EngineKey, Settings
+
+SWITCH_SECONDS = 0.0005
+"""Python's switch interval, shorter than a slice of long work on the event loop. The loop releases the interpreter lock
+between slices and takes it back before the engine's thread wakes up, whose wait starts over: with Python's 5 ms and
+slices of 1.2 ms a call waited 0.3 to 1 s."""
+
+IDLE_REST_SECONDS = 2.0
+"""Without a request, after which the engine may rest."""
 
 
 class Engines:
-    """One engine for each `EngineKey`, and the leases that use it."""
+    """One engine for each `EngineKey`."""
 
     def __init__(self, load: LoadEngine):
         self._load = load
         self._shared: dict[EngineKey, SharedEngine] = {}
-        self._users: dict[EngineKey, set[Lease]] = {}
 
     def lease(self) -> "Lease":
         """A lease for a new connection; it has no engine until it loads one."""
@@ -35,53 +48,109 @@ class Engines:
 
     def loaded(self) -> Iterator[tuple[InferenceEngine, int]]:
         """Every loaded engine, and the number of connections that use it."""
-        for key, shared in self._shared.items():
+        for shared in self._shared.values():
             if shared.engine is not None:
-                yield shared.engine, len(self._users[key])
+                yield shared.engine, len(shared.users)
 
-    def asked_within(self, seconds: float, but: "Lease") -> bool:
-        """Whether another user of a lease's engine has asked recently."""
-        since = monotonic() - seconds
-        together = [users for users in self._users.values() if but in users]
-        return any(other.asked > since for users in together for other in users if other is not but)
-
-    def move(self, lease: "Lease", settings: Settings) -> SharedEngine:
-        """Move a lease to the engine for these settings.
+    def named(self, settings: Settings) -> "SharedEngine":
+        """The engine that the settings name.
 
         Unused engines are kept for the next connection, until another engine needs their memory.
         """
-        self.leave(lease)
         key = settings.engine_key
         if key not in self._shared:
-            freed = [self._drop(unused) for unused in [key for key, users in self._users.items() if not users]]
+            unused = [shared for shared in self._shared.values() if not shared.users]
+            freed = [each for shared in unused if (each := self.drop(shared)) is not None]
             self._shared[key] = SharedEngine(lambda: self._load_after(freed, settings))
-        self._users.setdefault(key, set()).add(lease)
         return self._shared[key]
 
-    def leave(self, lease: "Lease") -> None:
-        """The lease no longer uses an engine."""
-        for users in self._users.values():
-            users.discard(lease)
-
-    def unload(self, lease: "Lease") -> None:
-        """The lease no longer uses an engine, which is freed unless others use it."""
-        keys = [key for key, users in self._users.items() if lease in users]
-        self.leave(lease)
-        for key in keys:
-            if not self._users[key]:
-                self._drop(key)
-
-    def _drop(self, key: EngineKey) -> "Future[None] | None":
-        shared = self._shared.pop(key)
-        del self._users[key]
+    def drop(self, shared: "SharedEngine") -> "Future[None] | None":
+        """Free an engine; returns at once, with what is done once its memory is free."""
+        self._shared = {key: each for key, each in self._shared.items() if each is not shared}
         is_loading = shared.engine is None  # no memory to wait for, and a load cannot be stopped
         freed = shared.close()
         return None if is_loading else freed
 
-    def _load_after(self, freed: "list[Future[None] | None]", settings: Settings) -> InferenceEngine:
+    def _load_after(self, freed: "list[Future[None]]", settings: Settings) -> InferenceEngine:
         """Load once the old engines are freed: two models may not fit into memory."""
-        wait([each for each in freed if each is not None])
+        wait(freed)
         return self._load(settings)
+
+
+class SharedEngine:
+    """An engine that is loaded once, on a thread of its own, for all who use it; for the event loop's thread."""
+
+    def __init__(self, load: Callable[[], InferenceEngine]):
+        self.engine: InferenceEngine | None = None
+        """None before the first load, while loading and after a failed load."""
+        self.users = set["Lease"]()
+        self._load = load
+        self._loading: asyncio.Future[InferenceEngine] | None = None
+        """The load; None before it and after a failed one."""
+        self._loads: list[Future[InferenceEngine]] = []
+        """The same on its thread, until it has ended."""
+        self._may_answer = asyncio.Event()
+        """Set once the load has ended, or nobody uses the engine any more."""
+        self._running: list[Control] = []
+        """Of the requests that the engine has."""
+        self._resting = Debounced(self._rest)
+        self._closed = False
+
+    def load(self) -> "asyncio.Future[InferenceEngine]":
+        """The engine, loaded once for all callers; requests wait meanwhile. Raises what loading it raises."""
+        if self._loading is None:
+            sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_SECONDS))
+            self._may_answer.clear()
+            self._loads = [started(self._made, "mercury-load")]
+            self._loading = asyncio.wrap_future(self._loads[0])
+            self._loading.add_done_callback(self._loaded)
+        return asyncio.shield(self._loading)
+
+    async def answer(self, request: Request, control: Control) -> Answer | None:
+        """The engine's answer, once it is loaded; None if it could not be. Raises Cancelled, and as the engine does."""
+        await self._may_answer.wait()
+        if self._closed or control.cancel.is_set():
+            raise Cancelled("the model is no longer in use" if self._closed else "given up while the model was loaded")
+        if self.engine is None:
+            return None
+        self._running.append(control)
+        try:
+            return await self.engine.answer(request, control)
+        finally:
+            self._running.remove(control)
+            if not self._closed:
+                self._resting.postpone(IDLE_REST_SECONDS)
+
+    def close(self) -> "Future[None]":
+        """Release the engine; returns at once. The future is done when the memory is free."""
+        for running in self._running:
+            running.cancel.set()
+        self._resting.cancel()
+        self._closed = True
+        self._may_answer.set()
+        self._loading = None  # its result is the engine
+        return started(self._drop, "mercury-load")
+
+    def _rest(self) -> None:
+        if self.engine is not None and not self._running and not self._closed:
+            self.engine.rest()
+
+    def _loaded(self, loading: asyncio.Future[InferenceEngine]) -> None:
+        if loading.cancelled() or loading.exception():
+            self._loading = None
+        self._loads = []
+        self._may_answer.set()
+
+    def _made(self) -> InferenceEngine:
+        self.engine = self._load()
+        return self.engine
+
+    def _drop(self) -> None:
+        wait(self._loads)
+        old, self.engine = self.engine, None
+        if old is not None:
+            old.close()
+            gc.unfreeze()  # what refers to itself could not be freed
 
 
 class Lease:
@@ -101,13 +170,16 @@ class Lease:
 
     async def load(self, settings: Settings) -> InferenceEngine:
         """The engine that the settings name. Raises what loading it raises."""
-        shared = self._shared = self._engines.move(self, settings)
+        self.close()
+        shared = self._shared = self._engines.named(settings)
+        shared.users.add(self)
         self._has_shared.set()
         return await shared.load()
 
     def others_asked_within(self, seconds: float) -> bool:
         """Whether another connection has asked the engine in the last so many seconds."""
-        return self._engines.asked_within(seconds, but=self)
+        since, users = monotonic() - seconds, self._shared.users if self._shared is not None else ()
+        return any(other.asked > since for other in users if other is not self)
 
     async def fill(self, request: FillRequest, control: Control | None = None, ahead: bool = False) -> Fill | None:
         """The engine's fill, once it is loaded; None without one. Raises Cancelled, and what the engine raises.
@@ -138,10 +210,14 @@ class Lease:
 
     def unload(self) -> None:
         """Stop using an engine, and free it unless others use it; returns at once."""
-        self._engines.unload(self)
+        if (shared := self._shared) is not None and self in shared.users:
+            self.close()
+            if not shared.users:
+                self._engines.drop(shared)
         self._shared = None
         self._has_shared.clear()
 
     def close(self) -> None:
         """Stop using an engine; returns at once."""
-        self._engines.leave(self)
+        if self._shared is not None:
+            self._shared.users.discard(self)

@@ -22,8 +22,10 @@ def started(function: Callable[[], T], name: str) -> "Future[T]":
     def run() -> None:
         try:
             future.set_result(function())
-        except BaseException as error:  # a library may even want to exit
+        except Exception as error:
             future.set_exception(error)
+        except BaseException as error:  # a library panicked or wants to exit, which must not reach the event loop
+            future.set_exception(RuntimeError(repr(error)))
 
     Thread(target=run, name=name, daemon=True).start()
     return future

@@ -1,8 +1,7 @@
 """Limits of a server's answers: their length, their characters, the range of their numbers."""
 
 from dataclasses import replace
-from math import isfinite, isnan
-from typing import Any
+from math import isfinite
 from unicodedata import category
 
 from mercury_engine.api import (
@@ -93,13 +92,6 @@ def _rewrite(rewrite: Rewrite, request: RewriteRequest) -> Rewrite:
     known = "\t\n" + request.text  # what stays in a line may be odd
     hunks = tuple(replace(hunk, text=cleaned(hunk.text, known)) for hunk in rewrite.hunks)
     return replace(rewrite, text=cleaned(rewrite.text, known), hunks=hunks)
-
-
-def log_probability(value: Any) -> float:
-    """A reply's log-probability. Raises ValueError, TypeError and OverflowError."""
-    if isnan(nats := float(value)):
-        raise ValueError("a log-probability is no number")
-    return min(0.0, nats)
 
 
 def _checked(probability: float, *counts: int) -> None:

@@ -5,17 +5,20 @@ import json
 import logging
 import os
 import random
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import aclosing, suppress
 from secrets import token_hex
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
-from mercury_engine.errors import MercuryError, RequestError
+from mercury_engine.api import Control
+from mercury_engine.errors import Cancelled, MercuryError, RequestError
 
 from mercury_lsp.engine_host.remote.answers import label
 from mercury_lsp.settings import is_loopback
+
+T = TypeVar("T")
 
 KEY_VARIABLE = "MERCURY_API_KEY"
 """Read from the environment only; never in a setting, file or log."""
@@ -25,7 +28,7 @@ SESSION_HEADER = "x-session-id"
 
 CONNECT_SECONDS = 2.0
 
-DESCRIPTION_SECONDS = 30.0
+REPLY_SECONDS = 30.0
 """For a server to describe itself; it may be loading its model."""
 
 RETRIES = 2
@@ -39,6 +42,9 @@ BUSY = (429, 503)
 MAX_REPLY_BYTES = 2**20
 """Several times the longest fill with all its steps."""
 
+POLL_SECONDS = 0.02
+"""Between two looks at the cancel flag while a reply is awaited."""
+
 logging.getLogger("httpx2").setLevel(logging.WARNING)  # it logs every request
 
 
@@ -51,24 +57,30 @@ class NoSuchRoute(RemoteError):
 
 
 class Connection:
-    """Requests to one server; belongs to the event loop that is running when it is made."""
+    """Requests to one server, from one event loop at a time."""
 
     def __init__(self, base: str, key_variable: str = KEY_VARIABLE):
         """`base`: scheme, host and port, perhaps with the beginning of a path. `key_variable` may hold its key."""
-        key = os.environ.get(key_variable)
-        self._client = httpx2.AsyncClient(
-            base_url=base,
-            headers={SESSION_HEADER: token_hex(8)} | ({"Authorization": f"Bearer {key}"} if key else {}),
-            timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
-            trust_env=not is_loopback(base),  # a proxy would see what stays on this machine
-        )
-        self.loop = asyncio.get_running_loop()
+        self._base, self._key_variable = base, key_variable
+        self._client: httpx2.AsyncClient | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def json(self, path: str) -> Any:
-        """What is at a path. Raises RemoteError, and RequestError for a request that the server refuses."""
-        async with asyncio.timeout(DESCRIPTION_SECONDS):
-            lines = [line async for line in self.lines("GET", path, None)]
-        return parsed("\n".join(lines))
+    def _connected(self) -> httpx2.AsyncClient:
+        """The client of the running event loop."""
+        if self._client is None or self._loop is not asyncio.get_running_loop():
+            key, self._loop = os.environ.get(self._key_variable), asyncio.get_running_loop()
+            self._client = httpx2.AsyncClient(
+                base_url=self._base,
+                headers={SESSION_HEADER: token_hex(8)} | ({"Authorization": f"Bearer {key}"} if key else {}),
+                timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
+                trust_env=not is_loopback(self._base),  # a proxy would see what stays on this machine
+            )
+        return self._client
+
+    async def json(self, path: str, body: Any = None) -> Any:
+        """The JSON at a path, or the reply to a body. Raises RemoteError, and RequestError if the server refuses."""
+        async with asyncio.timeout(REPLY_SECONDS), aclosing(self.lines(path, body)) as lines:
+            return parsed("\n".join([line async for line in lines]))
 
     async def first_model(self) -> str:
         """The first model that the server lists; empty if it lists none. Raises RemoteError."""
@@ -78,16 +90,19 @@ class Connection:
                     return label(name)
         return ""
 
-    async def lines(self, method: str, path: str, content: bytes | None) -> AsyncGenerator[str]:
-        """A reply's lines; close the generator to hang up. Raises as `json` does.
+    async def lines(self, path: str, body: Any = None) -> AsyncGenerator[str]:
+        """The lines of a reply, to a body if there is one; close the generator to hang up. Raises as `json` does.
 
         A request is sent again only while no line of a reply has come.
         """
-        headers = {"Content-Type": "application/json"} if content is not None else {}
+        method, headers, content = "GET", dict[str, str](), None
+        if body is not None:
+            method, headers = "POST", {"Content-Type": "application/json"}
+            content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         for attempt in range(RETRIES + 1):
             is_last = attempt == RETRIES
             try:
-                async with self._client.stream(method, path, content=content, headers=headers) as reply:
+                async with self._connected().stream(method, path, content=content, headers=headers) as reply:
                     if reply.status_code == 200:
                         is_last = True
                         async for line in _lines_of(reply):
@@ -102,7 +117,7 @@ class Connection:
 
     async def events(self, path: str, body: Any) -> AsyncGenerator[Any]:
         """The JSON of server-sent events, or of a whole reply; close the generator to hang up. Raises as `json`."""
-        async with aclosing(self.lines("POST", path, encoded(body))) as lines:
+        async with aclosing(self.lines(path, body)) as lines:
             async for line in lines:
                 text = line.removeprefix("data:").strip()
                 if text == "[DONE]":
@@ -110,8 +125,34 @@ class Connection:
                 if text.startswith("{"):  # else a comment, a name, or the empty line after an event
                     yield parsed(text)
 
-    async def close(self) -> None:
-        await self._client.aclose()
+    async def aclose(self) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+
+    def close(self) -> None:
+        """Hang up; returns at once, on any thread."""
+        if self._loop is not None and self._loop.is_running():
+            asyncio.run_coroutine_threadsafe(self.aclose(), self._loop)
+
+
+async def unless_cancelled(
+    asking: Coroutine[Any, Any, T], control: Control, seconds: float, look: Callable[[], None] = lambda: None
+) -> T:
+    """The answer; hangs up when the control's flag is set, the time is up, or `look`, called meanwhile, raises.
+
+    Raises Cancelled, TimeoutError, what `look` raises and what asking raises.
+    """
+    task = asyncio.ensure_future(asking)
+    try:
+        async with asyncio.timeout(seconds):
+            while not task.done():
+                await asyncio.wait((task,), timeout=POLL_SECONDS)
+                if control.cancel.is_set():  # also when it failed: closing the engine hangs up
+                    raise Cancelled("cancelled while a server was asked")
+                look()
+        return task.result()
+    finally:
+        task.cancel()
 
 
 async def _lines_of(reply: httpx2.Response) -> AsyncGenerator[str]:
@@ -133,10 +174,6 @@ def located(url: str, routes: Sequence[str]) -> tuple[str, str | None]:
     path = whole.path.rstrip("/")
     route = next((each for each in routes if path.endswith(each)), None)
     return f"{whole.scheme}://{whole.netloc}{path.removesuffix(route or '/v1')}", route
-
-
-def encoded(body: Any) -> bytes:
-    return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def parsed(text: str) -> Any:

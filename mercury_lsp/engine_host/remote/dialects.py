@@ -23,19 +23,19 @@ from mercury_lsp.engine_host.remote.answers import (
     bounded,
     cleaned,
     label,
-    log_probability,
     max_chars,
     shown_slots,
     slots_of,
 )
 from mercury_lsp.engine_host.remote.connection import (
-    DESCRIPTION_SECONDS,
+    REPLY_SECONDS,
     Connection,
     NoSuchRoute,
     RemoteError,
     located,
     parsed,
 )
+from mercury_lsp.engine_host.remote.told import log_probabilities
 
 T = TypeVar("T")
 
@@ -81,8 +81,8 @@ class MercuryDialect:
     async def answer(self, connection: Connection, request: Request, control: Control, waiting: Waiting) -> Answer:
         """The answer. Raises RemoteError and RequestError."""
         by_key = isinstance(request, FillRequest) and request.utility is None and request.max_steps != 0
-        body = wire.encoded(request, control.on_step is not None or by_key)  # a long fill shows early that it has begun
-        async with aclosing(connection.lines("POST", wire.PATH, body)) as lines:
+        body = wire.body_of(request, control.on_step is not None or by_key)  # a long fill shows early that it has begun
+        async with aclosing(connection.lines(wire.PATH, body)) as lines:
             async for line in lines:
                 match parsed(line):
                     case {"step": step}:
@@ -185,7 +185,7 @@ async def detected(connection: Connection, route: str | None, model: str) -> tup
     for each in ROUTES if route is None else (route,):
         dialect = FimDialect(each, model)
         try:
-            await dialect.answer(connection, PROBE, Control(), Waiting(DESCRIPTION_SECONDS))
+            await dialect.answer(connection, PROBE, Control(), Waiting(REPLY_SECONDS))
         except NoSuchRoute as error:
             refused = error
             continue
@@ -202,13 +202,10 @@ def _piece(body: Any) -> tuple[str, list[float], bool]:
     """An event's text, the log-probabilities of its tokens, and whether the text ends where the gap does."""
     match body:
         case {"content": str(text)}:
-            tokens = body.get("completion_probabilities") or []
-            nats = [log_probability(token["logprob"]) for token in tokens if "logprob" in token]
-            return text, nats, bool(body.get("stop")) and body.get("stop_type") in ("eos", "word")
+            return text, log_probabilities(body), bool(body.get("stop")) and body.get("stop_type") in ("eos", "word")
         case {"choices": [dict() as choice, *_]}:
             text = choice.get("text") or (choice.get("delta") or choice.get("message") or {}).get("content") or ""
-            nats = [log_probability(each) for each in (choice.get("logprobs") or {}).get("token_logprobs") or ()]
-            return str(text), nats, choice.get("finish_reason") == "stop"
+            return str(text), log_probabilities(body), choice.get("finish_reason") == "stop"
         case {"choices": []}:
             return "", [], False
     raise ValueError("it holds no text")

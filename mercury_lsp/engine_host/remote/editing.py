@@ -18,7 +18,8 @@ from mercury_engine.text.lines import lines_of
 from mercury_engine.utility import Utility
 
 from mercury_lsp.engine_host.remote.answers import cleaned
-from mercury_lsp.engine_host.remote.connection import Connection, RemoteError, encoded, located, parsed
+from mercury_lsp.engine_host.remote.connection import Connection, RemoteError, located, unless_cancelled
+from mercury_lsp.engine_host.remote.patience import MAX_MISSED, Patience
 from mercury_lsp.engine_host.remote.told import Told
 from mercury_lsp.settings import is_loopback
 
@@ -39,13 +40,7 @@ ANSWER_SECONDS = 5.0
 LIST_SECONDS = 3.0
 """Longest wait for the list of a server's models."""
 
-MAX_MISSED = 3
-"""Deadlines missed in a row after which the server is left alone for a while."""
-
 MAX_TOKENS = 2048
-
-POLL_SECONDS = 0.02
-"""Between two looks at the cancel flag while a reply is awaited."""
 
 
 class RemoteEdits:
@@ -58,19 +53,19 @@ class RemoteEdits:
     def __init__(self, url: str, requests_per_minute: int, clock: Callable[[], float] = monotonic):
         """Asks the server for its models if the URL names none. Raises ModelError for an unknown family."""
         self.url, self.name, self._clock = url.partition("#")[0], urlsplit(url).fragment, clock
-        self._base, route = located(url, ROUTES)
+        base, route = located(url, ROUTES)
+        self._connection = Connection(base, KEY_VARIABLE)
         if not self.name:
             self.name = "mercury-edit" if route == ROUTES[0] else asyncio.run(self._first_model())
         self.family = _known(self.name, parse_qs(urlsplit(url).query).get("format", [""])[0])
         self._route = route or _route_of(self.family)
-        self._limit = None if is_loopback(self._base) else requests_per_minute
+        self._limit = None if is_loopback(base) else requests_per_minute
         self._asked: deque[float] = deque(maxlen=requests_per_minute)
         """Times of the last requests."""
         self.requests = self._counted = 0
         """Requests sent, and those already counted by a connection that shares the engine."""
-        self._missed = 0
+        self._patience = Patience(ANSWER_SECONDS)
         self._asks_probabilities = self._route != ROUTES[0]
-        self._connection: Connection | None = None
 
     @property
     def device(self) -> str:
@@ -102,22 +97,15 @@ class RemoteEdits:
         began, window = self._clock(), self.family.clean(Window.of(request))
         control = control or Control()
         await self._pause(control)
-        if window is None or not self._may_ask(self._clock()):
-            return Rewrite(request.text, 0, 0.0)
-        try:
+        written = text = None
+        if window is not None and self._may_ask(self._clock()):
             written = await self._written(window, control, request.deadline_ms)
-        except TimeoutError:
-            self._missed += 1
-            if self._missed >= MAX_MISSED:
-                self._missed = 0
-                raise RemoteError(f"{self.url} missed {MAX_MISSED} deadlines") from None
-            return Rewrite(request.text, 0, self._clock() - began)
-        self._missed = 0
-        text = None if written is None else new_text(self.family, window, written[0])
+            text = None if written is None else new_text(self.family, window, written[0])
+        elapsed = self._clock() - began
         if written is None or text is None:
-            return Rewrite(request.text, 0, self._clock() - began)
+            return Rewrite(request.text, 0, elapsed)
         hunks = _hunks(lines_of(request.text), lines_of(text), written[1])
-        return Rewrite(text, 1, self._clock() - began, True, hunks=hunks)
+        return Rewrite(text, 1, elapsed, True, hunks=hunks)
 
     def uncounted(self) -> int:
         """Number of requests sent since the last call."""
@@ -127,8 +115,7 @@ class RemoteEdits:
     def rest(self) -> None: ...
 
     def close(self) -> None:
-        if self._connection is not None and self._connection.loop.is_running():
-            asyncio.run_coroutine_threadsafe(self._connection.close(), self._connection.loop)
+        self._connection.close()
 
     async def _pause(self, control: Control) -> None:
         """Let another key cancel the request before it is sent to another machine. Raises Cancelled."""
@@ -149,34 +136,29 @@ class RemoteEdits:
     async def _written(
         self, window: Window, control: Control, deadline_ms: float | None
     ) -> tuple[str, Told | None] | None:
-        """The model's text and its probabilities, if any; None at the token limit. Raises TimeoutError, as `answer`."""
-        asking = asyncio.ensure_future(self._reply(window))
+        """The model's text and its probabilities, if any; None if it is late or was cut off. Raises as `answer`."""
         seconds = ANSWER_SECONDS if deadline_ms is None else min(ANSWER_SECONDS, deadline_ms / 1000)
         try:
-            async with asyncio.timeout(seconds):
-                while not asking.done():
-                    await asyncio.wait((asking,), timeout=POLL_SECONDS)
-                    if control.cancel.is_set():
-                        raise Cancelled("cancelled while the server was asked for an edit")
-            return _text_of(asking.result())
-        finally:
-            asking.cancel()
+            reply = await unless_cancelled(self._reply(window), control, seconds)
+        except TimeoutError:
+            self._patience.missed()
+            if not self._patience.is_over:
+                return None
+            self._patience.renew()
+            raise RemoteError(f"{self.url} missed {MAX_MISSED} deadlines") from None
+        self._patience.renew()
+        return _text_of(reply)
 
     async def _reply(self, window: Window) -> Any:
         """The reply; a server that refuses to report probabilities is asked without them from then on."""
         if self._asks_probabilities:
             try:
-                return await self._sent(self._body(window) | {"logprobs": True if self.family.is_chat else 1})
+                body = self._body(window) | {"logprobs": True if self.family.is_chat else 1}
+                return await self._connection.json(self._route, body)
             except RequestError:
                 self._asks_probabilities = False
                 self.requests += 1
-        return await self._sent(self._body(window))
-
-    async def _sent(self, body: Any) -> Any:
-        if self._connection is None or self._connection.loop is not asyncio.get_running_loop():
-            self._connection = Connection(self._base, KEY_VARIABLE)
-        async with aclosing(self._connection.lines("POST", self._route, encoded(body))) as lines:
-            return parsed("\n".join([line async for line in lines]))
+        return await self._connection.json(self._route, self._body(window))
 
     def _body(self, window: Window) -> dict[str, Any]:
         prompt = self.family.prompt(window)
@@ -189,15 +171,12 @@ class RemoteEdits:
         return {"model": self.name, "prompt": prompt, "stop": list(self.family.stop), "echo": False} | limits
 
     async def _first_model(self) -> str:
-        """As `Connection.first_model`."""
-        connection = Connection(self._base, KEY_VARIABLE)
+        """As `Connection.first_model`; hangs up."""
         try:
-            async with asyncio.timeout(LIST_SECONDS):
-                return await connection.first_model()
+            async with asyncio.timeout(LIST_SECONDS), aclosing(self._connection):
+                return await self._connection.first_model()
         except TimeoutError:
             raise RemoteError(f"{self.url} does not list its models") from None
-        finally:
-            await connection.close()
 
 
 def _known(model: str, named: str) -> Family:

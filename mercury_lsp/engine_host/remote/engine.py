@@ -5,6 +5,7 @@ import logging
 import math
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import aclosing
 from dataclasses import replace
 from time import monotonic
 from typing import Literal
@@ -25,7 +26,7 @@ from mercury_engine.utility import Utility
 
 from mercury_lsp.engine_host.own_thread import started
 from mercury_lsp.engine_host.remote import wire
-from mercury_lsp.engine_host.remote.connection import DESCRIPTION_SECONDS, Connection, RemoteError
+from mercury_lsp.engine_host.remote.connection import REPLY_SECONDS, Connection, RemoteError, unless_cancelled
 from mercury_lsp.engine_host.remote.dialects import PROBE, Dialect, MercuryDialect, Waiting, detected, parts_of
 from mercury_lsp.engine_host.remote.patience import MAX_MISSED, Patience
 from mercury_lsp.settings import is_loopback
@@ -53,9 +54,6 @@ BEGIN_EARLY: tuple[Kind, ...] = ("typing", "by key")
 WORTHWHILE_SECONDS = 0.1
 """Least time left to ask the local engine after the server has missed."""
 
-POLL_SECONDS = 0.02
-"""Between two looks at the cancel flag while a reply is awaited."""
-
 
 class RemoteEngine:
     """Asks the server at a URL, or a local engine while that does not answer.
@@ -77,7 +75,7 @@ class RemoteEngine:
         self._patience = {kind: Patience(seconds) for kind, seconds in USUAL_SECONDS.items()}
         self._overhead_ms = 0.0
         """Average time of a request outside the engine; the server's deadline is earlier by this."""
-        self._connection: Connection | None = None
+        self._connection = Connection(self._base)
         self._local: Future[InferenceEngine] | None = None
         self._trying: asyncio.Task[None] | None = None
         self._watchers: list[Callable[[], None]] = []
@@ -140,7 +138,7 @@ class RemoteEngine:
             except RemoteError as error:
                 self._fail(str(error))
         elif self._clock() >= self._retry_at and (self._trying is None or self._trying.done()):
-            self._trying = asyncio.ensure_future(self._try(DESCRIPTION_SECONDS))
+            self._trying = asyncio.ensure_future(self._try(REPLY_SECONDS))
         return await self._answered_here(request, control, self._clock() - began)
 
     def rest(self) -> None:
@@ -149,8 +147,7 @@ class RemoteEngine:
             local.rest()
 
     def close(self) -> None:
-        if self._connection is not None and self._connection.loop.is_running():
-            asyncio.run_coroutine_threadsafe(self._connection.close(), self._connection.loop)
+        self._connection.close()
         if (local := self._loaded) is not None:
             local.close()
 
@@ -164,18 +161,16 @@ class RemoteEngine:
         waiting = Waiting(min(SECONDS[kind], math.inf if limit is None else limit / 1000))
         if limit is not None:
             request = replace(request, deadline_ms=max(limit / 2, limit - self._overhead_ms))
-        asking = asyncio.ensure_future(self._dialect.answer(self._connected(), request, control, waiting))
+        asking = self._dialect.answer(self._connection, request, control, waiting)
+
+        def look() -> None:
+            if self._why_not:  # as other questions found out
+                raise RemoteError(self._why_not)
+            if kind in BEGIN_EARLY and not waiting.has_begun and self._clock() - began > patience.seconds:
+                raise TimeoutError
+
         try:
-            async with asyncio.timeout(waiting.seconds):
-                while not asking.done():
-                    await asyncio.wait((asking,), timeout=POLL_SECONDS)
-                    if control.cancel.is_set():  # also when it failed: closing the engine hangs up
-                        raise Cancelled("cancelled while the remote engine was asked")
-                    if self._why_not:  # as other questions found out
-                        raise RemoteError(self._why_not)
-                    if kind in BEGIN_EARLY and not waiting.has_begun and self._clock() - began > patience.seconds:
-                        raise TimeoutError
-            answer = asking.result()
+            answer = await unless_cancelled(asking, control, waiting.seconds, look)
         except TimeoutError:
             patience.missed()
             raise
@@ -183,7 +178,6 @@ class RemoteEngine:
             patience.withdrawn(self._clock() - began)
             raise
         finally:
-            asking.cancel()
             if patience.is_over:
                 self._fail(f"it missed {MAX_MISSED} deadlines")
         patience.answered(self._clock() - began)
@@ -204,16 +198,10 @@ class RemoteEngine:
             request = replace(request, deadline_ms=1000 * left)
         return await local.answer(request, control)
 
-    def _connected(self) -> Connection:
-        if self._connection is None or self._connection.loop is not asyncio.get_running_loop():
-            self._connection = Connection(self._base)
-        return self._connection
-
     async def _try(self, seconds: float) -> None:
         """Detect the server's dialect, and use the server if it answers."""
-        connection = Connection(self._base)
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds), aclosing(Connection(self._base)) as connection:
                 self._dialect, self._about = await detected(connection, self._route, self._model)
                 if self._why_not:
                     await self._dialect.answer(connection, PROBE, Control(), Waiting(seconds))
@@ -222,8 +210,6 @@ class RemoteEngine:
         else:
             self._why_not = ""
             self._tell()
-        finally:
-            await connection.close()
 
     def _fail(self, why: str) -> None:
         """Use the local engine for a while."""
@@ -258,14 +244,11 @@ class RemoteEngine:
 async def described(url: str) -> wire.About:
     """The server's description. Raises RemoteError, also if nothing answers in time, and RequestError."""
     base, route, model = parts_of(url)
-    connection = Connection(base)
     try:
-        _, about = await detected(connection, route, model)
+        async with aclosing(Connection(base)) as connection:
+            return (await detected(connection, route, model))[1]
     except TimeoutError:
         raise RemoteError("it took too long") from None
-    finally:
-        await connection.close()
-    return about
 
 
 def _kind(request: Request) -> Kind:

@@ -8,12 +8,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from difflib import SequenceMatcher
 from itertools import accumulate
-from math import exp
+from math import exp, isnan
 from typing import Any
 
 from mercury_engine.text.lines import equal_ends, lines_of
-
-from mercury_lsp.engine_host.remote.answers import log_probability
 
 
 class Told:
@@ -52,15 +50,31 @@ class Told:
         return exp(sum(self._nats[tokens]))
 
 
+def log_probabilities(reply: Any) -> list[float]:
+    """Those of a reply's tokens; none if it does not tell them. Raises ValueError, TypeError and OverflowError."""
+    match reply:
+        case {"choices": [{"logprobs": {"content": [*entries]}}, *_]} | {"completion_probabilities": [*entries]}:
+            found = [each["logprob"] for each in entries if "logprob" in each]
+        case {"choices": [{"logprobs": {"token_logprobs": [*found]}}, *_]}:
+            pass
+        case _:
+            found = []
+    nats = [*map(float, found)]
+    if any(map(isnan, nats)):
+        raise ValueError("a log-probability is no number")
+    return [min(0.0, each) for each in nats]
+
+
 def _tokens(reply: Any) -> list[tuple[bytes, float]]:
     """A reply's tokens. Raises what a wrong type raises, and ValueError."""
     match reply:
         case {"choices": [{"logprobs": {"content": [*entries]}}, *_]} | {"completion_probabilities": [*entries]}:
-            return [(_bytes(each), log_probability(each["logprob"])) for each in entries]
-        case {"choices": [{"logprobs": {"tokens": [*texts], "token_logprobs": [*nats]}}, *_]}:
-            pairs = zip(texts, nats, strict=True)
-            return [(str(text).encode("utf-8", "replace"), log_probability(each)) for text, each in pairs]
-    return []
+            texts = [*map(_bytes, entries)]
+        case {"choices": [{"logprobs": {"tokens": [*tokens]}}, *_]}:
+            texts = [str(token).encode("utf-8", "replace") for token in tokens]
+        case _:
+            texts = []
+    return [*zip(texts, log_probabilities(reply), strict=True)]
 
 
 def _bytes(entry: Any) -> bytes:

@@ -4,7 +4,6 @@ A request is `{"fill" | "rewrite": {...}, "steps": bool}`; the reply is lines: `
 if it asked for them, then `{"answer": {...}}`, or `{"error": {"message"}}`. A GET describes the engine.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -57,10 +56,10 @@ def plain(value: Any) -> Any:
     return _converter.unstructure(value)
 
 
-def encoded(request: Request, steps: bool) -> bytes:
-    """The body of a request."""
+def body_of(request: Request, steps: bool) -> dict[str, Any]:
+    """What is sent for a request."""
     kind = next(kind for kind, (asked, _) in KINDS.items() if isinstance(request, asked))
-    return json.dumps({kind: plain(request), "steps": steps}, ensure_ascii=False).encode("utf-8", "replace")
+    return {kind: plain(request), "steps": steps}
 
 
 def about(body: Any) -> About:

@@ -183,7 +183,7 @@ async def test_one_that_describes_itself_and_answers_nothing_is_not_taken_back(
     soon: None, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(remote_engine, "RETRY_SECONDS", 0.0)
-    monkeypatch.setattr(remote_engine, "DESCRIPTION_SECONDS", 0.05)
+    monkeypatch.setattr(remote_engine, "REPLY_SECONDS", 0.05)
     async with stuck() as server:
         engine = await remote(server.url)
         while not engine.has_failed:
