@@ -3,6 +3,7 @@
 MercuryError (mercury_engine.errors)
 ├── DaemonError        there is no daemon that is safe to use
 │   └── SilentDaemon   a daemon is there but does not answer
+├── RpcError           a message of the protocol is refused
 ├── SettingsError      the client's configuration is wrong
 ├── StatisticsError    the statistics file cannot be used
 ├── UnknownDocument    a request names a document that is not open
@@ -13,6 +14,9 @@ from mercury_engine.errors import MercuryError
 
 _SHORT_OF_MEMORY = ("failed to map segment", "annot allocate memory", "can't start new thread")
 """How the loader of libraries, the system and Python say it."""
+
+MAX_REFUSAL_CHARS = 500
+"""Longest reason for refusing a message; it may repeat what the client sent."""
 
 MORE_MEMORY = "there is not enough memory; raise its limit (ulimit -v) or free some"
 
@@ -31,6 +35,14 @@ class DaemonError(MercuryError):
 
 class SilentDaemon(DaemonError):
     """A process at the daemon's address does not answer."""
+
+
+class RpcError(MercuryError):
+    """A message is refused, by us or by the client; `code` is that of the protocol."""
+
+    def __init__(self, code: int, message: str):
+        super().__init__(message[:MAX_REFUSAL_CHARS])
+        self.code = code
 
 
 class SettingsError(MercuryError):

@@ -12,7 +12,7 @@ from mercury_engine.api import Answer, Control, Fill, Request, Rewrite, RewriteR
 from mercury_engine.utility import Utility
 
 from mercury_lsp.commands import serve
-from mercury_lsp.server.protocol import MercuryProtocol
+from mercury_lsp.server.connection import RpcConnection, Message
 from mercury_lsp.transport import standard_streams
 
 
@@ -37,21 +37,21 @@ class InstantEngine:
 
 def note_times(path: Path) -> None:
     """Have the server record how long it has each request for ghost text."""
-    take, send = MercuryProtocol._take_request, MercuryProtocol._send_response
-    record, begun = path.open("a", buffering=1), dict[tuple[MercuryProtocol, Any], float]()
+    take, send = RpcConnection._call, RpcConnection._send
+    record, begun = path.open("a", buffering=1), dict[tuple[RpcConnection, Any], float]()
 
-    def taken(protocol: MercuryProtocol, msg_id: Any, method: str, params: Any) -> None:
-        if method == "textDocument/inlineCompletion":
-            begun[protocol, msg_id] = time.perf_counter()
-        take(protocol, msg_id, method, params)
+    def taken(connection: RpcConnection, message: Message) -> None:
+        if message["method"] == "textDocument/inlineCompletion":
+            begun[connection, message["id"]] = time.perf_counter()
+        take(connection, message)
 
-    def sent(protocol: MercuryProtocol, msg_id: Any, result: Any = None, error: Any = None) -> None:
-        send(protocol, msg_id, result, error)
-        if (start := begun.pop((protocol, msg_id), None)) is not None:
+    def sent(connection: RpcConnection, message: Message) -> None:
+        send(connection, message)
+        if (start := begun.pop((connection, message.get("id")), None)) is not None:
             record.write(f"{1e3 * (time.perf_counter() - start)}\n")
 
-    MercuryProtocol._take_request = taken  # type: ignore[method-assign]
-    MercuryProtocol._send_response = sent  # type: ignore[method-assign]
+    RpcConnection._call = taken  # type: ignore[method-assign]
+    RpcConnection._send = sent  # type: ignore[method-assign]
 
 
 def main() -> None:

@@ -18,6 +18,11 @@ def serve(load: LoadEngine = load_engine) -> NoReturn:
     # The client reads file descriptor 1, so a library that prints must not write to it.
     protocol_out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    server = create_server(Engines(load))
-    server.start_io(stdout=protocol_out)
+
+    def write(data: bytes) -> None:
+        protocol_out.write(data)
+        protocol_out.flush()
+
+    server = create_server(Engines(load), write)
+    server.serve_standard_input()
     standard_streams.end_at_once(server.exit_code)

@@ -84,7 +84,7 @@ class Daemon:
             self._address.path.unlink(missing_ok=True)  # first, so that the next client starts another daemon
         server.close()
         for each in self._servers:
-            each.protocol.notify(handshake.GOODBYE)
+            each.notify(handshake.GOODBYE)
         await asyncio.sleep(0)
         for connection in self._connections:
             connection.cancel()
@@ -126,8 +126,7 @@ class Daemon:
             writer.write(b"{}\n")
 
     async def _serve_editor(self, hello: Hello, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        server = create_server(self.engines)
-        server.protocol.set_writer(writer)
+        server = create_server(self.engines, writer.write)
         self._servers.add(server)
         if self._idle_timer is not None:
             self._idle_timer.cancel()
@@ -137,7 +136,7 @@ class Daemon:
             logger.exception("a connection has failed")
         finally:
             self._servers.discard(server)
-            server.shutdown()
+            server.close()
             self._stop_when_idle()
             await asyncio.to_thread(server.session.statistics.wait)
 

@@ -1,6 +1,6 @@
 """A client's session, as its messages describe it, so that another daemon can resume it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -32,8 +32,8 @@ class RelayedSession:
         self._configuration: Message | None = None
         self._documents: dict[str, Mirror] = {}
         self._notebooks: dict[str, Any] = {}
-        self._unsent: list[Message] | None = None
-        """Messages, except those about documents, for a daemon that is being introduced; None if there is none."""
+        self._folder_changes: list[Message] = []
+        """Changes of folders since the last introduction."""
         self._pending: dict[Any, str] = {}
         """Methods of the client's unanswered requests, by id."""
         self._answered: set[Any] = set()
@@ -58,11 +58,8 @@ class RelayedSession:
             self._pending[msg_id] = method
         elif method == "shutdown":  # as a notification, which gets no answer
             self.was_shut_down = True
-        if (listen := self._LISTENERS.get(method)) is not None:
-            with suppress(KeyError, TypeError, AttributeError, ValueError):  # malformed: the server will report it
-                listen(self, message)
-                if self._unsent is not None and not method.startswith("textDocument/"):
-                    self._unsent.append(message)
+        with suppress(KeyError, TypeError, AttributeError, ValueError):  # malformed: the server will report it
+            self._keep(method, message)
         return True
 
     def hear_daemon(self, message: Any) -> bool:
@@ -86,7 +83,6 @@ class RelayedSession:
 
     def lose(self) -> Iterator[Message]:
         """The daemon is gone; returns the messages that end the client's waiting."""
-        self._unsent = None
         self._asked.clear()
         self._answered.clear()
         for msg_id in list(self._pending):
@@ -125,7 +121,7 @@ class RelayedSession:
 
     def introduction(self) -> Message | None:
         """The first message for a new daemon, followed by `rest`; None if the client has not sent initialize yet."""
-        self._unsent = [each for each in (self._initialized, self._configuration) if each is not None]
+        self._folder_changes.clear()
         if self._initialize is None or self._initialize["id"] in self._pending:
             return self._initialize  # unanswered: the client gets this answer
         return self._initialize | {"id": RESUMED_ID}
@@ -144,8 +140,8 @@ class RelayedSession:
             for uri, each in self._documents.items()
             if uri not in cells
         )
-        told, self._unsent = [*(self._unsent or ()), *notebooks, *opened], None
-        return told
+        told = (each for each in (self._initialized, self._configuration) if each is not None)
+        return [*told, *self._folder_changes, *notebooks, *opened]
 
     def unregistration(self) -> Message | None:
         """The request that undoes registrations, so that a new daemon can register; None if there were none."""
@@ -157,74 +153,65 @@ class RelayedSession:
         params = {"unregisterations": gone}
         return _notification("client/unregisterCapability", params) | {"id": UNREGISTER_ID}
 
-    def _hear_initialize(self, message: Message) -> None:
-        if self._initialize is None:
-            self._initialize = {**message, "id": message["id"], "params": dict(message["params"])}
+    def _keep(self, method: str, message: Message) -> None:
+        """Keep what a new daemon must be told."""
+        params: Any = message.get("params")
+        match method:
+            case "initialize" if self._initialize is None:
+                self._initialize = {**message, "id": message["id"], "params": dict(params)}
+            case "initialized":
+                self._initialized = message
+            case "workspace/didChangeConfiguration":
+                # Without settings the message only says that they changed; a new daemon requests them anyway.
+                self._configuration = message if params.get("settings") is not None else None
+            case "workspace/didChangeWorkspaceFolders" if self._initialize is not None:
+                self._change_folders(self._initialize["params"], params["event"])
+                self._folder_changes.append(message)
+            case "textDocument/didOpen":
+                self._open([params["textDocument"]])
+            case "textDocument/didChange":
+                self._change(params["textDocument"], params["contentChanges"])
+            case "textDocument/didClose":
+                self._close([params["textDocument"]])
+            case "notebookDocument/didOpen":
+                notebook = params["notebookDocument"]
+                self._notebooks[notebook["uri"]] = notebook | {"cells": [*notebook["cells"]]}
+                self._open(params["cellTextDocuments"])
+            case "notebookDocument/didChange":
+                self._change_notebook(params["notebookDocument"]["uri"], params["change"].get("cells") or {})
+            case "notebookDocument/didClose":
+                self._notebooks.pop(params["notebookDocument"]["uri"], None)
+                self._close(params["cellTextDocuments"])
 
-    def _hear_initialized(self, message: Message) -> None:
-        self._initialized = message
+    def _open(self, items: list[dict[str, Any]]) -> None:
+        self._documents |= {item["uri"]: Mirror(item) for item in items}
 
-    def _hear_configuration(self, message: Message) -> None:
-        # Without settings the message only says that they changed; a new daemon requests them anyway.
-        self._configuration = message if message["params"].get("settings") is not None else None
+    def _change(self, document: dict[str, Any], changes: list[dict[str, Any]]) -> None:
+        self._documents[document["uri"]].change(document["version"], changes)
 
-    def _hear_folders(self, message: Message) -> None:
-        if self._initialize is None:
-            return
-        params, event = self._initialize["params"], message["params"]["event"]
+    def _close(self, documents: list[dict[str, Any]]) -> None:
+        for each in documents:
+            self._documents.pop(each["uri"], None)
+
+    def _change_notebook(self, uri: str, cells: dict[str, Any]) -> None:
+        if structure := cells.get("structure"):
+            array = structure["array"]
+            kept = self._notebooks[uri]["cells"]
+            kept[array["start"] : array["start"] + array["deleteCount"]] = array.get("cells") or []
+            self._close(structure.get("didClose") or [])
+            self._open(structure.get("didOpen") or [])
+        for each in cells.get("textContent") or ():
+            self._change(each["document"], each["changes"])
+
+    @staticmethod
+    def _change_folders(params: dict[str, Any], event: dict[str, Any]) -> None:
+        """Change the folders in the parameters of initialize."""
         gone = {folder["uri"] for folder in event["removed"]}
         folders = params.get("workspaceFolders")
         if not folders and params.get("rootUri"):
             folders = [{"uri": params["rootUri"], "name": ""}]
         params["workspaceFolders"] = [each for each in folders or () if each["uri"] not in gone] + event["added"]
         params["rootUri"] = None
-
-    def _hear_open(self, message: Message) -> None:
-        item = message["params"]["textDocument"]
-        self._documents[item["uri"]] = Mirror(item)
-
-    def _hear_change(self, message: Message) -> None:
-        document = message["params"]["textDocument"]
-        self._documents[document["uri"]].change(document["version"], message["params"]["contentChanges"])
-
-    def _hear_close(self, message: Message) -> None:
-        del self._documents[message["params"]["textDocument"]["uri"]]
-
-    def _hear_notebook_open(self, message: Message) -> None:
-        params = message["params"]
-        notebook = params["notebookDocument"]
-        self._notebooks[notebook["uri"]] = notebook | {"cells": [*notebook["cells"]]}
-        self._documents |= {item["uri"]: Mirror(item) for item in params["cellTextDocuments"]}
-
-    def _hear_notebook_change(self, message: Message) -> None:
-        cells = message["params"]["change"].get("cells") or {}
-        if structure := cells.get("structure"):
-            array = structure["array"]
-            kept = self._notebooks[message["params"]["notebookDocument"]["uri"]]["cells"]
-            kept[array["start"] : array["start"] + array["deleteCount"]] = array.get("cells") or []
-            for document in structure.get("didClose") or ():
-                self._documents.pop(document["uri"], None)
-            self._documents |= {item["uri"]: Mirror(item) for item in structure.get("didOpen") or ()}
-        for each in cells.get("textContent") or ():
-            self._documents[each["document"]["uri"]].change(each["document"]["version"], each["changes"])
-
-    def _hear_notebook_close(self, message: Message) -> None:
-        self._notebooks.pop(message["params"]["notebookDocument"]["uri"], None)
-        for document in message["params"]["cellTextDocuments"]:
-            self._documents.pop(document["uri"], None)
-
-    _LISTENERS: dict[str, Callable[["RelayedSession", Message], None]] = {  # noqa: RUF012 - read only
-        "initialize": _hear_initialize,
-        "initialized": _hear_initialized,
-        "workspace/didChangeConfiguration": _hear_configuration,
-        "workspace/didChangeWorkspaceFolders": _hear_folders,
-        "textDocument/didOpen": _hear_open,
-        "textDocument/didChange": _hear_change,
-        "textDocument/didClose": _hear_close,
-        "notebookDocument/didOpen": _hear_notebook_open,
-        "notebookDocument/didChange": _hear_notebook_change,
-        "notebookDocument/didClose": _hear_notebook_close,
-    }
 
     def _watch(self, method: str, params: Any) -> None:
         """Remember what remains with the client when this daemon is gone."""

@@ -1,14 +1,25 @@
 """The client's capabilities that the server's behaviour depends on."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import attrs
 from lsprotocol import types
-from pygls.capabilities import get_capability
 
 COPILOT_OPTIONS = ("editorInfo", "editorPluginInfo")
 """Options sent by clients that were made for Copilot's language server."""
+
+
+@attrs.define
+class InitializeParams:
+    """What is read of initialize. The capabilities stay JSON, because a malformed one must not lock a client out."""
+
+    capabilities: Any = None
+    client_info: types.ClientInfo | None = None
+    initialization_options: Any = None
+    root_uri: str | None = None
+    workspace_folders: Sequence[types.WorkspaceFolder] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +33,7 @@ class EditorCapabilities:
     """It knows `didChangeStatus`, or drops unknown notifications silently."""
     wants_popup: bool = False
     """It has completion but no inline completion."""
+    has_notebooks: bool = False
     applies_edits: bool = False
     takes_actions: bool = False
     takes_action_literals: bool = False
@@ -32,6 +44,7 @@ class EditorCapabilities:
     """It does not: it indents all lines but the first like the line of insertion."""
     takes_markdown: bool = False
     shows_documents: bool = False
+    shows_progress: bool = False
     has_configuration: bool = False
     registers_configuration: bool = False
     registers_files: bool = False
@@ -49,70 +62,56 @@ class EditorCapabilities:
     """It marks where there is a text, shows it by key, and reports that (`mercury.display`)."""
 
     @classmethod
-    def of(cls, params: types.InitializeParams) -> "EditorCapabilities":
+    def of(cls, params: InitializeParams) -> "EditorCapabilities":
         """The capabilities of the client that sent these parameters."""
 
-        def can(capability: str) -> bool:
-            return bool(get_capability(params.capabilities, capability, False))
+        def declared(path: str) -> Any:
+            found = params.capabilities
+            for name in path.split("."):
+                found = found.get(name) if isinstance(found, Mapping) else None
+            return found
 
-        def lists(capability: str, value: Any) -> bool:
-            return value in (get_capability(params.capabilities, capability, None) or ())
+        def can(path: str) -> bool:
+            return declared(path) is True
+
+        def has(path: str) -> bool:
+            return isinstance(declared(path), Mapping)
+
+        def lists(path: str, value: Any) -> bool:
+            found = declared(path)
+            return isinstance(found, list) and value in found
 
         name = params.client_info.name if params.client_info else ""
         options = params.initialization_options
         is_copilot = isinstance(options, Mapping) and any(key in options for key in COPILOT_OPTIONS)
-        features = params.capabilities.text_document or types.TextDocumentClientCapabilities()
-        item = "text_document.completion.completion_item"
-        as_is = lists(f"{item}.insert_text_mode_support.value_set", types.InsertTextMode.AsIs)
-        by_default = get_capability(params.capabilities, "text_document.completion.insert_text_mode", None)
-        ours = _ours(params.capabilities.experimental)
-        own = ("confidence", "source", "offers", "denoising", "subtle")
+        completion, ours = "textDocument.completion", "experimental.mercury"
+        # lsp-mode declares inline completion by a null.
+        has_inline = has("textDocument") and "inlineCompletion" in declared("textDocument")
+        as_is = lists(f"{completion}.completionItem.insertTextModeSupport.valueSet", types.InsertTextMode.AsIs)
+        by_default = declared(f"{completion}.insertTextMode")
         return cls(
             name=name,
             is_copilot=is_copilot,
-            takes_status=is_copilot or name == "Neovim" or ours.get("status") is True,
-            wants_popup=bool(features.completion and not features.inline_completion and not is_copilot),
-            applies_edits=can("workspace.apply_edit"),
-            takes_actions=features.code_action is not None and can("workspace.apply_edit"),
-            takes_action_literals=can("text_document.code_action.code_action_literal_support"),
-            takes_versioned_edits=can("workspace.workspace_edit.document_changes"),
+            takes_status=is_copilot or name == "Neovim" or can(f"{ours}.status"),
+            wants_popup=has(completion) and not has_inline and not is_copilot,
+            has_notebooks=has("notebookDocument"),
+            applies_edits=can("workspace.applyEdit"),
+            takes_actions=has("textDocument.codeAction") and can("workspace.applyEdit"),
+            takes_action_literals=has("textDocument.codeAction.codeActionLiteralSupport"),
+            takes_versioned_edits=can("workspace.workspaceEdit.documentChanges"),
             keeps_indentation=as_is,
             adds_indentation=not as_is and by_default == types.InsertTextMode.AdjustIndentation,
-            takes_markdown=lists(f"{item}.documentation_format", types.MarkupKind.Markdown),
+            takes_markdown=lists(f"{completion}.completionItem.documentationFormat", types.MarkupKind.Markdown),
             # copilot.lua opens any document it is asked to show in a browser.
-            shows_documents=can("window.show_document.support") and not is_copilot,
+            shows_documents=can("window.showDocument.support") and not is_copilot,
+            shows_progress=can("window.workDoneProgress"),
             has_configuration=can("workspace.configuration"),
-            registers_configuration=can("workspace.did_change_configuration.dynamic_registration"),
-            registers_files=can("workspace.did_change_watched_files.dynamic_registration"),
-            takes_edits_elsewhere=ours.get("editsElsewhere") is True,
-            **{f"takes_{each}": ours.get(each) is True for each in own},
+            registers_configuration=can("workspace.didChangeConfiguration.dynamicRegistration"),
+            registers_files=can("workspace.didChangeWatchedFiles.dynamicRegistration"),
+            takes_confidence=can(f"{ours}.confidence"),
+            takes_source=can(f"{ours}.source"),
+            takes_edits_elsewhere=can(f"{ours}.editsElsewhere"),
+            takes_offers=can(f"{ours}.offers"),
+            takes_denoising=can(f"{ours}.denoising"),
+            takes_subtle=can(f"{ours}.subtle"),
         )
-
-
-def readable_params(params: Any, can_read: Callable[[Any], bool]) -> Any:
-    """Parameters of initialize, still JSON, without malformed capabilities, which must not lock a client out.
-
-    lsp-mode declares inline completion by a null, which becomes an object.
-    """
-    match params:
-        case {"capabilities": {"textDocument": {"inlineCompletion": None}}}:
-            document = params["capabilities"]["textDocument"] | {"inlineCompletion": {}}
-            params = params | {"capabilities": params["capabilities"] | {"textDocument": document}}
-    match params:
-        case {"capabilities": dict() as capabilities} if not can_read(capabilities):
-            return params | {"capabilities": _readable(capabilities, can_read)}
-    return params
-
-
-def _readable(capabilities: Mapping[str, Any], can_read: Callable[[Any], bool]) -> Mapping[str, Any]:
-    return {
-        section: {key: value for key, value in given.items() if can_read({section: {key: value}})}
-        if isinstance(given, Mapping)
-        else given
-        for section, given in capabilities.items()
-    }
-
-
-def _ours(experimental: Any) -> Mapping[str, Any]:
-    declared = experimental.get("mercury") if isinstance(experimental, Mapping) else None
-    return declared if isinstance(declared, Mapping) else {}

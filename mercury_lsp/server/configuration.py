@@ -15,7 +15,6 @@ from mercury_lsp.engine_host.own_thread import answered
 from mercury_lsp.errors import SettingsError
 from mercury_lsp.server.editor import Editor
 from mercury_lsp.server.larger_model import LargerModel
-from mercury_lsp.server.progress import loading_progress
 from mercury_lsp.server.session import Session
 from mercury_lsp.server.status import LOADING, Status, StatusBoard
 from mercury_lsp.settings import EngineKey, Settings, section_of
@@ -85,7 +84,7 @@ class Configuration:
         completer = self._session.completer
         self._status.change(LOADING)
         self._loading = loading = asyncio.ensure_future(completer.load())
-        shown = asyncio.ensure_future(loading_progress(self._editor.server, completer.settings.model, loading))
+        shown = asyncio.ensure_future(self._editor.loading_progress(completer.settings.model, loading))
         try:
             engine = await loading
             if loading is self._loading:

@@ -67,7 +67,7 @@ class LargerModel:
                 offer: dict[str, Any] = json.loads(line)
                 _asked().parent.mkdir(parents=True, exist_ok=True)
                 _asked().write_text("asked\n")
-                self._editor.server.protocol.notify(OFFER_METHOD, offer)
+                self._editor.notify(OFFER_METHOD, offer)
 
     async def _download(self) -> None:
         said = ""
@@ -75,8 +75,7 @@ class LargerModel:
             async for said in _lines([*COMMAND, "add"]):
                 self._status.change(work=said)
         except ChildProcessError:
-            warning = types.ShowMessageParams(types.MessageType.Warning, f"Mercury: {said or 'the download stopped'}")
-            self._editor.server.window_show_message(warning)
+            self._editor.show_outcome(f"Mercury: {said or 'the download stopped'}", types.MessageType.Warning)
             return
         finally:
             self._is_downloading = False

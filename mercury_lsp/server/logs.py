@@ -6,25 +6,22 @@ import traceback
 from collections.abc import Callable
 from contextvars import ContextVar
 
-from lsprotocol import types
+from lsprotocol.types import MessageType
 
 LOGGED_PACKAGES = ("mercury_lsp", "mercury_engine", "mercury_kernels")
 
-_MESSAGE_TYPES = {logging.ERROR: types.MessageType.Error, logging.WARNING: types.MessageType.Warning}
-
+_MESSAGE_TYPES = {logging.ERROR: MessageType.Error, logging.WARNING: MessageType.Warning}
 
 handling_server: ContextVar[object] = ContextVar("handling_server", default=None)
 """The server whose messages are being handled; None where it is no single one, as on an engine's thread."""
 
 
 class ClientLog(logging.Handler):
-    """Passes warnings and errors from any thread to `send` on the event loop's thread; not those of other clients."""
+    """Passes warnings and errors from any thread to `log` on the event loop's thread; not those of other clients."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, send: Callable[[types.LogMessageParams], None], owner: object):
+    def __init__(self, loop: asyncio.AbstractEventLoop, log: Callable[[str, MessageType], None], owner: object):
         super().__init__(logging.WARNING)
-        self._loop = loop
-        self._send = send
-        self._owner = owner
+        self._loop, self._log, self._owner = loop, log, owner
 
     def attach(self) -> None:
         """Start listening."""
@@ -37,13 +34,10 @@ class ClientLog(logging.Handler):
             logging.getLogger(name).removeHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Send one record as `window/logMessage`."""
-        if handling_server.get() not in (None, self._owner):
-            return
-        kind = _MESSAGE_TYPES.get(record.levelno, types.MessageType.Info)
-        params = types.LogMessageParams(kind, f"{record.name}: {record.getMessage()}")
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._send, params)
+        """Send one record."""
+        if handling_server.get() in (None, self._owner) and not self._loop.is_closed():
+            kind = _MESSAGE_TYPES.get(record.levelno, MessageType.Info)
+            self._loop.call_soon_threadsafe(self._log, f"{record.name}: {record.getMessage()}", kind)
 
 
 class RedactingFormatter(logging.Formatter):

@@ -3,32 +3,23 @@
 import asyncio
 import logging
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from threading import Thread
 from typing import Any, BinaryIO
 
-from lsprotocol import types
-from pygls.io_ import StdoutWriter
-from pygls.lsp.server import LanguageServer
-
-import mercury_lsp
 from mercury_lsp.documents import redaction
 from mercury_lsp.engine_host.engines import Engines
-from mercury_lsp.server.capabilities import EditorCapabilities
+from mercury_lsp.server.capabilities import EditorCapabilities, InitializeParams
 from mercury_lsp.server.configuration import Configuration
+from mercury_lsp.server.connection import RpcConnection, Handler
 from mercury_lsp.server.editor import Editor
 from mercury_lsp.server.logs import ClientLog, handling_server
-from mercury_lsp.server.protocol import MercuryProtocol
 from mercury_lsp.server.session import Session
 from mercury_lsp.server.status import StatusBoard
-from mercury_lsp.server.structuring import converter
 from mercury_lsp.server.suggester import Suggester
 from mercury_lsp.transport import framing
 
 READ_BYTES = 65536
-
-NOTEBOOKS = types.NotebookDocumentSyncOptions([types.NotebookDocumentFilterWithNotebook("*")])
-"""Notebooks of every kind are synchronised, with all of their cells."""
 
 END_OF_INPUT = object()
 """Follows the client's last message."""
@@ -36,19 +27,11 @@ END_OF_INPUT = object()
 logger = logging.getLogger(__name__)
 
 
-class MercuryServer(LanguageServer):
+class MercuryServer(RpcConnection):
     """Completes code in the documents of one client."""
 
-    protocol: MercuryProtocol
-
-    def __init__(self, engines: Engines):
-        super().__init__(
-            "mercury-lsp",
-            mercury_lsp.__version__,
-            notebook_document_sync=NOTEBOOKS,
-            protocol_cls=MercuryProtocol,
-            converter_factory=converter,
-        )
+    def __init__(self, engines: Engines, handlers: Mapping[str, Handler], write: Callable[[bytes], object]):
+        super().__init__(handlers, write)
         self.editor = Editor(self)
         self.status = StatusBoard(self.editor.show_status)
         self.session = Session(engines)
@@ -57,22 +40,21 @@ class MercuryServer(LanguageServer):
         self._is_stopped = False
         self._log: ClientLog | None = None
 
-    def start_io(self, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None) -> None:
+    def serve_standard_input(self) -> None:
         """Serve one client until it sends exit or closes the pipe."""
-        self.protocol.set_writer(StdoutWriter(stdout or sys.stdout.buffer))
         try:
             asyncio.run(self.serve(_messages(sys.stdin.buffer)))
         except KeyboardInterrupt:
             pass
         finally:
-            self.shutdown()
+            self.close()
             self.session.statistics.wait()
 
     async def serve(self, messages: AsyncIterator[Any]) -> None:
         """Handle what the client sends until it sends exit or there is no more."""
         handling_server.set(self)
         async for message in messages:
-            self.protocol.receive(message)
+            self.receive(message)
             # A request begins now, so that it sees the document as it was when it was sent.
             await asyncio.sleep(0)
             if self._is_stopped:
@@ -82,8 +64,9 @@ class MercuryServer(LanguageServer):
         """Leave the main loop once the current message is handled."""
         self._is_stopped = True
 
-    def begin(self, params: types.InitializeParams) -> None:
+    def begin(self, params: InitializeParams) -> None:
         """Take in what the client declares."""
+        self.stage = "initialized"
         self.editor.capabilities = EditorCapabilities.of(params)
         self.session.statistics.observer.client = self.editor.capabilities.name
         self.configuration.begin(params.initialization_options)
@@ -91,7 +74,7 @@ class MercuryServer(LanguageServer):
         if not uris and params.root_uri:
             uris = [params.root_uri]
         self.session.folders_changed(uris, ())
-        self._log = ClientLog(asyncio.get_running_loop(), self.window_log_message, self)
+        self._log = ClientLog(asyncio.get_running_loop(), self.editor.log, self)
         self._log.attach()
 
     async def start(self) -> None:
@@ -109,19 +92,17 @@ class MercuryServer(LanguageServer):
 
     @property
     def exit_code(self) -> int:
-        return self.protocol.exit_code
+        """0 after shutdown, otherwise 1, as the protocol requires."""
+        return 0 if self.stage == "shut down" else 1
 
-    def shutdown(self) -> None:
+    def close(self) -> None:
         """Stop without waiting: a thread may still be reading stdin or loading a model."""
         self._is_stopped = True
-        self.protocol.cancel_all()
+        self.cancel_all()
         self.configuration.close()
         if self._log is not None:
             self._log.detach()
         self.session.close()
-
-    def report_server_error(self, error: Exception, source: Any) -> None:
-        """Show nothing: pygls has logged the client's mistake."""
 
 
 async def _messages(stdin: BinaryIO) -> AsyncIterator[Any]:

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Optional, Union, get_args
+from typing import Any, Optional, TypeVar, Union, get_args
 
 import cattrs
-from lsprotocol import converters
-from pygls.exceptions import JsonRpcInvalidParams
+from lsprotocol import converters, types
 
-MAX_EXPLANATION_CHARS = 500
-"""Longest error message that repeats what the client sent."""
+from mercury_lsp.errors import RpcError
+
+T = TypeVar("T")
 
 
 @cache  # building the hooks takes 10 ms
@@ -46,8 +46,22 @@ def is_id(value: Any) -> bool:
     return type(value) in (int, str)
 
 
-def explained(error: Exception) -> JsonRpcInvalidParams:
-    """The error as one that names the invalid fields."""
-    broken = isinstance(error, cattrs.BaseValidationError)
-    reason = "; ".join(cattrs.transform_error(error)) if broken else f"{type(error).__name__}: {error}"
-    return JsonRpcInvalidParams(reason[:MAX_EXPLANATION_CHARS])
+def structured(raw: Any, kind: type[T]) -> T:
+    """JSON as an object of this type. Raises RpcError, naming the wrong fields."""
+    try:
+        return converter().structure(raw, kind)
+    except cattrs.BaseValidationError as error:
+        raise invalid("; ".join(cattrs.transform_error(error))) from error
+    except Exception as error:
+        raise invalid(f"{type(error).__name__}: {error}") from error
+
+
+def argument(params: types.ExecuteCommandParams, kind: type[T]) -> T:
+    """A command's only argument; an empty object if there is none. Raises RpcError."""
+    given = params.arguments or [{}]
+    return structured(given[0] if len(given) == 1 else None, kind)
+
+
+def invalid(reason: str) -> RpcError:
+    """The error for parameters that cannot be used."""
+    return RpcError(types.ErrorCodes.InvalidParams, reason)

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from mercury_lsp.commands import serve
 from mercury_lsp.daemon.control import ALREADY_RUNNING
-from mercury_lsp.server.routes import BEYOND_LSP
+from mercury_lsp.server.routes import HANDLERS
 from mercury_lsp.settings import Settings
 from mercury_lsp.transport import standard_streams
 from tests.support import fake_server
@@ -28,7 +28,7 @@ if __name__ == "__main__":
             loads.write(f"{os.getpid()} {settings.model}\n")
         return fake_server.load(settings)
 
-    BEYOND_LSP["test/text"] = fake_server.text
+    HANDLERS["test/text"] = fake_server.text
     idle = None if arguments.idle_exit is None else arguments.idle_exit * 60
     http = None if arguments.http is None else serve.http_listener(arguments.http, None)
     served = serve.serve(serve.address_of(arguments), idle, load, http)

@@ -44,7 +44,7 @@ from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.document import Snapshot, parse
 from mercury_lsp.errors import UnknownDocument
 from mercury_lsp.server import larger_model
-from mercury_lsp.server.routes import BEYOND_LSP
+from mercury_lsp.server.routes import HANDLERS
 from mercury_lsp.server.server import MercuryServer
 from mercury_lsp.settings import Settings
 
@@ -187,8 +187,8 @@ if __name__ == "__main__":
         next_edits.named_place = always(sys.argv[sys.argv.index("--place") + 1])
     if "--larger" in sys.argv:
         larger_model.COMMAND = [sys.executable, sys.argv[sys.argv.index("--larger") + 1]]
-    BEYOND_LSP["test/text"] = text
-    BEYOND_LSP["test/given"] = given
-    BEYOND_LSP["test/opened"] = names
+    HANDLERS["test/text"] = text
+    HANDLERS["test/given"] = given
+    HANDLERS["test/opened"] = names
     sys.stdout.reconfigure(line_buffering=True)
     serve(load)

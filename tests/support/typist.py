@@ -59,7 +59,7 @@ class Typist:
 
     def __init__(self, engine: InferenceEngine):
         self.engine = engine
-        self.server = create_server(Engines(lambda _: engine))
+        self.server = create_server(Engines(lambda _: engine), lambda _: None)
         loop = asyncio.get_running_loop()
         assert isinstance(loop, JumpingLoop)
         loop.is_busy = self._is_engine_busy

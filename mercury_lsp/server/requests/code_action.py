@@ -1,21 +1,18 @@
 """textDocument/codeAction: "fill here", "apply next edit" and "Rename all", for any client that can apply edits."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from lsprotocol import types
 
 from mercury_lsp.documents.document import Snapshot
-from mercury_lsp.server.requests import apply_all_edits, fill_here, next_edit
+from mercury_lsp.server.requests import edit_commands
 from mercury_lsp.server.server import MercuryServer
 
-ACTION_KIND = types.CodeActionKind.RefactorRewrite
-
-ACTION_OPTIONS = types.CodeActionOptions(code_action_kinds=[ACTION_KIND])
+ACTION_KIND = "refactor.rewrite"
 
 
-async def code_action(
-    server: MercuryServer, params: types.CodeActionParams
-) -> Sequence[types.CodeAction | types.Command]:
+async def code_action(server: MercuryServer, params: types.CodeActionParams) -> list[dict[str, Any]]:
     """The actions at a cursor; "fill here" only without a selection.
 
     Some clients list actions all the time, so a model is asked for an edit only if the user requests the list.
@@ -29,22 +26,23 @@ async def code_action(
     commands = list(_commands(server, snapshot, params.range, has_edit))
     if not server.editor.capabilities.takes_action_literals:
         return commands
-    return [types.CodeAction(command.title, kind=ACTION_KIND, command=command) for command in commands]
+    return [{"title": each["title"], "kind": ACTION_KIND, "command": each} for each in commands]
 
 
-def _commands(server: MercuryServer, snapshot: Snapshot, span: types.Range, has_edit: bool) -> Iterator[types.Command]:
-    document = {"uri": snapshot.uri, "version": snapshot.version}
+def _commands(server: MercuryServer, snapshot: Snapshot, span: types.Range, has_edit: bool) -> Iterator[dict[str, Any]]:
+    document: dict[str, Any] = {"textDocument": {"uri": snapshot.uri, "version": snapshot.version}}
     if has_edit:
-        yield types.Command(
-            next_edit.NEXT_EDIT_TITLE, next_edit.NEXT_EDIT_COMMAND, arguments=[{"textDocument": document}]
-        )
+        yield _command(edit_commands.NEXT_EDIT_TITLE, edit_commands.NEXT_EDIT_COMMAND, document)
     if (renaming := server.suggester.unfinished_renaming(snapshot)) is not None and renaming.remaining > 1:
-        title = apply_all_edits.apply_all_title(renaming)
-        yield types.Command(title, apply_all_edits.APPLY_ALL_COMMAND, arguments=[{"textDocument": document}])
+        title = edit_commands.apply_all_title(renaming)
+        yield _command(title, edit_commands.APPLY_ALL_COMMAND, document)
     if _is_cursor(span):
         position = {"line": span.start.line, "character": span.start.character}
-        argument = {"textDocument": document, "position": position}
-        yield types.Command(fill_here.FILL_TITLE, fill_here.FILL_COMMAND, arguments=[argument])
+        yield _command(edit_commands.FILL_TITLE, edit_commands.FILL_COMMAND, document | {"position": position})
+
+
+def _command(title: str, command: str, argument: dict[str, Any]) -> dict[str, Any]:
+    return {"title": title, "command": command, "arguments": [argument]}
 
 
 def _is_cursor(span: types.Range) -> bool:
@@ -54,7 +52,4 @@ def _is_cursor(span: types.Range) -> bool:
 
 def _is_asked_for(only: Sequence[types.CodeActionKind | str] | None) -> bool:
     """Whether our kind is one of these or below one."""
-    if only is None:
-        return True
-    kinds = [kind.value if isinstance(kind, types.CodeActionKind) else kind for kind in only]
-    return any(not kind or ACTION_KIND.value == kind or ACTION_KIND.value.startswith(kind + ".") for kind in kinds)
+    return only is None or any(not each or f"{ACTION_KIND}.".startswith(each + ".") for each in only)

@@ -11,10 +11,9 @@ from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.utf16 import utf16_length
 from mercury_lsp.server.capabilities import EditorCapabilities
 from mercury_lsp.server.convert import accepted_command, to_range
-from mercury_lsp.server.progress import client_progress
 from mercury_lsp.server.server import MercuryServer
 
-COMPLETION_OPTIONS = types.CompletionOptions(trigger_characters=[*".([{,=:<>+-*/&|!%@ "], work_done_progress=True)
+TRIGGER_CHARACTERS = [*".([{,=:<>+-*/&|!%@ "]
 
 FIRST_SORT_TEXT = "!"
 """Sorts ahead of letters and digits."""
@@ -30,7 +29,7 @@ _INDENTATION = re.compile(r"[ \t]*")
 async def completion(server: MercuryServer, params: types.CompletionParams) -> dict[str, Any]:
     """A list of at most one item, never complete: the model may know better once more is typed."""
     uri, editor = params.text_document.uri, server.editor.capabilities
-    with client_progress(server, params.work_done_token, "Completing", cancellable=True):
+    with server.editor.progress(params.work_done_token, "Completing", cancellable=True):
         # Clients do not say whether the user asked, so the silence gate always applies.
         found, snapshot = await server.suggester.suggest(uri, params.position, "popup", automatic=True)
     if editor.adds_indentation:
@@ -62,18 +61,18 @@ def _item(suggestion: Suggestion, snapshot: Snapshot, editor: EditorCapabilities
     start = line, column - utf16_length(word)
     item = {
         "label": _label(suggestion.text if suggestion.text.startswith("\n") else text),
-        "kind": types.CompletionItemKind.Text.value,
+        "kind": types.CompletionItemKind.Text,
         "detail": "Mercury",
         "documentation": _preview(suggestion.text, snapshot.language_id, editor),
         "sortText": FIRST_SORT_TEXT,
         "filterText": text.lstrip().partition("\n")[0],
         "insertText": text,
-        "insertTextFormat": types.InsertTextFormat.PlainText.value,
+        "insertTextFormat": types.InsertTextFormat.PlainText,
         "textEdit": {"range": to_range(start, suggestion.end), "newText": text},
         "command": accepted_command(suggestion),
     }
     if editor.keeps_indentation:
-        item["insertTextMode"] = types.InsertTextMode.AsIs.value
+        item["insertTextMode"] = types.InsertTextMode.AsIs
     return item
 
 
@@ -93,5 +92,5 @@ def _label(text: str) -> str:
 
 def _preview(text: str, language_id: str, editor: EditorCapabilities) -> dict[str, str]:
     if not editor.takes_markdown:
-        return {"kind": types.MarkupKind.PlainText.value, "value": text}
-    return {"kind": types.MarkupKind.Markdown.value, "value": f"```{language_id}\n{text}\n```"}
+        return {"kind": types.MarkupKind.PlainText, "value": text}
+    return {"kind": types.MarkupKind.Markdown, "value": f"```{language_id}\n{text}\n```"}

@@ -1,11 +1,10 @@
 """The command mercury.explain: why nothing is shown in a document, at its cursor and as a next edit."""
 
-from typing import Any
-
 import attrs
 from lsprotocol import types
 
 from mercury_lsp.server.server import MercuryServer
+from mercury_lsp.server.structuring import argument
 
 EXPLAIN_COMMAND = "mercury.explain"
 
@@ -22,14 +21,13 @@ class Explain:
     """Whether the client shows the answer itself."""
 
 
-def explain(server: MercuryServer, token: types.ProgressToken | None, *arguments: Any) -> list[str]:
+def explain(server: MercuryServer, params: types.ExecuteCommandParams) -> list[str]:
     """The reasons, which are also shown to the user unless the client does that. Raises UnknownDocument."""
-    asked = server.protocol.structure(arguments[0] if arguments else {}, Explain)
+    asked = argument(params, Explain)
     named = asked.text_document
     found = reasons(server, named.uri if named is not None else server.session.last_uri) or [NOTHING]
     if not asked.quiet:
-        message = f"Mercury: {'; '.join(found)}"
-        server.window_show_message(types.ShowMessageParams(types.MessageType.Info, message))
+        server.editor.show_outcome(f"Mercury: {'; '.join(found)}")
     return found
 
 

@@ -1,16 +1,36 @@
-"""LSP's notifications."""
+"""LSP's notifications, and shutdown."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcInvalidParams
 
 from mercury_lsp.documents.uris import path_of
 from mercury_lsp.server.server import MercuryServer
+from mercury_lsp.server.structuring import invalid
 
 
 async def initialized(server: MercuryServer, params: types.InitializedParams) -> None:
     await server.start()
+
+
+def shutdown(server: MercuryServer, params: Any) -> None:
+    """Kate sends it as a notification."""
+    server.cancel_all()
+    server.stage = "shut down"
+
+
+def exit_(server: MercuryServer, params: Any) -> None:
+    server.stop()
+
+
+def cancel_request(server: MercuryServer, params: types.CancelParams) -> None:
+    server.cancel(params.id)
+
+
+def cancel_work(server: MercuryServer, params: types.WorkDoneProgressCancelParams) -> None:
+    """The user cancels work that is shown."""
+    server.editor.cancel_work(params.token)
 
 
 async def did_change_configuration(server: MercuryServer, params: types.DidChangeConfigurationParams) -> None:
@@ -75,7 +95,7 @@ def did_close_notebook(server: MercuryServer, params: types.DidCloseNotebookDocu
 
 def _open(server: MercuryServer, item: types.TextDocumentItem) -> None:
     if not isinstance(item.language_id, str):  # lsprotocol lets anything pass here
-        raise JsonRpcInvalidParams(f"languageId is {item.language_id!r}; it must be a string")
+        raise invalid(f"languageId is {item.language_id!r}; it must be a string")
     server.session.document_opened(item)
 
 

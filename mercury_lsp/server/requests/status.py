@@ -7,8 +7,10 @@ import attrs
 from lsprotocol import types
 from mercury_engine.api import InferenceEngine
 
+import mercury_lsp
 from mercury_lsp.engine_host import gpu_proof
 from mercury_lsp.server.server import MercuryServer
+from mercury_lsp.server.structuring import argument
 
 STATUS_METHOD = "mercury/status"
 
@@ -24,7 +26,7 @@ class StatusParams:
 def status(server: MercuryServer, params: StatusParams) -> dict[str, Any]:
     """The state of the server and its model, and whether the document gets suggestions."""
     settings, completer = server.session.settings, server.session.completer
-    answer = asdict(server.status.current) | {"version": server.version, "model": settings.model}
+    answer = asdict(server.status.current) | {"version": mercury_lsp.__version__, "model": settings.model}
     if engine := completer.engine:
         why_not_gpu = gpu_proof.why_not(settings)
         answer |= {"engine": _described(engine) | ({"whyNotGpu": why_not_gpu} if why_not_gpu else {})}
@@ -44,6 +46,6 @@ def _described(engine: InferenceEngine) -> dict[str, str]:
     return {"name": engine.name, "device": engine.device, "backend": engine.backend}
 
 
-def status_command(server: MercuryServer, token: types.ProgressToken | None, *arguments: Any) -> dict[str, Any]:
+def status_command(server: MercuryServer, params: types.ExecuteCommandParams) -> dict[str, Any]:
     """The answer to mercury/status; takes that request's parameters, or none."""
-    return status(server, server.protocol.structure(arguments[0] if arguments else {}, StatusParams))
+    return status(server, argument(params, StatusParams))

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from lsprotocol import types
 from mercury_engine.errors import ModelNotFound
 
 from mercury_lsp.engine_host.engines import Engines
@@ -23,9 +22,7 @@ class Editor(SimpleNamespace):
     """Keeps what it is told."""
 
     def __init__(self) -> None:
-        window = types.ClientCapabilities(window=types.WindowClientCapabilities())
-        server = SimpleNamespace(client_capabilities=window, work_done_progress=None)
-        super().__init__(capabilities=EditorCapabilities(), server=server, messages=[])
+        super().__init__(capabilities=EditorCapabilities(), messages=[])
         self.answers, self.section = asyncio.Event(), dict[str, Any]()
 
     async def settings_section(self) -> Any:
@@ -37,6 +34,8 @@ class Editor(SimpleNamespace):
 
     def log(self, message: str) -> None:
         self.messages.append(message)
+
+    async def loading_progress(self, model: str | None, loading: Any) -> None: ...
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mercury_lsp.engine_host.engines import Engines
-from mercury_lsp.server import editor, progress
+from mercury_lsp.server import editor
 from mercury_lsp.server.routes import create_server
 from tests.support.editor import place
 from tests.support.fake_engine import FakeEngine
@@ -26,16 +26,11 @@ class Client:
 
     async def talk(self, capabilities: Any, *messages: tuple[str, Any]) -> None:
         """What the server does until long after the end."""
-        server = create_server(self.engines)
-        server.protocol.set_writer(self)
+        server = create_server(self.engines, lambda _: None)
         initialize = ("initialize", {"capabilities": capabilities, "processId": None, "rootUri": None})
         await server.serve(self._sent([initialize, ("initialized", {}), *messages]))
-        server.shutdown()
+        server.close()
         await asyncio.sleep(0.2)
-
-    def write(self, data: bytes) -> None: ...
-
-    def close(self) -> None: ...
 
     def _load(self, settings: Any) -> FakeEngine:
         self.loads += 1
@@ -50,8 +45,7 @@ class Client:
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (editor, progress):
-        monkeypatch.setattr(module, "CLIENT_ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(editor, "ANSWER_SECONDS", 0.1)
 
 
 async def test_no_model_is_loaded_by_settings_that_never_came():

@@ -57,7 +57,7 @@ async def test_a_long_document_is_parsed_in_slices_when_it_is_opened_and_after_a
     """No slice begins before other work had its turn, and the user's pause is only over once the tree is there."""
     monkeypatch.setattr("mercury_lsp.documents.parsing.PARSE_SLICE_SECONDS", 0.0)
     monkeypatch.setattr("mercury_lsp.server.typing_pauses.TYPING_PAUSE_SECONDS", 0.01)
-    server = create_server(Engines(lambda _: FakeEngine()))
+    server = create_server(Engines(lambda _: FakeEngine()), lambda _: None)
     session, text = server.session, "".join(f"def f{n}(a):\n    return a[{n}]\n" for n in range(6_000))
     slices, prepared = [], []
     parse_a_little, prepare = session.documents.parse_a_little, session.other_files.prepare
@@ -80,4 +80,4 @@ async def test_a_long_document_is_parsed_in_slices_when_it_is_opened_and_after_a
     await parsed()
     assert len(slices) > 40 and len(set(slices)) == len(slices) and prepared and all(prepared)
     assert session.documents.snapshot(URI).tree.root_node.end_byte == 2 * len(text)
-    server.shutdown()
+    server.close()

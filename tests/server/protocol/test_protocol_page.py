@@ -8,7 +8,7 @@ import pytest
 from lsprotocol import types
 
 from mercury_lsp.server.requests.execute_command import COMMANDS
-from mercury_lsp.server.routes import BEYOND_LSP, LSP
+from mercury_lsp.server.routes import HANDLERS
 
 HERE = Path(__file__).parent
 PAGE = (HERE.parents[2] / "docs" / "protocol.md").read_text("utf-8")
@@ -35,18 +35,8 @@ FILES = {
     "H": "../relay/test_editors.py",
     "V": "test_notebooks.py",
 }
-BY_PYGLS_OR_BY_CLIENT = (
-    types.SHUTDOWN,
-    types.EXIT,
-    types.CANCEL_REQUEST,
-    types.SET_TRACE,
-    types.WINDOW_WORK_DONE_PROGRESS_CANCEL,
-    types.TEXT_DOCUMENT_COMPLETION,
-    types.TEXT_DOCUMENT_CODE_ACTION,
-)
-METHODS = [
-    method for method in (*LSP, *BEYOND_LSP, *BY_PYGLS_OR_BY_CLIENT, *COMMANDS) if not method.startswith("test/")
-]
+BY_CLIENT = (types.TEXT_DOCUMENT_COMPLETION, types.TEXT_DOCUMENT_CODE_ACTION)
+METHODS = [method for method in (*HANDLERS, *BY_CLIENT, *COMMANDS) if not method.startswith("test/")]
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -70,11 +70,12 @@ def test_a_session_can_be_resumed_whatever_nonsense_was_said_in_it():
         {"event": {"added": 1}},
         {"settings": 1},
     )
-    for method in RelayedSession._LISTENERS:
+    documents = (f"{kind}Document/did{change}" for kind in ("text", "notebook") for change in ("Open", "Change", "Close"))
+    workspace = (f"workspace/didChange{what}" for what in ("Configuration", "WorkspaceFolders"))
+    for method in ("initialize", *documents, *workspace):
         for params in nonsense:
-            if method != "initialized":
-                session.hear_client({"method": method, "params": params})
-                session.hear_client({"id": [], "method": method, "params": params})
+            session.hear_client({"method": method, "params": params})
+            session.hear_client({"id": [], "method": method, "params": params})
     assert session.introduction()["id"] == RESUMED_ID
     assert [each["params"] for each in session.rest() if each["method"] == "textDocument/didOpen"] == [
         {"textDocument": item("kept")}

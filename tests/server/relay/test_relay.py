@@ -78,7 +78,7 @@ Relay.run = run; cli.main(["--stdio"])"""
     subprocess.run([*PLAIN, "serve", "--stop"], env=unix.env, capture_output=True, check=True)
     imported = set(ran.stdout.split())
     assert "mercury_lsp.relay.link" in imported and not imported & {*HEAVY}
-    others = {"torch", "pygls", "lsprotocol", "tree_sitter", "numpy", "rich", "attrs", "cattrs"}
+    others = {"torch", "lsprotocol", "tree_sitter", "numpy", "rich", "attrs", "cattrs"}
     assert not others & {name.partition(".")[0] for name in imported}
 
 

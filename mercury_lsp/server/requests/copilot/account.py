@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import mercury_lsp
 from mercury_lsp.server.server import MercuryServer
 
 USER = "local"
@@ -23,7 +24,7 @@ def set_editor_info(server: MercuryServer, params: Any) -> str:
 
 
 def get_version(server: MercuryServer, params: Any) -> dict[str, str]:
-    return {"version": server.version}
+    return {"version": mercury_lsp.__version__}
 
 
 def models(server: MercuryServer, params: Any) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from mercury_engine.errors import Cancelled
 from mercury_lsp.completion.suggestions import RenamingProgress, Suggestion
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.server.convert import accepted_command, to_range
-from mercury_lsp.server.requests.apply_all_edits import APPLY_ALL_COMMAND, apply_all_title
+from mercury_lsp.server.requests.edit_commands import APPLY_ALL_COMMAND, apply_all_title
 from mercury_lsp.server.server import MercuryServer
 
 
