@@ -12,7 +12,7 @@ from mercury_engine.api import Answer, Control, Fill, Request, Rewrite, RewriteR
 from mercury_engine.utility import Utility
 
 from mercury_lsp.commands import serve
-from mercury_lsp.server.connection import RpcConnection, Message
+from mercury_lsp.server.connection import Message, RpcConnection
 from mercury_lsp.transport import standard_streams
 
 

@@ -70,7 +70,9 @@ def test_a_session_can_be_resumed_whatever_nonsense_was_said_in_it():
         {"event": {"added": 1}},
         {"settings": 1},
     )
-    documents = (f"{kind}Document/did{change}" for kind in ("text", "notebook") for change in ("Open", "Change", "Close"))
+    documents = (
+        f"{kind}Document/did{change}" for kind in ("text", "notebook") for change in ("Open", "Change", "Close")
+    )
     workspace = (f"workspace/didChange{what}" for what in ("Configuration", "WorkspaceFolders"))
     for method in ("initialize", *documents, *workspace):
         for params in nonsense:
