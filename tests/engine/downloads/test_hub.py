@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from mercury_engine.downloads import hub
+from mercury_engine.downloads.catalogue import FileOrigin
 from mercury_engine.downloads.hub import RemoteFile
-from mercury_engine.downloads.origin import FileOrigin, HubFile
 from mercury_engine.errors import DownloadCorrupt, DownloadError
 
 from tests.support.fake_hub import COMMIT, FakeHub, serving
@@ -76,10 +76,9 @@ def test_the_token_comes_from_the_environment_only(fake: FakeHub, tmp_path, monk
 
 
 def test_a_known_file_that_the_hub_has_changed_is_not_downloaded(fake: FakeHub, tmp_path: Path):
-    there = HubFile(NAME, "model.safetensors")
-    same = FileOrigin("whole", hashlib.sha256(WEIGHTS).hexdigest(), (), len(WEIGHTS), there)
+    same = FileOrigin("whole", hashlib.sha256(WEIGHTS).hexdigest(), NAME, "model.safetensors", len(WEIGHTS))
     hub.fetch_origin(same, tmp_path / "whole")
     assert (tmp_path / "whole").read_bytes() == WEIGHTS
     with pytest.raises(DownloadCorrupt, match="upgrade mercury-lsp"):
-        hub.fetch_origin(FileOrigin("other", "0" * 64, (), 1, there), tmp_path / "other")
+        hub.fetch_origin(FileOrigin("other", "0" * 64, NAME, "model.safetensors", 1), tmp_path / "other")
     assert len(fake.sent) == 1

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from mercury_engine.downloads import wheels as joining
-from mercury_engine.downloads.origin import WheelPart
+from mercury_engine.downloads.catalogue import WheelPart
 from mercury_engine.errors import DownloadCorrupt, DownloadError, StorageError
 
 from tests.support import wheels

