@@ -108,7 +108,8 @@ class ContextBuilder:
         (start, end), above, below = self._window(snapshot.chunks, index, above, below)
         preface = self._preface(snapshot, offset, index, start, path)
         line_start, line_end = source.line_bounds(offset)
-        around = around_cursor(snapshot.chunks, index, offset - source.starts[index], snapshot.language_id)
+        at = offset - source.starts[index]
+        before, after, is_secret = around_cursor(snapshot.chunks, index, at, snapshot.language_id)
         line_prefix = source.slice(max(line_start, offset - MAX_LINE_PREFIX_CHARS), offset)
         cursor_class = classify(snapshot, offset)
         return CompletionContext(
@@ -116,10 +117,10 @@ class ContextBuilder:
             language_id=snapshot.language_id,
             offset=offset,
             position=source.position_at(offset),
-            near=with_line_feeds(around.before),
+            near=with_line_feeds(before),
             far=(*filter(None, preface), *map(Chunk.block, above), *_blocks(snapshot, range(start, index))),
             suffix=(
-                *filter(None, (with_line_feeds(around.after), *_blocks(snapshot, range(index + 1, end)))),
+                *filter(None, (with_line_feeds(after), *_blocks(snapshot, range(index + 1, end)))),
                 *map(Chunk.block, below),
             ),
             multiline=wants_lines(snapshot, offset, cursor_class),
@@ -127,7 +128,7 @@ class ContextBuilder:
             line_prefix=line_prefix,
             line_suffix=source.slice(offset, min(line_end, offset + MAX_LINE_SUFFIX_CHARS)),
             window=(start, end),
-            is_redacted=around.is_secret,
+            is_redacted=is_secret,
             cursor_class=cursor_class,
         )
 
@@ -157,21 +158,13 @@ class ContextBuilder:
         """The window around chunk `index`, as a range of the document's chunks, and what of other cells is in it."""
         count, total = len(above), len(above) + len(chunks)
         joined = (*(each.text for each in above), *chunks, *(each.text for each in below)) if above or below else chunks
-        start, end = self._window_start(joined, count + index), self._window_end(joined, count + index)
-        own = max(0, start - count), min(end, total) - count
-        return own, above[start:], below[: max(0, end - total)]
-
-    def _window_start(self, chunks: tuple[str, ...], index: int) -> int:
-        """The first chunk of the window, at or before chunk `index`."""
-        reach = _reach(chunks, range(index - 1, -1, -1), self._prefix_chars, self._first)
-        self._first = chunks[index - reach] if reach else None
-        return index - reach
-
-    def _window_end(self, chunks: tuple[str, ...], index: int) -> int:
-        """One past the last chunk of the window, after chunk `index`."""
-        reach = _reach(chunks, range(index + 1, len(chunks)), self._suffix_chars, self._last)
-        self._last = chunks[index + reach] if reach else None
-        return index + 1 + reach
+        cursor = count + index
+        before = _reach(joined, range(cursor - 1, -1, -1), self._prefix_chars, self._first)
+        after = _reach(joined, range(cursor + 1, len(joined)), self._suffix_chars, self._last)
+        start, end = cursor - before, cursor + 1 + after
+        self._first = joined[start] if before else None
+        self._last = joined[end - 1] if after else None
+        return (max(0, start - count), min(end, total) - count), above[start:], below[: max(0, end - total)]
 
 
 def without_start(blocks: Sequence[str], count: int) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ be on the next line and the end of a key looks harmless.
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
-from typing import NamedTuple
+from itertools import count
 
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.secret_text.blocks import (
@@ -45,17 +45,13 @@ REACH_CHUNKS = 16
 def without_secrets(text: str, language_id: str) -> str:
     """The text without the lines that look like secrets; the same object if there are none."""
     redacted = secret_lines(text, language_id)
-    return "".join(_kept(text, redacted)) if redacted else text
+    return _kept(text, redacted) if redacted else text
 
 
 def parts_without_secrets(parts: Sequence[str], language_id: str) -> list[str]:
     """The parts of one text, each of whole lines, without the lines that look like secrets in that text."""
-    redacted, first, kept = secret_lines("".join(parts), language_id), 0, list[str]()
-    for part in parts:
-        lines = LINE.findall(part)
-        kept.append("".join(line for number, line in enumerate(lines, first) if number not in redacted))
-        first += len(lines)
-    return kept
+    redacted, numbers = secret_lines("".join(parts), language_id), count()
+    return ["".join(line for line in LINE.findall(part) if next(numbers) not in redacted) for part in parts]
 
 
 def shows_secret(text: str, language_id: str, above: str = "", below: str = "") -> bool:
@@ -86,33 +82,24 @@ def with_neighbours(chunks: Sequence[str], number: int) -> tuple[str, str, str]:
 def chunk_without_secrets(chunks: Sequence[str], number: int, language_id: str) -> str:
     """A chunk without secrets, and without parts of long secret lines."""
     redacted = _redacted_in_chunk(chunks, number, language_id)
-    return "".join(_kept(chunks[number], redacted)) if redacted else chunks[number]
+    return _kept(chunks[number], redacted) if redacted else chunks[number]
 
 
-class AroundCursor(NamedTuple):
-    """The cursor's chunk without secrets; the cursor's own line stays."""
+def around_cursor(chunks: Sequence[str], number: int, at: int, language_id: str) -> tuple[str, str, bool]:
+    """Chunk `number` without secrets, before and after the character `at`, and whether the cursor's line is one.
 
-    before: str
-    after: str
-    is_secret: bool
-    """Whether the cursor's line looks like a secret."""
-
-
-def around_cursor(chunks: Sequence[str], number: int, at: int, language_id: str) -> AroundCursor:
-    """The parts of chunk `number` before and after the character `at`."""
+    The cursor's own line stays.
+    """
     if not chunks:
-        return AroundCursor("", "", False)
-    redacted = _redacted_in_chunk(chunks, number, language_id)
-    chunk = chunks[number]
+        return "", "", False
+    chunk, redacted = chunks[number], _redacted_in_chunk(chunks, number, language_id)
     if not redacted:
-        return AroundCursor(chunk[:at], chunk[at:], False)
+        return chunk[:at], chunk[at:], False
     start = max(chunk.rfind("\n", 0, at), chunk.rfind("\r", 0, at)) + 1
-    line = len(LINE.findall(chunk[:start]))
-    lines = LINE.findall(chunk)
-    before = "".join(text for own, text in enumerate(lines[:line]) if own not in redacted)
-    after = "".join(text for own, text in enumerate(lines[line + 1 :], line + 1) if own not in redacted)
-    current = lines[line] if line < len(lines) else ""
-    return AroundCursor(before + current[: at - start], current[at - start :] + after, line in redacted)
+    own, line = len(LINE.findall(chunk[:start])), LINE.match(chunk, start)
+    end = line.end() if line is not None else start
+    before = _kept(chunk[:start], redacted) + chunk[start:at]
+    return before, chunk[at:end] + _kept(chunk[end:], redacted, own + 1), own in redacted
 
 
 def change_without_secrets(before: str, after: str, language_id: str, above: str, below: str) -> tuple[str, str]:
@@ -166,8 +153,9 @@ def _shows_secret(snapshot: Snapshot, start: int, end: int, texts: Iterable[str]
     return any(shows_secret(text, snapshot.language_id, above, below) for text in texts)
 
 
-def _kept(text: str, redacted: frozenset[int]) -> Iterable[str]:
-    return (line for number, line in enumerate(LINE.findall(text)) if number not in redacted)
+def _kept(text: str, redacted: frozenset[int], first: int = 0) -> str:
+    """The text without its redacted lines, counted from `first`."""
+    return "".join(line for number, line in enumerate(LINE.findall(text), first) if number not in redacted)
 
 
 @lru_cache(CACHED_TEXTS)

@@ -1,10 +1,9 @@
-"""Indexes the workspace's files by the end of their paths, to resolve imports."""
+"""Indexes the workspace's files by folder, to resolve imports."""
 
 import posixpath
 from collections.abc import Iterator
-from itertools import chain
 
-from mercury_lsp.context.workspace.imports import ImportedFile
+from mercury_lsp.context.workspace.imports import Candidates
 
 MAX_INDEXED_FILES = 200_000
 """Most files indexed, at about 300 bytes each."""
@@ -14,78 +13,66 @@ SOURCE_FOLDERS = ("", "src/", "lib/", "include/")
 
 
 class FileIndex:
-    """Paths with forward slashes, indexed by their last two parts; for one thread."""
+    """The paths of files, with forward slashes; for one thread."""
 
     def __init__(self) -> None:
-        self._by_end: dict[str, tuple[str, ...]] = {}
-        self._folders: dict[str, int] = {}
-        """Folders with files, and their number of files."""
+        self._names: dict[str, set[str]] = {}
+        """The names of the files in each folder."""
+        self._folders: dict[str, list[str]] = {}
+        """Folders by the last part of their paths."""
         self._count = 0
 
-    def __len__(self) -> int:
-        return self._count
-
     def __contains__(self, path: str) -> bool:
-        return path in self._by_end.get(_end(path), ())
+        folder, _, name = path.rpartition("/")
+        return name in self._names.get(folder, ())
 
     def add(self, path: str) -> None:
         """Add a file, unless it is known or the index is full."""
         if path in self or self._count >= MAX_INDEXED_FILES:
             return
-        self._by_end[_end(path)] = (*self._by_end.get(_end(path), ()), path)
-        folder = path.rpartition("/")[0]
-        self._folders[folder] = self._folders.get(folder, 0) + 1
+        folder, _, name = path.rpartition("/")
+        if folder not in self._names:
+            self._names[folder] = set()
+            self._folders.setdefault(posixpath.basename(folder), []).append(folder)
+        self._names[folder].add(name)
         self._count += 1
 
     def discard(self, path: str) -> None:
-        if path not in self:
-            return
-        self._by_end[_end(path)] = tuple(each for each in self._by_end[_end(path)] if each != path)
-        if not self._by_end[_end(path)]:
-            del self._by_end[_end(path)]
-        folder = path.rpartition("/")[0]
-        self._folders[folder] -= 1
-        if not self._folders[folder]:
-            del self._folders[folder]
-        self._count -= 1
+        if path in self:
+            folder, _, name = path.rpartition("/")
+            self._names[folder].remove(name)
+            self._count -= 1
 
     def discard_below(self, folder: str) -> None:
-        for path in [path for path in self._paths() if path.startswith(folder + "/")]:
-            self.discard(path)
+        for each, names in self._names.items():
+            if f"{each}/".startswith(f"{folder}/"):
+                self._count -= len(names)
+                names.clear()
 
-    def resolve(self, wanted: ImportedFile, importer: str, most: int) -> list[str]:
+    def resolve(self, candidates: Candidates, importer: str, most: int) -> list[str]:
         """The files that an import in `importer` refers to: one, or at most `most` files of a Go package."""
-        for candidate in wanted.candidates:
-            if candidate.endswith("/*.go"):
-                if found := self._package(candidate.removesuffix("/*.go"), importer):
-                    return found[:most]
-            elif (path := self._find(candidate, importer)) is not None and path != importer:
-                return [path]
+        for candidate in candidates:
+            if found := [path for path in self._find(candidate, importer) if path != importer]:
+                return found[:most]
         return []
 
-    def _find(self, candidate: str, importer: str) -> str | None:
-        """The file at a candidate path; among several, the one that shares most folders with the importer."""
+    def _find(self, candidate: str, importer: str) -> list[str]:
+        """The files at a candidate path; of several folders, the one that shares most folders with the importer."""
+        end, slash, name = candidate.rpartition("/")
+        if not slash:
+            return [path for path in _beside(candidate, importer) if path in self][:1]
         if candidate.startswith("/"):
-            return candidate if candidate in self else None
-        if "/" not in candidate:
-            return next((path for path in _beside(candidate, importer) if path in self), None)
-        fitting = [path for path in self._by_end.get(_end("/" + candidate), ()) if path.endswith("/" + candidate)]
-        return max(fitting, key=lambda path: _shared(path, importer), default=None)
+            return [candidate] if candidate in self else []
+        folders = [each for each in self._folders.get(posixpath.basename(end), ()) if each.endswith("/" + end)]
+        found = {each: paths for each in folders if (paths := self._matching(each, name))}
+        return found[max(found, key=lambda each: _shared(each, importer))] if found else []
 
-    def _package(self, end: str, importer: str) -> list[str]:
-        """The files, except tests, of the Go package whose folder ends with `end`."""
-        fitting = [folder for folder in self._folders if folder.endswith("/" + end)]
-        if not fitting:
-            return []
-        folder = max(fitting, key=lambda path: _shared(path, importer))
-        return sorted(
-            path
-            for path in self._paths()
-            if path.rpartition("/")[0] == folder and path.endswith(".go") and not path.endswith("_test.go")
-        )
-
-    def _paths(self) -> Iterator[str]:
-        return chain.from_iterable(self._by_end.values())
+    def _matching(self, folder: str, name: str) -> list[str]:
+        """The paths in a folder with this name; `*.go` stands for all files of a Go package except tests."""
+        names = self._names[folder]
+        if name != "*.go":
+            return [f"{folder}/{name}"] if name in names else []
+        return sorted(f"{folder}/{each}" for each in names if each.endswith(".go") and not each.endswith("_test.go"))
 
 
 def _beside(name: str, importer: str) -> Iterator[str]:
@@ -95,10 +82,6 @@ def _beside(name: str, importer: str) -> Iterator[str]:
         folder = folder.rpartition("/")[0]
         for between in SOURCE_FOLDERS:
             yield f"{folder}/{between}{name}"
-
-
-def _end(path: str) -> str:
-    return "/".join(path.rsplit("/", 2)[-2:])
 
 
 def _shared(path: str, other: str) -> tuple[int, int]:

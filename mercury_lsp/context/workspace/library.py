@@ -46,23 +46,18 @@ class DocumentView:
     others: dict[str, Snapshot]
 
 
-@dataclass(frozen=True, slots=True)
-class DiscoveredPath:
-    """A folder to look into, or a file that may be opened."""
+def discover(rules: IgnoreRules, start: str) -> Iterator[tuple[str, bool] | None]:
+    """Files that may be opened and folders below `start`, and whether it is a folder; None for each other entry.
 
-    path: str
-    is_folder: bool = False
-
-
-def discover(rules: IgnoreRules, start: str) -> Iterator[DiscoveredPath | None]:
-    """Paths below `start`, entry by entry; None for skipped entries. Links are not followed."""
+    Links are not followed.
+    """
     pending = [start]
     while pending:
         folder = pending.pop()
         if not rules.allows_folder(folder):
             yield None
             continue
-        yield DiscoveredPath(folder, is_folder=True)
+        yield folder, True
         try:
             entries = os.scandir(folder + "/")
         except OSError:
@@ -73,7 +68,7 @@ def discover(rules: IgnoreRules, start: str) -> Iterator[DiscoveredPath | None]:
                 if _is(entry, folder=True):
                     pending.append(path)
                 elif language_of(entry.name) in READ_LANGUAGES and _is(entry, folder=False) and rules.allows(path):
-                    yield DiscoveredPath(path)
+                    yield path, False
                     continue
                 yield None
 
@@ -115,8 +110,7 @@ class Library:
         self._rules: dict[str, IgnoreRules] = {}
         """By the workspace folder, without a slash at its end."""
         self._folders: set[str] = set()
-        self._walk: Iterator[DiscoveredPath | None] = iter(())
-        self._is_walking = False
+        self._walk: Iterator[tuple[str, bool] | None] | None = None
         self._views: LeastRecentlyUsed[str, DocumentView] = LeastRecentlyUsed(DOCUMENTS_KEPT)
         self._file_snippets = FileSnippets(pace.rest_if_due)
 
@@ -128,24 +122,20 @@ class Library:
         self._folders.clear()
         self._file_snippets.clear()
         self._walk = chain.from_iterable(discover(rules, rules.root) for rules in self._rules.values())
-        self._is_walking = True
 
     def step(self) -> bool:
         """Examine one more folder entry; returns whether there are more."""
-        if not self._is_walking:
+        if self._walk is None:
             return False
-        try:
-            found = next(self._walk)
-        except StopIteration:
-            self._is_walking = False
-            self._found(sorted(each if "/" in each else each + "/" for each in self._folders))
-            self._prepare_all()
-            return False
-        if found is not None and found.is_folder:
-            self._folders.add(found.path)
-        elif found is not None:
-            self.index.add(found.path)
-        return True
+        for found in self._walk:
+            if found is not None:
+                path, is_folder = found
+                (self._folders if is_folder else self.index).add(path)
+            return True
+        self._walk = None
+        self._found(sorted(each if "/" in each else each + "/" for each in self._folders))
+        self._prepare_all()
+        return False
 
     def allows(self, path: str) -> bool:
         """Whether a file may be shown with others: it is below a workspace folder, and neither secret nor ignored."""
@@ -184,8 +174,7 @@ class Library:
             return
         if os.path.isdir(path) and not os.path.islink(path):
             if path not in self._folders:
-                self._walk = chain(self._walk, discover(rules, path))
-                self._is_walking = True
+                self._walk = chain(self._walk or (), discover(rules, path))
         elif language_of(path) in READ_LANGUAGES and os.path.isfile(path) and rules.allows(path):
             self.index.add(path)
         else:
@@ -212,9 +201,9 @@ class Library:
         """Paths of the files that a document imports."""
         head = view.snapshot.source.slice(0, IMPORTS_REACH_CHARS)
         found: list[str] = []
-        for wanted in imports(view.snapshot.language_id, head, view.path):
+        for candidates in imports(view.snapshot.language_id, head, view.path):
             self._pace.rest_if_due()
-            found += self.index.resolve(wanted, view.path, MAX_PACKAGE_FILES)
+            found += self.index.resolve(candidates, view.path, MAX_PACKAGE_FILES)
         return list(dict.fromkeys(found))[:MAX_IMPORTED_FILES]
 
     def _snippets(self, path: str, opened: Snapshot | None) -> tuple[Snippet, ...]:

@@ -201,7 +201,7 @@ def test_imports_resolve_to_files(language: str, path: str, text: str, expected:
     index = FileIndex()
     for each in FILES:
         index.add(each)
-    resolved = [file for wanted in imports(language, text, path) for file in index.resolve(wanted, path, 4)]
+    resolved = [file for each in imports(language, text, path) for file in index.resolve(each, path, 4)]
     assert resolved == expected.split()
 
 

@@ -140,10 +140,8 @@ def test_text_beside_words_of_access_is_kept(language: str, text: str):
 
 @pytest.mark.parametrize("at", [len(KEY), len(KEY) + 14, 2 * len(KEY) - 1])
 def test_the_cursors_line_stays(at: int):
-    around = around_cursor([KEY * 3 + "x = 1\n"], 0, at, "python")
-    assert around.before + around.after == KEY + "x = 1\n"
-    assert around.before == KEY[: at - len(KEY)]
-    assert around.is_secret
+    before, after, is_secret = around_cursor([KEY * 3 + "x = 1\n"], 0, at, "python")
+    assert before + after == KEY + "x = 1\n" and before == KEY[: at - len(KEY)] and is_secret
 
 
 def test_no_block_of_a_context_contains_a_secret():
