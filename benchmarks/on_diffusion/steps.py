@@ -19,7 +19,6 @@ from mercury_engine.decoding.diffusion.rules import (
     Rule,
 )
 from mercury_engine.models.arrays import FloatArray
-from mercury_engine.models.cpu import row_answers
 from mercury_engine.models.row_answers import RowAnswers, RowQuestion, answered
 from mercury_kernels.cpu.layers import Layers
 
@@ -51,7 +50,7 @@ def measured(layers: Layers, name: str, slots: int, rounds: int) -> dict[str, An
 
     def native(logits_SV: FloatArray, question: RowQuestion) -> RowAnswers:
         found = layers.answers(logits_SV, question.banned_N, question.list_W, question.asked_A, question.draws)
-        return row_answers(found)
+        return RowAnswers(*found)
 
     def step(answers: Callable[[FloatArray, RowQuestion], RowAnswers]) -> Canvas:
         rule = RULES[name]

@@ -33,7 +33,7 @@ from mercury_lsp.installed_models import checking
 from mercury_lsp.settings import EDIT_ENGINE_VARIABLE, ENGINE_VARIABLE, Settings, named_engines
 from mercury_lsp.statistics.store import default_path as statistics_path
 
-REQUIRED_PACKAGES = ("lsprotocol", "tree-sitter", "tokenizers", "safetensors")
+REQUIRED_PACKAGES = ("lsprotocol", "tree-sitter", "tokenizers", "numpy")
 OLDEST_PYTHON = (3, 11)
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from mercury_engine.models.gguf.file import gguf_of
 from mercury_engine.models.safetensors_files import StoredTensors, weight_files
+from mercury_engine.models.tensors import Tensors
 
 
 def check_config(folder: Path) -> None:
@@ -29,19 +30,20 @@ def check_values(folder: Path) -> list[Path]:
     Raises ModelError for a file that is damaged or holds values that are not finite.
     """
     from mercury_engine.models import adapters, weights
+    from mercury_engine.models.gguf.checkpoint import GgufTensors
     from mercury_engine.models.gguf.file import opened
 
     config = weights.read_config(folder)
     if (gguf := gguf_of(folder)) is not None:
-        file = opened(gguf)
-        for name in file.tensor_names:
-            stored = file.matrix(name).floats()
-            weights.checked(stored, stored.shape, name, gguf)
+        _require_finite(GgufTensors(opened(gguf)))
         return [gguf]
     files = sorted({*weight_files(folder), *(path for path in folder.glob("*.safetensors") if path.is_file())})
     for path in files:
-        tensors = StoredTensors(folder, path.name)
-        for name in tensors:
-            weights.checked(tensors[name], tensors[name].shape, name, path)
+        _require_finite(StoredTensors(folder, path.name))
     adapters.read(folder, config)
     return files
+
+
+def _require_finite(tensors: Tensors) -> None:
+    for name in tensors:
+        tensors.finite(name, tensors.matrix(name).floats())

@@ -3,7 +3,6 @@
 import compile_kernels
 import numpy as np
 import pytest
-from mercury_engine.models.cpu import row_answers
 from mercury_engine.models.row_answers import RowAnswers, RowQuestion, answered, bits_of
 from mercury_kernels.cpu.layers import Layers
 
@@ -13,7 +12,7 @@ pytestmark = pytest.mark.skipif(compile_kernels.compiler() is None, reason="no C
 def told(loaded, logits: np.ndarray, question: RowQuestion, threads: int = 2) -> RowAnswers:
     layers = Layers(1, 64, 64, 1, 1, 64, 1e-5, threads, library=loaded)
     found = layers.answers(logits, question.banned_N, question.list_W, question.asked_A, question.draws)
-    return row_answers(found)
+    return RowAnswers(*found)
 
 
 def same(found: RowAnswers, expected: RowAnswers) -> None:

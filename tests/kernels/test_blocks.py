@@ -4,9 +4,10 @@ import compile_kernels
 import gguf
 import numpy as np
 import pytest
+import torch
 from gguf import GGMLQuantizationType
 from mercury_kernels.cpu import blocks
-from mercury_kernels.cpu.blocks import BlockMatrix, form_of
+from mercury_kernels.cpu.blocks import BlockMatrix, form_of, rounded, widened
 from mercury_kernels.cpu.layers import WHOLE_MODEL, Layers
 
 from tests.support import tiny_gguf
@@ -57,6 +58,22 @@ def test_codes_are_laid_out_without_rounding(loaded, name):
     one_hot = np.eye(INPUTS, dtype=np.float32)[:: INPUTS // 64]  # 127 steps of 1 / 127: exact in 8 bits
     found, expected = head(loaded, [made], one_hot), one_hot @ made.floats().T
     assert np.abs(found - expected).max() < 2**-10 * np.abs(made.floats()).max()  # scales are float16
+
+
+def test_floats_are_rounded_by_at_most_half_a_step(loaded):
+    values = np.random.default_rng(0).normal(size=(5, INPUTS)).astype(np.float32) * np.logspace(-3, 4, 5)[:, None]
+    values[0, :32], values[1, :32] = 0, 3.0
+    groups = values.reshape(5, -1, 32)
+    step = ((groups.max(-1) - groups.min(-1)) / 255).repeat(32, 1)
+    found = head(loaded, [BlockMatrix.of_floats(values)], np.eye(INPUTS, dtype=np.float32))
+    bound = 0.51 * step + 1e-3 * np.abs(values).max(1, keepdims=True) + 1e-7
+    assert (np.abs(found.T - values) <= bound).all()
+
+
+def test_bfloat16_is_rounded_as_torch_rounds_it():
+    values = np.random.default_rng(0).integers(0, 0x7F7F0000, 10_000, np.uint32).view(np.float32)
+    values = np.concatenate((values, -values, np.arange(0, 1 << 18, 1 << 13, np.uint32).view(np.float32)))
+    assert np.array_equal(widened(rounded(values)), torch.from_numpy(values).bfloat16().float().numpy())
 
 
 @pytest.mark.parametrize("other", ["Q8_0", "Q6_K", "F16", "Q5_K"])

@@ -11,7 +11,6 @@ from itertools import accumulate, pairwise
 from types import ModuleType
 from typing import Any, TypeAlias
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,8 +20,6 @@ Array: TypeAlias = Any
 FloatArray = NDArray[np.float32]
 IdArray = NDArray[np.int64]
 MaskArray = NDArray[np.bool_]
-
-bfloat16 = ml_dtypes.bfloat16
 
 
 def namespace(array: Array) -> ModuleType:

@@ -10,11 +10,11 @@ from collections.abc import Collection, Generator, Sequence
 from pathlib import Path
 
 import numpy as np
-from mercury_kernels.cpu.blocks import BlockMatrix
-from mercury_kernels.cpu.layers import FIRST_ADAPTER, WRITER_ROWS, Answers, Layers, Part
+from mercury_kernels.cpu.blocks import BF16, F16, F32, BlockMatrix, rounded, widened
+from mercury_kernels.cpu.layers import FIRST_ADAPTER, WRITER_ROWS, Layers, Part, StoredArray
 
-from mercury_engine.models import adapters, quantized_weights, weights
-from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray, bfloat16, log_softmax_in_place
+from mercury_engine.models import adapters, cpu_weights, weights
+from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray, log_softmax_in_place
 from mercury_engine.models.network import (
     CanvasForward,
     ForwardRequest,
@@ -24,7 +24,7 @@ from mercury_engine.models.network import (
 )
 from mercury_engine.models.row_answers import RowAnswers, RowQuestion
 from mercury_engine.models.safetensors_files import StoredTensors
-from mercury_engine.models.weights import State, StoredArray
+from mercury_engine.models.tensors import Tensors
 
 LARGE_PAIRS = 8
 """Pairs of dimensions of every head that biased keys keep in float32, see docs/decisions/cpu.md."""
@@ -36,30 +36,22 @@ Angles = tuple[FloatArray, FloatArray]
 """Cosines and sines [R,D]."""
 
 
-EMBEDDING = "model.embed_tokens.weight"
-
-
 class Embedding:
     """The vocabulary's rows, rounded to bfloat16, then those of mask and end, unpacked on demand."""
 
-    def __init__(self, state: State, config: ModelConfig, folder: Path) -> None:
+    def __init__(self, tensors: Tensors, config: ModelConfig) -> None:
         """Raises ModelCorrupt."""
-        self._size, self._folder, self._factor = config.vocab_size, folder, np.float32(config.embedding_multiplier)
-        self._parts: dict[str, StoredArray | BlockMatrix] = {
-            name: state[name] for name in state if name == EMBEDDING or name.startswith(f"{EMBEDDING}.")
-        }
-        shape = config.vocab_size, config.hidden_size
-        if quantized_weights.stored(self._parts, [EMBEDDING], shape, folder) is None:
-            whole = weights.checked(weights.unpack(self._parts, EMBEDDING, folder), shape, EMBEDDING, folder)
-            self._parts = {EMBEDDING: whole.astype(bfloat16)}
+        name, shape = "model.embed_tokens.weight", (config.vocab_size, config.hidden_size)
+        [self._matrix] = tensors.parts([name], shape)
+        if self._matrix.type in (F32, F16, BF16):
+            self._matrix = BlockMatrix(BF16, rounded(tensors.floats(name, *shape)).view(np.uint8))
+        self._size, self._factor = config.vocab_size, np.float32(config.embedding_multiplier)
         self.markers: FloatArray = np.zeros((2, config.hidden_size), np.float32)
 
     def rows(self, ids_R: IdArray) -> FloatArray:
         """Rows [R,C] of tokens, mask and end."""
         is_marker_R: MaskArray = ids_R >= self._size
-        known_R = np.where(is_marker_R, 0, ids_R)
-        picked = {name: part[known_R] for name, part in self._parts.items()}
-        rows_RC = weights.unpack(picked, EMBEDDING, self._folder).astype(bfloat16).astype(np.float32)
+        rows_RC = widened(rounded(self._matrix[np.where(is_marker_R, 0, ids_R)].floats()))
         rows_RC *= self._factor
         if is_marker_R.any():
             rows_RC[is_marker_R] = self.markers[ids_R[is_marker_R] - self._size]
@@ -75,9 +67,9 @@ class CpuNetwork:
     def __init__(self, folder: Path, config: ModelConfig, layers: Layers) -> None:
         """Fill `layers` with the folder's weights. Raises ModelNotFound and ModelCorrupt."""
         self.config, self.threads, self._stack = config, layers.threads, layers
-        state = weights.read_model(folder)
-        quantized_weights.put_reader(self._stack, config, state, weights.reader_change(folder), folder)
-        self.embedding = Embedding(state, config, folder)
+        tensors = weights.read_model(folder)
+        cpu_weights.put_reader(layers, config, tensors, weights.reader_change(folder))
+        self.embedding = Embedding(tensors, config)
         width, divisor = config.head_dim, np.array(config.rope_factors or 1.0)
         self._frequencies = (config.rope_theta ** (-np.arange(0, width, 2) / width) / divisor).astype(np.float32)
         self._room: FloatArray = np.empty(KEPT_ROWS * (config.vocab_size + 2), np.float32)
@@ -87,18 +79,16 @@ class CpuNetwork:
 
     def _put_writer(self, folder: Path) -> None:
         """Load what the writer adds. Raises ModelNotFound and ModelCorrupt."""
-        adapter = adapters.unpacked(StoredTensors(folder, weights.ADAPTER_FILES), folder)
-        quantized_weights.put_products(self._stack, self.config, adapter, folder, WRITER_ROWS)
-        markers = weights.adapter_tensor(adapter, "markers", (2, self.config.hidden_size), folder)
-        self.embedding.markers = markers.astype(bfloat16).astype(np.float32)
+        adapter = StoredTensors(folder, weights.ADAPTER_FILES)
+        cpu_weights.put_products(self._stack, adapter, WRITER_ROWS)
+        self.embedding.markers = widened(rounded(adapter.floats("markers", 2, self.config.hidden_size)))
 
     def _put_adapters(self, folder: Path) -> dict[str, int]:
         """Load the folder's adapters; their numbers by name. Raises ModelCorrupt."""
         found = adapters.read(folder, self.config)
-        for number, adapter in enumerate(found):
-            piece = FIRST_ADAPTER + number
-            quantized_weights.put_products(self._stack, self.config, adapter.tensors, adapter.path, piece)
-        return {adapter.name: number for number, adapter in enumerate(found)}
+        for number, tensors in enumerate(found.values()):
+            cpu_weights.put_products(self._stack, tensors, FIRST_ADAPTER + number)
+        return {name: number for number, name in enumerate(found)}
 
     @property
     def adapters(self) -> Collection[str]:
@@ -131,6 +121,7 @@ class CpuNetwork:
         out, keys, values = yield from self._stack.run_in_parts(
             self.embedding.rows(forward.ids_T),
             angles,
+            None,
             _parts(forward),
             self._adapters.get(forward.adapter),
             self.config.layers_at_once(forward.rows),
@@ -167,7 +158,7 @@ class CpuNetwork:
             np.split(self._logits(hidden_WC[np.concatenate(opens)], columns), ends), questions, opens, strict=True
         ):
             found = self._stack.answers(logits, asks.banned_N, asks.list_W[open_W], asks.asked_A, asks.draws)
-            told.append(row_answers(found).spread(open_W))
+            told.append(RowAnswers(*found).spread(open_W))
         return told
 
     def _logits(self, hidden_WC: FloatArray, columns: int) -> FloatArray:
@@ -202,7 +193,7 @@ class CpuNetwork:
 
 def layers_for(config: ModelConfig, threads: int) -> Layers:
     """Empty layers of the model's shape. Raises what `Layers` raises."""
-    made = Layers(
+    return Layers(
         config.num_hidden_layers,
         config.hidden_size,
         config.intermediate_size,
@@ -212,9 +203,8 @@ def layers_for(config: ModelConfig, threads: int) -> Layers:
         config.rms_norm_eps,
         threads,
         wide=2 * min(LARGE_PAIRS, config.head_dim // 2) if config.attention_bias else 0,
+        factors=(config.score_factor, config.residual_multiplier, 1 / config.logits_scaling),
     )
-    made.put_factors(config.score_factor, config.residual_multiplier, 1 / config.logits_scaling)
-    return made
 
 
 def _parts(forward: ForwardRequest) -> list[Part]:
@@ -259,10 +249,3 @@ def _mask(rows: int, block: int | None) -> FloatArray | None:
 
 def _kept(sides: Sequence[KeyValueSegment]) -> list[tuple[StoredArray, StoredArray]]:
     return [(side.keys, side.values) for side in sides]
-
-
-def row_answers(found: Answers) -> RowAnswers:
-    """What the C kernels found, as rules read it."""
-    logit_W, log_sum_W, whole_W, entropy_W = found.figures_W4.T
-    drawn = found.candidate_WK, found.candidate_logit_WK
-    return RowAnswers(found.token_W, logit_W, log_sum_W, whole_W, entropy_W, *drawn, found.asked_WA)

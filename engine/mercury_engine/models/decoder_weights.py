@@ -1,38 +1,28 @@
 """Weights for the decoder in torch: read from a model folder."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import numpy as np
 import torch
-from mercury_kernels.cpu.blocks import GROUP, Q8_0, BlockMatrix
+from mercury_kernels.cpu.blocks import BF16, F16, F32, GROUP, Q8_0, BlockMatrix
 from torch import Tensor
 
-from mercury_engine.models import adapters, quantized_weights, weights
-from mercury_engine.models.adapters import Adapter
-from mercury_engine.models.arrays import bfloat16
+from mercury_engine.errors import ModelCorrupt
+from mercury_engine.models import adapters, weights
 from mercury_engine.models.decoder import AdaptedLinear, Layer, TorchDecoder
 from mercury_engine.models.network import ModelConfig
 from mercury_engine.models.safetensors_files import StoredTensors
-from mercury_engine.models.weights import (
-    FUSED_MATRICES,
-    HEAD_NORMS,
-    LOADER_THREADS,
-    READER_FILE,
-    StoredArray,
-    adapter_tensor,
-    checked,
-    joined,
-    low_rank,
-    matrix_names,
-)
+from mercury_engine.models.tensors import Tensors
+from mercury_engine.models.weights import FUSED_MATRICES, HEAD_NORMS, LOADER_THREADS, matrix_names
 
 PIECE = 1 << 21
 """Weights that are turned into eight bits at once; each takes some 20 bytes meanwhile."""
 
 LEAST_SCALE = 2.0**-24
 """The smallest float16 above 0."""
+
+_FLOATS = {F32: torch.float32, F16: torch.float16, BF16: torch.bfloat16}
 
 
 def load(folder: Path, dtype: torch.dtype, device: torch.device, has_codes: bool = False) -> TorchDecoder:
@@ -44,10 +34,9 @@ def load(folder: Path, dtype: torch.dtype, device: torch.device, has_codes: bool
     network = _unfilled(config, dtype, device, has_codes)
     fill_reader(network, folder)
     if weights.has_adapter(folder, config):
-        stored = StoredTensors(folder, weights.ADAPTER_FILES)
-        fill_adapter(network, adapters.unpacked(stored, folder), folder)
-    for adapter in adapters.read(folder, config):
-        _put_named(network, adapter, dtype)
+        _fill_adapter(network, StoredTensors(folder, weights.ADAPTER_FILES))
+    for name, tensors in adapters.read(folder, config).items():
+        _put_named(network, name, tensors, dtype)
     return network
 
 
@@ -64,44 +53,45 @@ def _unfilled(config: ModelConfig, dtype: torch.dtype, device: torch.device, has
     return network
 
 
-def _put_named(network: TorchDecoder, adapter: Adapter, dtype: torch.dtype) -> None:
+def _put_named(network: TorchDecoder, adapter: str, tensors: Tensors, dtype: torch.dtype) -> None:
     """Load an adapter that forwards ask for by name. Raises ModelCorrupt."""
     for number, layer in enumerate(network.layers):
         for matrix in FUSED_MATRICES:
             linear: AdaptedLinear = getattr(layer, matrix)
             outputs, inputs = linear.weight.shape
-            name = f"layers.{number}.{matrix}"
-            down, up = low_rank(adapter.tensors, name, (outputs, inputs), adapter.path)
-            a, b = (tensor_of(np.ascontiguousarray(factor)) for factor in (down, up))
-            linear.named[adapter.name] = a.to(network.device, dtype), b.to(network.device, dtype)
+            down, up = map(torch.from_numpy, tensors.product(f"layers.{number}.{matrix}", (outputs, inputs)))
+            linear.named[adapter] = down.to(network.device, dtype), up.to(network.device, dtype)
 
 
 def fill_reader(network: TorchDecoder, folder: Path) -> None:
-    """Copy the folder's weights into the network, with the change from `reader.safetensors` if there is one."""
-    fill(network, weights.read_model(folder), folder, weights.reader_change(folder))
-
-
-def fill(
-    network: TorchDecoder, state: weights.State, folder: Path, change: Mapping[str, StoredArray] | None = None
-) -> None:
-    """Copy checkpoint tensors into the network, matrices with their low-rank change; every shape is checked."""
+    """Copy the folder's weights into the network, with its low-rank change if there is one. Raises ModelCorrupt."""
+    tensors, change = weights.read_model(folder), weights.reader_change(folder)
 
     @torch.no_grad()  # here, because the mode is per thread
     def put(target: Tensor, *names: str) -> None:
-        target.copy_(tensor_of(checked(joined(state, names, folder), target.shape, " + ".join(names), folder)))
+        if target.ndim == 2:
+            target.copy_(_joined(tensors, names, (target.shape[0], target.shape[1])))
+        else:
+            sizes = [tensors.matrix(name).inputs for name in names] if len(names) > 1 else [len(target)]
+            parts = [tensors.floats(name, size) for name, size in zip(names, sizes, strict=True)]
+            target.copy_(torch.cat([torch.from_numpy(part) for part in parts]))
 
     @torch.no_grad()
     def put_matrix(number: int, which: str) -> None:
         linear: AdaptedLinear = getattr(network.layers[number], which)
-        names, shape = matrix_names(state, number, which), (linear.weight.shape[0], linear.weight.shape[1])
-        product = low_rank(change, f"layers.{number}.{which}", shape, folder / READER_FILE) if change else None
-        source = _stored_codes(state, names, shape, folder) if linear.scales is not None and product is None else None
-        if source is None:
-            source = checked(joined(state, names, folder, product), shape, " + ".join(names), folder)
+        names, shape = matrix_names(tensors, number, which), (linear.weight.shape[0], linear.weight.shape[1])
+        parts = tensors.parts(names, shape)
+        if linear.scales is not None and change is None and all(part.type is Q8_0 for part in parts):
+            _put_codes(linear.weight, linear.scales, torch.cat([_shared(part) for part in parts]))
+            return
+        whole = _joined(tensors, names, shape)
+        if change is not None:
+            down, up = map(torch.from_numpy, change.product(f"layers.{number}.{which}", shape))
+            whole = whole.float() + up @ down
         if linear.scales is None:
-            linear.weight.copy_(tensor_of(source))
+            linear.weight.copy_(whole)
         else:
-            _put_codes(linear.weight, linear.scales, source)
+            _put_codes(linear.weight, linear.scales, whole)
 
     put(network.embedding, "model.embed_tokens.weight")
     put(network.norm, "model.norm.weight")
@@ -124,21 +114,12 @@ def fill(
         list(pool.map(put_layer, range(len(network.layers))))
 
 
-def _stored_codes(state: weights.State, names: list[str], shape: tuple[int, int], folder: Path) -> StoredArray | None:
-    """The bytes [out,...] of a matrix that the file has in Q8_0; None for others. Raises ModelCorrupt."""
-    parts = [part for name in names if isinstance(part := state.get(name), BlockMatrix) and part.type is Q8_0]
-    if len(parts) < len(names):
-        return None
-    rows = [part.rows for part in quantized_weights.fitting(parts, names, shape, folder)]
-    return rows[0] if len(rows) == 1 else np.concatenate(rows)
-
-
-def _put_codes(codes: Tensor, scales: Tensor, source: StoredArray) -> None:
+def _put_codes(codes: Tensor, scales: Tensor, source: Tensor) -> None:
     """Fill a matrix in eight bits from floats [out,in] or from the bytes of Q8_0's blocks, a piece at a time."""
     step = max(1, PIECE // codes.shape[1])
     for start in range(0, len(codes), step):
         rows = slice(start, start + step)
-        given = tensor_of(source[rows])
+        given = source[rows]
         piece = codes.new_empty(given.shape, dtype=given.dtype).copy_(given)
         found, scale = _in_blocks(piece) if piece.dtype == torch.uint8 else quantised(piece)
         codes[rows].copy_(found)
@@ -160,10 +141,10 @@ def quantised(weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @torch.no_grad()
-def fill_adapter(network: TorchDecoder, state: Mapping[str, StoredArray], folder: Path) -> None:
-    """Copy the writer's tensors (named like the network's own parameters) into the network."""
+def _fill_adapter(network: TorchDecoder, tensors: Tensors) -> None:
+    """Copy the writer's tensors (named like the network's own parameters) into the network. Raises ModelCorrupt."""
     for name, parameter in adapter_parameters(network).items():
-        parameter.copy_(tensor_of(adapter_tensor(state, name, parameter.shape, folder)))
+        parameter.copy_(torch.from_numpy(tensors.floats(name, *parameter.shape)))
 
 
 def adapter_parameters(network: TorchDecoder) -> dict[str, Tensor]:
@@ -172,9 +153,20 @@ def adapter_parameters(network: TorchDecoder) -> dict[str, Tensor]:
     return {name: each for name, each in adapted if name.endswith(("markers", ".down", ".up"))}
 
 
-def tensor_of(array: StoredArray) -> Tensor:
-    """The array as a tensor that shares its memory where it may be written; bfloat16 stays bfloat16."""
-    array = array if array.flags.writeable else array.copy()
-    if array.dtype == bfloat16:
-        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(array)
+def _joined(tensors: Tensors, names: Sequence[str], shape: tuple[int, int]) -> Tensor:
+    """A matrix of this shape in any float type. Raises ModelCorrupt, also for values that are not finite."""
+    whole = torch.cat([tensor_of(part) for part in tensors.parts(names, shape)])
+    if not (whole.sum(dtype=torch.float32).isfinite() or whole.isfinite().all()):
+        raise ModelCorrupt(f"{' + '.join(names)} in {tensors.path} holds values that are not finite; fetch it again")
+    return whole
+
+
+def tensor_of(matrix: BlockMatrix) -> Tensor:
+    """The values [out,in], as stored if they are floats."""
+    kind = _FLOATS.get(matrix.type)
+    return torch.from_numpy(matrix.floats()) if kind is None else _shared(matrix).view(kind)
+
+
+def _shared(matrix: BlockMatrix) -> Tensor:
+    """The bytes of a matrix, not copied if they may be written."""
+    return torch.from_numpy(matrix.rows if matrix.rows.flags.writeable else matrix.rows.copy())

@@ -69,6 +69,9 @@ def problems(config: ModelConfig) -> Iterator[str]:
         yield f"adapter_rank is {config.adapter_rank!r}; it must be an integer from 0 to {MAX_ADAPTER_RANK}"
     if _is_integer_within(config.head_dim, 1, MAX_SIZES["head_dim"]) and config.head_dim % 2:
         yield f"head_dim is {config.head_dim}; it must be even"
+    heads, key_heads = config.num_attention_heads, config.num_key_value_heads
+    if type(heads) is type(key_heads) is int and key_heads > 0 and heads % key_heads:
+        yield f"{heads} query heads do not share {key_heads} key heads evenly"
     for name in [field.name for field in fields(config) if field.type is float]:
         if not _is_positive(getattr(config, name)):
             yield f"{name} is {getattr(config, name)!r}; it must be a positive number"

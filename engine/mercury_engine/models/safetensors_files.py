@@ -1,60 +1,119 @@
-"""The tensors of safetensors files: one file, or the shards that an index lists."""
+"""The tensors of safetensors files: one file, or the shards that an index lists.
 
-from collections.abc import Iterator, Mapping
+Tensors are float32, float16 or bfloat16, or packed in one of three ways, of which only the first two are for matrices
+of a model, in groups of 32 inputs, as in GGUF's Q4_1 and Q8_0:
+  NAME.q4 uint8 [out, in/2] (low nibble first half of a group), NAME.scale and NAME.low float16 [out, in/32]:
+      weight = code * scale + low
+  NAME.q8 int8 [out, in], NAME.scale float16 [out, in/32]: weight = code * scale
+  NAME int8, NAME.scale float16 [rows, 1]: a factor of a low-rank change; the second factor (.up) is transposed
+
+The format: https://huggingface.co/docs/safetensors
+"""
+
+import json
+import math
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
-import ml_dtypes  # noqa: F401  (makes NumPy and safetensors know bfloat16)
+import numpy as np
+from mercury_kernels.cpu.blocks import BF16, F16, F32, Q4_1, Q8_0, BlockMatrix
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
 
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
 from mercury_engine.models import json_files
+from mercury_engine.models.tensors import Tensors
 
 WEIGHT_FILES = "model*.safetensors"
 
 INDEX = "model.safetensors.index.json"
 """Optional file: which shard has which tensor."""
 
+SCALE = ".scale"
+"""After the name of codes: their scales."""
 
-class StoredTensors(Mapping[str, NDArray[Any]]):
+_FLOATS = {"F32": F32, "F16": F16, "BF16": BF16}
+
+_BYTES = {"F32": 4, "F16": 2, "BF16": 2, "I8": 1, "U8": 1}
+"""Size of a number of each type that can be read."""
+
+_PACKED = {".q4": (Q4_1, (SCALE, ".low", ".q4")), ".q8": (Q8_0, (SCALE, ".q8"))}
+"""The blocks that packed codes make up, and the parts of a block, by what follows the tensor's name."""
+
+
+class _Entry(NamedTuple):
+    """Where a tensor is stored."""
+
+    path: Path
+    type: str
+    shape: tuple[int, ...]
+    start: int
+
+
+class StoredTensors(Tensors):
     """The tensors of a folder's weight files, by name; each is read when it is asked for.
 
     Raises ModelNotFound without such a file, and ModelCorrupt for a damaged one, also when a tensor is read.
     """
 
     def __init__(self, folder: Path, pattern: str = WEIGHT_FILES) -> None:
-        self._opened: dict[str, tuple[Path, Any]] = {}
-        for path in weight_files(folder, pattern):
+        files = weight_files(folder, pattern)
+        self.path = files[0] if len(files) == 1 else folder
+        self.metadata: dict[str, str] = {}
+        self._entries: dict[str, _Entry] = {}
+        for path in files:
             try:
-                _touch(path)
-                opened = safe_open(path, framework="np")
-                self._opened.update(dict.fromkeys(opened.keys(), (path, opened)))
-            except (SafetensorError, OSError, ValueError) as error:
+                self._read_header(path)
+            except (OSError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
                 raise _damaged(path, error) from error
+        plain = ((name.removesuffix(".q4").removesuffix(".q8"), name) for name in self._entries)
+        self._names = {name: stored for name, stored in plain if not name.endswith((SCALE, ".low"))}
 
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        path, opened = self._opened[name]
-        try:
-            found: NDArray[Any] = opened.get_tensor(name)
-        except (SafetensorError, OSError, ValueError, AttributeError, TypeError) as error:
-            raise _damaged(path, error) from error
-        return found
+    def _read_header(self, path: Path) -> None:
+        with path.open("rb") as file:
+            size, whole = int.from_bytes(file.read(8), "little"), path.stat().st_size
+            if size > min(whole, json_files.MOST_BYTES):
+                raise ValueError(f"a header of {size:,} bytes")
+            header = json.loads(file.read(size))
+        self.metadata |= header.pop("__metadata__", None) or {}
+        for name, entry in header.items():
+            shape, (start, end) = tuple(entry["shape"]), entry["data_offsets"]
+            if not all(type(each) is int and each >= 0 for each in (*shape, start, end)):
+                raise ValueError(f"{name} has shape {shape} from {start} to {end}")
+            stored = math.prod(shape) * _BYTES.get(entry["dtype"], 0)
+            if (stored and end - start != stored) or 8 + size + end > whole:
+                raise ValueError(f"{name} ends at {end:,} of {whole:,} bytes")
+            self._entries[name] = _Entry(path, entry["dtype"], shape, 8 + size + start)
+
+    def __getitem__(self, name: str) -> BlockMatrix:
+        stored = self._names[name]
+        entry = self._entries[stored]
+        if packed := _PACKED.get(stored.removeprefix(name)):
+            kind, parts = packed
+            shape = *self._entries[name + SCALE].shape, -1
+            blocks = np.concatenate([self._bytes(name + part).reshape(shape) for part in parts], -1)
+            if blocks.shape[-1] != kind.size:
+                raise ValueError(f"its parts have other shapes than {list(shape[:2])}")
+            return BlockMatrix(kind, blocks.reshape(len(blocks), -1))
+        if entry.type == "I8":
+            scales = self._bytes(name + SCALE).view(np.float16)
+            factor = self._bytes(name).view(np.int8).reshape(entry.shape) * scales.astype(np.float32).reshape(-1, 1)
+            return BlockMatrix.of_floats(factor.T if name.endswith(".up") else factor)
+        rows = entry.shape[0] if len(entry.shape) > 1 else 1
+        return BlockMatrix(_FLOATS[entry.type], self._bytes(name).reshape(rows, -1))
+
+    def _bytes(self, name: str) -> NDArray[np.uint8]:
+        entry = self._entries[name]
+        return np.fromfile(entry.path, np.uint8, math.prod(entry.shape) * _BYTES[entry.type], offset=entry.start)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._opened)
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return len(self._opened)
+        return len(self._names)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._opened
-
-
-def _touch(path: Path) -> None:
-    """Read a byte, as Python does: without holding the interpreter, which `safe_open` holds while a disk is stalled."""
-    with path.open("rb", buffering=0) as file:
-        file.read(1)
+        return name in self._names
 
 
 def weight_files(folder: Path, pattern: str = WEIGHT_FILES) -> list[Path]:

@@ -9,16 +9,17 @@ import argparse
 import json
 import random
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 from mercury_engine.errors import RequestError
 from mercury_engine.models import adapters, weights
 from mercury_engine.models.adapters import AdapterName
-from mercury_engine.models.weights import StoredArray
 from mercury_engine.prompt.tokenizer import Tokenizer
+from numpy.typing import NDArray
 from peft import PeftModel
 from rich.progress import track
 from safetensors.numpy import save_file
@@ -137,13 +138,13 @@ def start_of(base: Path) -> int:
     return tokenizer.start_id if tokenizer.markers is None else tokenizer.markers.start
 
 
-def _stored(folder: Path, base: Path, kind: str) -> Mapping[str, StoredArray]:
+def _stored(folder: Path, base: Path, kind: str) -> dict[str, NDArray[np.float32]]:
     """The adapter of a folder to begin with. Raises ModelError, and RequestError if there is none."""
     name: AdapterName = "gap" if kind == "gaps" else "edit"
-    found = next((each for each in adapters.read(folder, weights.read_config(base)) if each.name == name), None)
+    found = adapters.read(folder, weights.read_config(base)).get(name)
     if found is None:
         raise RequestError(f"{folder} has no {adapters.file_name(name)}")
-    return found.tensors
+    return {each: matrix.floats() for each, matrix in found.items()}
 
 
 def _held_out(options: argparse.Namespace) -> list[Rows]:

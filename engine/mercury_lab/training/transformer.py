@@ -14,7 +14,8 @@ from mercury_engine.errors import RequestError
 from mercury_engine.models import weights
 from mercury_engine.models.decoder_weights import tensor_of
 from mercury_engine.models.network import ModelConfig
-from mercury_engine.models.weights import FUSED_MATRICES, StoredArray
+from mercury_engine.models.weights import FUSED_MATRICES
+from numpy.typing import NDArray
 from peft import LoraConfig, PeftModel, get_peft_model
 from transformers import (
     LlamaConfig,
@@ -43,7 +44,8 @@ def causal_model(folder: Path) -> PreTrainedModel:
         raise RequestError(f"{folder} has a low-rank change already; name the model that it was trained from")
     made = _empty(config)
     stored, tied = weights.read_model(folder), {"lm_head.weight"} if config.tie_word_embeddings else set[str]()
-    state = {name: tensor_of(weights.unpack(stored, name, folder)).float() for name in made.state_dict().keys() - tied}
+    shapes = {name: each.shape for name, each in made.state_dict().items() if name not in tied}
+    state = {name: tensor_of(stored.matrix(name)).float().reshape(shape) for name, shape in shapes.items()}
     made.load_state_dict(state, strict=not tied)
     return made.eval()
 
@@ -66,9 +68,9 @@ def with_change(model: PreTrainedModel, rank: int) -> PeftModel:
     return changed
 
 
-def factors(changed: PeftModel) -> dict[str, StoredArray]:
+def factors(changed: PeftModel) -> dict[str, NDArray[np.float32]]:
     """The change as the engine names it: `layers.N.MATRIX.down` [rank,in] and `.up` [out,rank], float32."""
-    found = dict[str, StoredArray]()
+    found = dict[str, NDArray[np.float32]]()
     for name, parts in _fused(changed):
         up = torch.cat([part.lora_B["default"].weight for part in parts])
         found[f"{name}.down"] = parts[0].lora_A["default"].weight.detach().cpu().numpy()
@@ -77,7 +79,7 @@ def factors(changed: PeftModel) -> dict[str, StoredArray]:
 
 
 @torch.no_grad()
-def put_factors(changed: PeftModel, stored: Mapping[str, StoredArray]) -> None:
+def put_factors(changed: PeftModel, stored: Mapping[str, NDArray[np.float32]]) -> None:
     """Start from a change that `factors` gave. Raises RequestError if it has another rank."""
     for name, parts in _fused(changed):
         down, up = (torch.from_numpy(np.array(stored[f"{name}.{half}"], np.float32)) for half in ("down", "up"))

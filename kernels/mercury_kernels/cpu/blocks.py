@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, cast
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -66,6 +65,11 @@ class BlockMatrix:
     def shape(self) -> tuple[int, int]:
         """Outputs and inputs."""
         return self.outputs, self.inputs
+
+    @classmethod
+    def of_floats(cls, values: Floats) -> "BlockMatrix":
+        """A matrix of float32 values [outputs,inputs]."""
+        return cls(F32, np.ascontiguousarray(values, np.float32).view(np.uint8))
 
     def __getitem__(self, outputs: NDArray[np.int64]) -> "BlockMatrix":
         """Some of the rows, copied."""
@@ -159,27 +163,35 @@ def _q6_k(blocks: Bytes) -> Floats:
     return (codes.reshape(*blocks.shape[:2], 16, 16) - np.float32(32)) * scales[..., None]
 
 
-def _floats_of(dtype: Any) -> Callable[[Bytes], Floats]:
-    return lambda blocks: cast(Floats, blocks.view(dtype).astype(np.float32))
+def rounded(values: Floats) -> NDArray[np.uint16]:
+    """The bits of bfloat16 nearest to finite values; NumPy has no such type. Ties go to even bits."""
+    bits = values.view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
 
+
+def widened(bits: NDArray[np.uint16]) -> Floats:
+    """The values in float32 of bfloat16, given as bits."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+F32 = BlockType("F32", 0, 1, 4, _PLAIN8, lambda blocks: blocks.view(np.float32).copy())
+F16 = BlockType("F16", 1, 1, 2, _PLAIN8, lambda blocks: cast(Floats, blocks.view(np.float16).astype(np.float32)))
+BF16 = BlockType("BF16", 30, 1, 2, _PLAIN8, lambda blocks: widened(blocks.view(np.uint16)))
+Q4_1 = BlockType("Q4_1", 3, 32, 20, 4, _q4_1)
+"""A scale and a low end in float16, then GROUP codes, see `_nibbles`."""
+Q8_0 = BlockType("Q8_0", 8, 32, 34, _CENTRED + 8, _q8_0)
+"""A scale in float16, then GROUP signed codes."""
 
 TYPES = {
     made.number: made
     for made in (
-        BlockType("F32", 0, 1, 4, _PLAIN8, _floats_of(np.float32)),
-        BlockType("F16", 1, 1, 2, _PLAIN8, _floats_of(np.float16)),
+        *(F32, F16, BF16, Q4_1, Q8_0),
         BlockType("Q4_0", 2, 32, 18, 4, _q4_0),
-        BlockType("Q4_1", 3, 32, 20, 4, _q4_1),
         BlockType("Q5_0", 6, 32, 22, _CENTRED + 5, _q5_0),
         BlockType("Q5_1", 7, 32, 24, 5, _q5_1),
-        BlockType("Q8_0", 8, 32, 34, _CENTRED + 8, _q8_0),
         BlockType("Q4_K", 12, 256, 144, 4, _q4_k),
         BlockType("Q5_K", 13, 256, 176, 5, _q5_k),
         BlockType("Q6_K", 14, 256, 210, _CENTRED + 6, _q6_k),
-        BlockType("BF16", 30, 1, 2, _PLAIN8, _floats_of(ml_dtypes.bfloat16)),
     )
 }
 """The types that can be loaded, by number."""
-
-Q8_0 = TYPES[8]
-"""A float16 scale, then GROUP signed codes."""

@@ -5,15 +5,14 @@ Dimensions: R rows, C width, L layers, H key heads, G query heads per key head, 
 
 import ctypes
 import weakref
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from mercury_kernels.cpu.blocks import GROUP, BlockMatrix, form_of, head_form_of
+from mercury_kernels.cpu.blocks import GROUP, BlockMatrix, Floats, form_of, head_form_of
 from mercury_kernels.cpu.library import library as suitable_library
 
 FLOAT = 4
@@ -21,12 +20,8 @@ FLOAT = 4
 
 WHOLE_MODEL = -1
 
-Floats = NDArray[np.float32]
-
 StoredArray = NDArray[Any]
-"""Codes, or keys and values in one of their two forms."""
-
-BFLOAT16 = ml_dtypes.bfloat16
+"""Keys or values: uint16, the bits of bfloat16, as a pass returns them, or int8 as `keep` and `place` store them."""
 
 ALL_ROWS, WRITER_ROWS, FIRST_ADAPTER = 0, 1, 2
 """Pieces of a matrix: the low-rank products that are added for all rows, for the writer's, and with an adapter."""
@@ -34,49 +29,16 @@ ALL_ROWS, WRITER_ROWS, FIRST_ADAPTER = 0, 1, 2
 MAX_ADAPTERS = 2
 """Adapters that a model may have at once."""
 
+CANDIDATES = 64
+"""Most likely tokens that `Layers.answers` finds for a row."""
+
 MatrixName = Literal["qkv", "out", "gate_up", "down", "head"]
 
 MATRICES: tuple[MatrixName, ...] = ("qkv", "out", "gate_up", "down")
 
+VectorName = Literal["attention_norm", "feed_norm", "query_norm", "key_norm", "bias", "last_norm"]
 
-@dataclass(frozen=True, slots=True)
-class QuantizedMatrix:
-    """Some rows of a matrix: weight = code * scale + low, with scales and low ends float16 [out,in/32].
-
-    Codes are uint8 [out,in]; 4-bit codes are [out,in/2] with inputs i and i + 16 of a group in one byte.
-    """
-
-    codes: NDArray[np.uint8]
-    scales: NDArray[np.float16]
-    lows: NDArray[np.float16]
-
-    @property
-    def outputs(self) -> int:
-        """Number of rows."""
-        return len(self.codes)
-
-    @property
-    def inputs(self) -> int:
-        """Number of columns."""
-        return self.scales.shape[1] * GROUP
-
-    @property
-    def bits(self) -> int:
-        """4 or 8."""
-        return self.codes.shape[1] * 8 // (self.scales.shape[1] * GROUP)
-
-
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """What `Layers.answers` found of W rows."""
-
-    token_W: NDArray[np.int32]
-    figures_W4: Floats
-    """The logit of the likeliest allowed token, log-sums of the allowed and of all logits, and the entropy in nats."""
-    candidate_WK: NDArray[np.int32]
-    candidate_logit_WK: Floats
-    asked_WA: Floats
-
+VECTORS: tuple[VectorName, ...] = get_args(VectorName)
 
 KeysValues = tuple[StoredArray, StoredArray]
 """Stored keys and values, from `keep` or `place`."""
@@ -117,10 +79,6 @@ class _Part(ctypes.Structure):
     )
 
 
-CANDIDATES = 64
-"""Likeliest tokens that `Layers.answers` finds of a row."""
-
-
 class _Asking(ctypes.Structure):
     _fields_ = (
         ("logits", ctypes.c_void_p),
@@ -150,20 +108,22 @@ class Layers:
         threads: int,
         *,
         wide: int = 0,
+        factors: tuple[float, float, float] | None = None,
         library: Any = None,
     ) -> None:
         """Layers without weights.
 
-        `wide` is the number of large dimensions in the keys of every head, a multiple of 16, see `put_large`. `library`
-        is a result of `library.load`; by default, the best one for the processor.
+        `wide` is the number of large dimensions in the keys of every head, a multiple of 16, see `put_large`. `factors`
+        are those of attention scores, of what a layer adds to its rows, and of logits; by default D ** -0.5, 1 and 1.
+        `library` is a result of `library.load`; by default, the best one for the processor.
         """
         self._library = library or suitable_library()
-        self._lanes: int = self._library.mercury_lanes()
-        if width % GROUP or inner % GROUP or (heads * groups * head_width) % GROUP or head_width % (4 * self._lanes):
+        lanes: int = self._library.mercury_lanes()
+        if width % GROUP or inner % GROUP or (heads * groups * head_width) % GROUP or head_width % (4 * lanes):
             raise ValueError(
                 f"the kernels cannot run width {width}, feed-forward width {inner} and head width {head_width}"
             )
-        assert wide % self._lanes == 0 and wide <= head_width
+        assert wide % lanes == 0 and wide <= head_width
         self.layers, self.width, self.heads, self.head_width, self.wide = layers, width, heads, head_width, wide
         self.threads = threads
         self.stored_widths = head_width + FLOAT * (1 + wide), head_width + FLOAT
@@ -177,74 +137,47 @@ class Layers:
             "down": (width, inner),
         }
         """Number of outputs and inputs of each of a layer's matrices."""
-        self._handle = self._library.mercury_new(layers, width, inner, heads, groups, head_width, wide, eps, threads)
+        sizes = layers, width, inner, heads, groups, head_width, wide
+        self._handle = self._library.mercury_new(*sizes, eps, *(factors or (head_width**-0.5, 1, 1)), threads)
         if not self._handle:
             raise MemoryError("no memory or no threads for the model")
         # not at the interpreter's exit, when a thread may still be running; the system frees the memory then
         weakref.finalize(self, self._library.mercury_free, self._handle).atexit = False
 
-    def put_matrix(
-        self,
-        layer: int,
-        which: MatrixName,
-        parts: Sequence[QuantizedMatrix] | Sequence[BlockMatrix],
-        *,
-        split: bool = False,
-    ) -> None:
+    def put_matrix(self, layer: int, which: MatrixName, parts: Sequence[BlockMatrix], *, split: bool = False) -> None:
         """Set a matrix, given as its parts in the order of outputs.
 
         With `split`, a head of one part computes logits from the high 4 bits of 8-bit codes alone where they are far
         below the largest.
 
-        Raises ValueError for another shape than the layers', and for blocks with scales that float16 does not hold.
+        Raises ValueError for another shape than the layers', and for values or scales that are not finite in float16.
         """
         outputs = sum(part.outputs for part in parts)
         shape = outputs, parts[0].inputs
         wanted = self.shapes.get(which, (outputs, self.width))
         if shape != wanted:
             raise ValueError(f"{which} has shape {list(shape)}, the layers take {list(wanted)}")
-        form = head_form_of(parts[0].type) if split and isinstance(parts[0], BlockMatrix) else _form(parts)
-        place = self._place(layer, which)
+        place = (self._handle, WHOLE_MODEL, 0) if which == "head" else (self._handle, layer, MATRICES.index(which))
+        form = head_form_of(parts[0].type) if split else form_of([part.type for part in parts])
         self._made(self._library.mercury_matrix(*place, *shape, form))
-        at = 0
+        first = 0
         for part in parts:
-            if isinstance(part, BlockMatrix):
-                self._put_blocks(place, at, part)
-            else:
-                self._put_codes(place, at, part, form)
-            at += part.outputs
+            assert part.rows.strides[1] == 1
+            given = part.type.number, part.rows.strides[0], _address(part.rows)
+            laid = self._library.mercury_blocks(*place, first, part.outputs, *given)
+            assert laid, f"the kernels lay out no {part.type.name} in this form"
+            if laid < 0:
+                raise ValueError(f"the kernels take no values of {which} that are not finite in float16")
+            first += part.outputs
         if which == "head":
             self.outputs = outputs
 
-    def _put_codes(self, place: tuple[int, int, int], first: int, part: QuantizedMatrix, bits: int) -> None:
-        assert part.bits == bits and part.codes.dtype == np.uint8
-        assert part.scales.dtype == part.lows.dtype == np.float16
-        codes, scales, lows = (np.ascontiguousarray(each) for each in (part.codes, part.scales, part.lows))
-        self._library.mercury_codes(*place, first, part.outputs, _address(codes), _address(scales), _address(lows))
-
-    def _put_blocks(self, place: tuple[int, int, int], first: int, part: BlockMatrix) -> None:
-        assert part.rows.strides[1] == 1
-        laid = self._library.mercury_blocks(
-            *place, first, part.outputs, part.type.number, part.rows.strides[0], _address(part.rows)
-        )
-        assert laid, f"the kernels lay out no {part.type.name} in this form"
-        if laid < 0:
-            raise ValueError("the kernels take no values that are not finite in float16")
-
-    def put_bias(self, layer: int, which: MatrixName, bias: Floats) -> None:
-        """Set a bias [out]."""
-        values = _floats(bias)
-        self._made(self._library.mercury_bias(*self._place(layer, which), _address(values)))
-
-    def put_norms(self, layer: int, attention: Floats, feed_forward: Floats) -> None:
-        """Set a layer's norms, [C] each."""
-        both = [_floats(norm) for norm in (attention, feed_forward)]
-        self._made(self._library.mercury_norms(self._handle, layer, *map(_address, both)))
-
-    def put_head_norms(self, layer: int, queries: Floats, keys: Floats) -> None:
-        """Set the norms [D] that queries and keys pass before they are rotated."""
-        both = [_floats(norm) for norm in (queries, keys)]
-        self._made(self._library.mercury_head_norms(self._handle, layer, *map(_address, both)))
+    def put_vector(self, layer: int, which: VectorName, values: Floats) -> None:
+        """Set a norm [C], a norm of queries or keys [D] before their rotation, or the bias [out] of "qkv"."""
+        sizes = {"query_norm": self.head_width, "key_norm": self.head_width, "bias": self.shapes["qkv"][0]}
+        assert values.shape == (sizes.get(which, self.width),)
+        given = _floats(values)
+        self._made(self._library.mercury_vector(self._handle, layer, VECTORS.index(which), _address(given)))
 
     def put_large(self, layer: int, dimensions_HW: NDArray[np.int32]) -> None:
         """Set the dimensions of each head's keys that are too large to share eight bits with the others.
@@ -255,27 +188,15 @@ class Layers:
         assert chosen.shape == (self.heads, self.wide)
         self._made(self._library.mercury_large(self._handle, layer, _address(chosen)))
 
-    def put_factors(self, scores: float, residual: float, logits: float) -> None:
-        """Set the factors of scores (by default D ** -0.5), of what a layer adds to its rows, and of logits."""
-        self._library.mercury_factors(self._handle, scores, residual, logits)
-
-    def put_last_norm(self, norm: Floats) -> None:
-        """Set the last norm [C]."""
-        values = _floats(norm)
-        self._made(self._library.mercury_norms(self._handle, WHOLE_MODEL, _address(values), None))
-
-    def put_low_rank(self, layer: int, which: MatrixName, down: StoredArray, up: StoredArray, piece: int) -> None:
-        """Add a low-rank product to a matrix: down [N,in], up [out,N].
+    def put_low_rank(self, layer: int, which: MatrixName, down: Floats, up: Floats, piece: int) -> None:
+        """Add a low-rank product to a matrix: down [N,in], up [out,N]; the kernels round them to bfloat16.
 
         Piece ALL_ROWS is for all rows, WRITER_ROWS for the writer's, and FIRST_ADAPTER + n for the passes of adapter n.
         """
         assert 0 <= piece < FIRST_ADAPTER + MAX_ADAPTERS
-        more = -len(down) % self._lanes
-        wide_down = np.ascontiguousarray(np.pad(down.astype(BFLOAT16), ((0, more), (0, 0))))
-        wide_up = np.ascontiguousarray(np.pad(up.astype(BFLOAT16), ((0, 0), (0, more))))
-        pointers = _address(wide_down), _address(wide_up)
-        place = self._place(layer, which)
-        self._made(self._library.mercury_low_rank(*place, piece, len(wide_down), *pointers))
+        both = _floats(down), _floats(up)
+        place = self._handle, layer, MATRICES.index(which)
+        self._made(self._library.mercury_low_rank(*place, piece, len(down), *map(_address, both)))
 
     def run(
         self,
@@ -285,62 +206,53 @@ class Layers:
         parts: Sequence[Part],
         adapter: int | None = None,
     ) -> tuple[Floats, StoredArray, StoredArray]:
-        """Rows float32 [R,C] after all layers and the last norm, and their unrotated keys and values.
-
-        Keys (without their bias) and values are bfloat16 [L,1,H,R,D]. The parts' rows follow one another; a part's
-        result does not depend on the other parts. A reader's row has the same result, to the bit, whether the rows
-        before it are in its part or were placed as a side behind the others. Angles are cosines and sines float32 [R,D]
-        in the prefix frame (`near`) and in the suffix frame (`away`). With `away` the pass is the writer's, without it
-        the reader's. `adapter` is the number of the adapter that changes the rows.
-        """
-        out, keys, values = self._result(x_RC)
-        for _ in self._layers(out, keys, values, near, away, parts, adapter, self.layers):
-            pass
-        return out, keys, values
+        """A pass in one piece, see `run_in_parts`."""
+        steps = self.run_in_parts(x_RC, near, away, parts, adapter, self.layers)
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: tuple[Floats, StoredArray, StoredArray] = end.value
+            return result
+        raise AssertionError("all layers at once do not pause")
 
     def run_in_parts(
-        self, x_RC: Floats, near: tuple[Floats, Floats], parts: Sequence[Part], adapter: int | None, at_once: int
-    ) -> Generator[None, None, tuple[Floats, StoredArray, StoredArray]]:
-        """A reader's pass as `run` makes it, paused after every `at_once` layers; other passes may run meanwhile."""
-        out, keys, values = self._result(x_RC)
-        yield from self._layers(out, keys, values, near, None, parts, adapter, at_once)
-        return out, keys, values
-
-    def _result(self, x_RC: Floats) -> tuple[Floats, StoredArray, StoredArray]:
-        """Rows, keys and values for a pass to fill."""
-        shape = self.layers, 1, self.heads, len(x_RC), self.head_width
-        return np.array(x_RC, np.float32, order="C"), np.empty(shape, BFLOAT16), np.empty(shape, BFLOAT16)
-
-    def _layers(
         self,
-        out: Floats,
-        keys: StoredArray,
-        values: StoredArray,
+        x_RC: Floats,
         near: tuple[Floats, Floats],
         away: tuple[Floats, Floats] | None,
         parts: Sequence[Part],
         adapter: int | None,
         at_once: int,
-    ) -> Iterator[None]:
-        """Run `at_once` layers after each other, with a pause before the next ones."""
-        assert len(out) == sum(part.rows for part in parts)
+    ) -> Generator[None, None, tuple[Floats, StoredArray, StoredArray]]:
+        """Rows float32 [R,C] after all layers and the last norm, and their unrotated keys and values.
+
+        Keys (without their bias) and values are the bits of bfloat16 [L,1,H,R,D]. The parts' rows follow one another;
+        a part's result does not depend on the other parts. A reader's row has the same result, to the bit, whether the
+        rows before it are in its part or were placed as a side behind the others. Angles are cosines and sines float32
+        [R,D] in the prefix frame (`near`) and in the suffix frame (`away`). With `away` the pass is the writer's,
+        without it the reader's. `adapter` is the number of the adapter that changes the rows. The pass pauses after
+        every `at_once` layers; other passes may run meanwhile.
+        """
+        assert len(x_RC) == sum(part.rows for part in parts)
         assert away is not None or not any(part.after for part in parts), (
             "only the writer's rows see the text behind the gap"
         )
+        shape = self.layers, 1, self.heads, len(x_RC), self.head_width
+        out, keys, values = np.array(x_RC, np.float32, order="C"), *(np.empty(shape, np.uint16) for _ in range(2))
         angles = [_floats(angle) for frame in (near, away) if frame is not None for angle in frame]
         pointers = [*map(_address, angles)] + [None] * (4 - len(angles))
         kept: list[Any] = []
         asked = (_Part * len(parts))(*(self._part(part, kept) for part in parts))
-        left = _address(keys), _address(values)
         chosen = -1 if adapter is None else adapter
-        given = _address(out), *pointers, chosen, asked, len(parts), *left
+        given = _address(out), *pointers, chosen, asked, len(parts), _address(keys), _address(values)
         for first in range(0, self.layers, at_once):
             if first:
                 yield
             self._made(self._library.mercury_run(self._handle, *given, first, min(first + at_once, self.layers)))
+        return out, keys, values
 
     def keep(self, keys: StoredArray, values: StoredArray) -> KeysValues:
-        """Unrotated keys and values bfloat16 [L,1,H,T,D] in their smallest form, to be placed later.
+        """Unrotated keys and values [L,1,H,T,D] of a pass in their smallest form, to be placed later.
 
         The result is int8 [L,1,H,T,bytes], see `stored_widths`. Any run of its tokens may be placed.
         """
@@ -350,16 +262,16 @@ class Layers:
     def place(self, blocks: Sequence[KeysValues], angles: tuple[Floats, Floats]) -> KeysValues:
         """Join blocks of unrotated keys and values into a side whose tokens are rotated by the angles [T,D].
 
-        The blocks are bfloat16 [L,1,H,T,D] from `run`, or all of them from `keep`. A side is int8 [L,1,H,T,bytes], see
+        The blocks are all from `run`, [L,1,H,T,D], or all from `keep`. A side is int8 [L,1,H,T,bytes], see
         `stored_widths`, and any run of its tokens is a side too.
         """
         dtype = blocks[0][0].dtype
-        assert dtype in (BFLOAT16, np.int8) and all(each.dtype == dtype for block in blocks for each in block)
+        assert dtype in (np.uint16, np.int8) and all(each.dtype == dtype for block in blocks for each in block)
         kept = dtype == np.int8
         widths = self.stored_widths if kept else (self.head_width, self.head_width)
         assert all((keys.shape[4], values.shape[4]) == widths for keys, values in blocks)
         lying = [(_in_rows(keys), _in_rows(values)) for keys, values in blocks]
-        array = (_SideStruct * len(lying))(*(self._side(*block, 0) for block in lying))
+        array = (_SideStruct * len(lying))(*(_side(*block, 0) for block in lying))
         cos, sin = (_floats(angle) for angle in angles)
         assert len(cos) == sum(keys.shape[3] for keys, _ in blocks)
         shape = self.layers, 1, self.heads, len(cos)
@@ -385,11 +297,13 @@ class Layers:
         list_W: NDArray[np.int32],
         asked_A: NDArray[np.int32],
         draws: bool,
-    ) -> Answers:
-        """The likeliest allowed token of every row, its entropy and more, in one pass over the logits.
+    ) -> tuple[NDArray[Any], ...]:
+        """What is asked of every row, in one pass over the logits.
 
         banned_N: bit lists uint32 [N, ceil(V / 32)]; list_W: the list of each row, or -1. asked_A: tokens whose logits
-        are told. With `draws` come the `CANDIDATES` likeliest tokens, too.
+        are told. Returns the most likely allowed token int32 [W]; float32 [W] its logit, the log-sums of the allowed
+        and of all logits, and the entropy in nats; with `draws` the `CANDIDATES` most likely tokens [W,K] and their
+        logits, else [W,0]; and the logits asked for [W,A].
         """
         rows, tokens = logits_WV.shape
         assert logits_WV.flags.c_contiguous and banned_N.flags.c_contiguous and len(list_W) == rows
@@ -397,19 +311,14 @@ class Layers:
         assert not len(banned_N) or banned_N.shape[1] == -(-tokens // 32)
         assert int(list_W.max(initial=-1)) < len(banned_N) and int(asked_A.max(initial=0)) < tokens
         width = CANDIDATES if draws else 0
-        found = Answers(
-            np.empty(rows, np.int32),
-            np.empty((rows, 4), np.float32),
-            np.empty((rows, width), np.int32),
-            np.empty((rows, width), np.float32),
-            np.empty((rows, len(asked_A)), np.float32),
-        )
-        drawn = (found.candidate_WK, found.candidate_logit_WK) if draws else (None, None)
-        places = banned_N, list_W, asked_A, found.token_W, found.figures_W4, *drawn, found.asked_WA
+        token_W, candidate_WK = np.empty(rows, np.int32), np.empty((rows, width), np.int32)
+        figures_W4, logit_WK, asked_WA = (np.empty((rows, n), np.float32) for n in (4, width, len(asked_A)))
+        drawn = (candidate_WK, logit_WK) if draws else (None, None)
+        places = banned_N, list_W, asked_A, token_W, figures_W4, *drawn, asked_WA
         pointers = [None if each is None else _address(each) for each in places]
         asking = _Asking(_address(logits_WV), rows, tokens, -(-tokens // 32), len(asked_A), *pointers)
         self._library.mercury_answers(self._handle, ctypes.byref(asking))
-        return found
+        return token_W, *figures_W4.T, candidate_WK, logit_WK, asked_WA
 
     def _part(self, part: Part, kept: list[Any]) -> _Part:
         """The C struct; it points into objects added to `kept`, which must outlive the call."""
@@ -418,27 +327,18 @@ class Layers:
         assert all(each.dtype == np.int8 for side, _ in sides for each in side)
         assert all((keys.shape[4], values.shape[4]) == self.stored_widths for (keys, values), _ in sides)
         mask = None if part.mask_RR is None else _floats(part.mask_RR)
-        array = (_SideStruct * len(sides))(*(self._side(*side, behind) for side, behind in sides))
+        array = (_SideStruct * len(sides))(*(_side(*side, behind) for side, behind in sides))
         kept += [sides, mask, array]
         pointer = None if mask is None else _address(mask)
         return _Part(ctypes.addressof(array), pointer, part.rows, len(sides))
-
-    def _side(self, keys: StoredArray, values: StoredArray, behind: int) -> _SideStruct:
-        return _SideStruct(_rooms(keys), _rooms(values), keys.shape[3], behind)
-
-    def _place(self, layer: int, which: MatrixName) -> tuple[int, int, int]:
-        return (self._handle, WHOLE_MODEL, 0) if which == "head" else (self._handle, layer, MATRICES.index(which))
 
     def _made(self, worked: int) -> None:
         if not worked:
             raise MemoryError("no memory for the model")
 
 
-def _form(parts: Sequence[QuantizedMatrix] | Sequence[BlockMatrix]) -> int:
-    """The form of `linear.h` that holds all parts of a matrix."""
-    blocks = [part.type for part in parts if isinstance(part, BlockMatrix)]
-    codes = [part.bits for part in parts if isinstance(part, QuantizedMatrix)]
-    return codes[0] if codes else form_of(blocks)
+def _side(keys: StoredArray, values: StoredArray, behind: int) -> _SideStruct:
+    return _SideStruct(_rooms(keys), _rooms(values), keys.shape[3], behind)
 
 
 def _in_rows(of: StoredArray) -> StoredArray:

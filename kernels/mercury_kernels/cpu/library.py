@@ -12,7 +12,7 @@ from mercury_kernels.cpu.library_file import problem
 FORCED = "MERCURY_CPU_KERNELS"
 """Environment variable that names one of `builds.INSTRUCTION_SETS`, to try another than the best."""
 
-VERSION = 11
+VERSION = 12
 """Version of the interface between the library and this module."""
 
 _FEATURES_SIZE = 256
@@ -25,16 +25,12 @@ _LONG = ctypes.c_int64
 _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "mercury_version": (_INT, []),
     "mercury_lanes": (_INT, []),
-    "mercury_new": (_POINTER, [_INT] * 7 + [ctypes.c_float, _INT]),
+    "mercury_new": (_POINTER, [_INT] * 7 + [ctypes.c_float] * 4 + [_INT]),
     "mercury_free": (None, [_POINTER]),
     "mercury_matrix": (_INT, [_POINTER] + [_INT] * 5),
-    "mercury_codes": (None, [_POINTER] + [_INT] * 4 + [_POINTER] * 3),
     "mercury_blocks": (_INT, [_POINTER] + [_INT] * 5 + [_LONG, _POINTER]),
-    "mercury_bias": (_INT, [_POINTER, _INT, _INT, _POINTER]),
-    "mercury_norms": (_INT, [_POINTER, _INT, _POINTER, _POINTER]),
-    "mercury_head_norms": (_INT, [_POINTER, _INT, _POINTER, _POINTER]),
+    "mercury_vector": (_INT, [_POINTER, _INT, _INT, _POINTER]),
     "mercury_large": (_INT, [_POINTER, _INT, _POINTER]),
-    "mercury_factors": (None, [_POINTER] + [ctypes.c_float] * 3),
     "mercury_low_rank": (_INT, [_POINTER] + [_INT] * 4 + [_POINTER] * 2),
     "mercury_run": (_INT, [_POINTER] * 6 + [_INT, _POINTER, _INT] + [_POINTER] * 2 + [_INT] * 2),
     "mercury_place": (None, [_POINTER, _POINTER, _INT, _INT] + [_POINTER] * 4),

@@ -91,25 +91,6 @@ static void give_back(void *pages, size_t size) {
 #endif
 }
 
-/* Lays out 4- or 8-bit codes [outputs, inputs] (two 4-bit codes per byte), scales and low ends [outputs, inputs / 32], from
- * output `first` of the matrix on. */
-static void lay_out(Matrix *m, int first, int outputs, const uint8_t *codes, const uint16_t *scales, const uint16_t *lows) {
-    int groups = m->inputs / GROUP;
-    for (int output = 0; output < outputs; output++) {
-        int lane = (first + output) % LANES;
-        uint8_t *tile = m->codes + tile_bytes(m) * ((first + output) / LANES);
-        for (int group = 0; group < groups; group++, tile += group_bytes(m->form)) {
-            /* a byte of two codes stays as it is: inputs i and i + 16 are in quads i / 4 and i / 4 + 4 */
-            int quads = m->form == PLAIN4 ? QUADS / 2 : QUADS;
-            const uint8_t *from = codes + ((size_t)output * groups + group) * quads * 4;
-            for (int quad = 0; quad < quads; quad++) memcpy(tile + (quad * LANES + lane) * 4, from + quad * 4, 4);
-            uint16_t *ends = (uint16_t *)(tile + quads * LANES * 4);
-            ends[lane] = scales[(size_t)output * groups + group];
-            ends[LANES + lane] = lows[(size_t)output * groups + group];
-        }
-    }
-}
-
 /* Prefetches `bytes`. */
 INLINE void fetch(const void *from, size_t bytes) {
     for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch((const char *)from + line);

@@ -16,14 +16,14 @@
 #endif
 
 enum { QKV, OUT, GATE_UP, DOWN, MATRICES };
+enum { ATTENTION, FEED, QUERY, KEY, NORMS, BIAS = NORMS, LAST };
 enum { NEAR = 8 /* logits below the largest one that are computed from all bits, see SPLIT8 */ };
 enum { WHOLE_MODEL = -1, HELD = 8 << 20 /* bytes of scratch kept between calls */, LINE = 64 /* of the processor's cache */ };
 
 typedef struct {
     Matrix matrices[MATRICES];
-    float *attention_norm, *feed_norm;
-    float *query_norm, *key_norm; /* [D], or NULL */
-    int32_t *large;               /* [H, W]: large dimensions of keys, see attention.h */
+    float *norms[NORMS]; /* [C], or NULL or [D] of queries and keys */
+    int32_t *large;      /* [H, W]: large dimensions of keys, see attention.h */
 } Layer;
 
 typedef struct {
@@ -96,10 +96,7 @@ API void mercury_free(Network *net) {
             }
         }
         if (layer == WHOLE_MODEL) continue;
-        free(net->layer[layer].attention_norm);
-        free(net->layer[layer].feed_norm);
-        free(net->layer[layer].query_norm);
-        free(net->layer[layer].key_norm);
+        for (int norm = 0; norm < NORMS; norm++) free(net->layer[layer].norms[norm]);
         free(net->layer[layer].large);
     }
     free(net->layer);
@@ -109,14 +106,15 @@ API void mercury_free(Network *net) {
     free(net);
 }
 
-/* A network without weights, with W large dimensions in every head (`wide`); NULL when memory or threads are short. */
+/* A network without weights, with W large dimensions in every head (`wide`) and the factors of attention scores, of what a
+ * layer adds to its rows, and of logits; NULL when memory or threads are short. */
 API Network *mercury_new(int layers, int width, int inner, int heads, int groups, int head_width, int wide, float eps,
-                         int threads) {
+                         float scores, float residual, float logits, int threads) {
     Network *net = calloc(1, sizeof *net);
     if (!net) return NULL;
     *net = (Network){.layers = layers, .width = width, .inner = inner, .heads = heads, .groups = groups};
     net->head_width = head_width, net->wide = wide, net->eps = eps, net->pool = pool_new(threads);
-    net->scores = 1.f / sqrtf((float)head_width), net->residual = 1, net->logits = 1;
+    net->scores = scores, net->residual = residual, net->logits = logits;
     net->layer = calloc((size_t)layers, sizeof *net->layer);
     if (net->layer && net->pool && 10 * layers + 1 <= PHASES) return net;
     mercury_free(net);
@@ -124,9 +122,9 @@ API Network *mercury_new(int layers, int width, int inner, int heads, int groups
 }
 
 /* The version of this interface. */
-API int mercury_version(void) { return 11; }
+API int mercury_version(void) { return 12; }
 
-/* Number of outputs per tile; the rank of a low-rank product must be a multiple of it. */
+/* Number of outputs per tile. */
 API int mercury_lanes(void) { return LANES; }
 
 /* Allocates a matrix in a form of `linear.h`, once; the head if layer is -1. Returns 0 when memory is short, as do the
@@ -139,13 +137,6 @@ API int mercury_matrix(Network *net, int layer, int which, int outputs, int inpu
     return m->codes != NULL;
 }
 
-/* Sets outputs of a matrix of form 4 or 8 from `first` on: codes uint8 [outputs, inputs * bits / 8], float16 scales and low
- * ends. */
-API void mercury_codes(Network *net, int layer, int which, int first, int outputs, const uint8_t *codes,
-                       const uint16_t *scales, const uint16_t *lows) {
-    lay_out(matrix_of(net, layer, which), first, outputs, codes, scales, lows);
-}
-
 /* Sets outputs of a matrix from `first` on from GGUF's blocks of a type, `row` bytes per output. Returns 0 for a type that has no
  * such form, -1 if a scale is not finite in float16, else 1. */
 API int mercury_blocks(Network *net, int layer, int which, int first, int outputs, int type, int64_t row,
@@ -153,36 +144,16 @@ API int mercury_blocks(Network *net, int layer, int which, int first, int output
     return lay_blocks(matrix_of(net, layer, which), first, outputs, type, row, blocks);
 }
 
-static float *copied(const float *from, size_t count, size_t room) {
-    float *to = calloc(room, sizeof *to);
-    if (to) memcpy(to, from, count * sizeof *to);
-    return to;
-}
-
-/* Sets a bias, float32 [outputs]. */
-API int mercury_bias(Network *net, int layer, int which, const float *bias) {
-    Matrix *m = matrix_of(net, layer, which);
-    m->bias = copied(bias, (size_t)m->outputs, (size_t)m->tiles * LANES);
-    return m->bias != NULL;
-}
-
-/* Sets norms, float32 [C]; the last norm if layer is -1 (then `feed` is not read). */
-API int mercury_norms(Network *net, int layer, const float *attention, const float *feed) {
-    size_t width = (size_t)net->width;
-    if (layer == WHOLE_MODEL) return (net->norm = copied(attention, width, width)) != NULL;
-    Layer *l = &net->layer[layer];
-    l->attention_norm = copied(attention, width, width);
-    l->feed_norm = copied(feed, width, width);
-    return l->attention_norm && l->feed_norm;
-}
-
-/* Sets the norms of queries and keys, float32 [D]. */
-API int mercury_head_norms(Network *net, int layer, const float *query, const float *key) {
-    size_t width = (size_t)net->head_width;
-    Layer *l = &net->layer[layer];
-    l->query_norm = copied(query, width, width);
-    l->key_norm = copied(key, width, width);
-    return l->query_norm && l->key_norm;
+/* Sets a norm, float32 [C] or, of queries and keys, [D]; the bias of QKV [outputs]; or the last norm, of no layer. */
+API int mercury_vector(Network *net, int layer, int which, const float *values) {
+    Layer *l = &net->layer[which == LAST ? 0 : layer];
+    Matrix *m = &l->matrices[QKV];
+    float **to = which == LAST ? &net->norm : which == BIAS ? &m->bias : &l->norms[which];
+    int count = which == BIAS ? m->outputs : which == QUERY || which == KEY ? net->head_width : net->width;
+    free(*to);
+    *to = calloc((size_t)count + LANES, sizeof **to);
+    if (*to) memcpy(*to, values, sizeof **to * (size_t)count);
+    return *to != NULL;
 }
 
 /* Sets the large dimensions of every head's keys [H, W]: pairs d, d + D / 2. */
@@ -193,36 +164,32 @@ API int mercury_large(Network *net, int layer, const int32_t *large) {
     return to != NULL;
 }
 
-/* Sets the factors of attention scores, of what a layer adds to its rows, and of logits. */
-API void mercury_factors(Network *net, float scores, float residual, float logits) {
-    net->scores = scores, net->residual = residual, net->logits = logits;
-}
-
-/* Sets a low-rank product, bfloat16 down [rank, inputs] and up [outputs, rank]; piece 0 acts on
- * all rows, piece 1 on the writer's, and the others are adapters that a pass chooses from. */
-API int mercury_low_rank(Network *net, int layer, int which, int piece, int rank, const uint16_t *down, const uint16_t *up) {
+/* Sets a low-rank product, float32 down [rank, inputs] and up [outputs, rank], rounded to bfloat16; piece 0 acts on all rows,
+ * piece 1 on the writer's, and the others are adapters that a pass chooses from. */
+API int mercury_low_rank(Network *net, int layer, int which, int piece, int rank, const float *down, const float *up) {
     Matrix *m = matrix_of(net, layer, which);
     LowRank *low = &m->pieces[piece];
+    size_t inputs = (size_t)m->inputs, wide = (size_t)(rank + LANES - 1) / LANES * LANES;
     free(low->down);
     free(low->up);
-    low->down = calloc((size_t)rank * m->inputs, sizeof *low->down);
-    low->up = calloc((size_t)rank * m->tiles * LANES, sizeof *low->up);
-    low->rank = low->down && low->up ? rank : 0;
+    low->down = calloc(wide * inputs, sizeof *low->down);
+    low->up = calloc(wide * (size_t)m->tiles * LANES, sizeof *low->up);
+    low->rank = low->down && low->up ? (int)wide : 0;
     if (!low->rank) return 0;
-    if (rank > net->rank) net->rank = rank;
-    for (int r = 0; r < rank; r++)
-        for (int input = 0; input < m->inputs; input++)
-            low->down[((size_t)(r / LANES) * m->inputs + input) * LANES + r % LANES] = down[(size_t)r * m->inputs + input];
-    for (int output = 0; output < m->outputs; output++)
-        for (int r = 0; r < rank; r++)
-            low->up[((size_t)(output / LANES) * rank + r) * LANES + output % LANES] = up[(size_t)output * rank + r];
+    if (low->rank > net->rank) net->rank = low->rank;
+    for (size_t r = 0; r < (size_t)rank; r++)
+        for (size_t input = 0; input < inputs; input++)
+            low->down[(r / LANES * inputs + input) * LANES + r % LANES] = bfloat(down[r * inputs + input]);
+    for (size_t output = 0; output < (size_t)m->outputs; output++)
+        for (size_t r = 0; r < (size_t)rank; r++)
+            low->up[(output / LANES * wide + r) * LANES + output % LANES] = bfloat(up[output * (size_t)rank + r]);
     return 1;
 }
 
 /* The bias of keys [H, D] that a pass leaves out; NULL without one, and for keys with a norm. */
 static const float *key_bias(const Network *net, int layer) {
     const float *bias = net->layer[layer].matrices[QKV].bias;
-    return bias && !net->layer[layer].key_norm ? bias + net->heads * net->groups * net->head_width : NULL;
+    return bias && !net->layer[layer].norms[KEY] ? bias + net->heads * net->groups * net->head_width : NULL;
 }
 
 /* Where the tokens of a layer and head begin. */
@@ -369,7 +336,7 @@ static void round_row(const Job *job, int layer, int r, float *keys, float *valu
 static void place_rows(Job *job, Pool *pool, int phase, int layer) {
     Network *net = job->net;
     int H = net->heads, G = net->groups, D = net->head_width, R = job->rows, all_heads = H * G * D + 2 * H * D;
-    const float *query_norm = net->layer[layer].query_norm, *key_norm = net->layer[layer].key_norm;
+    const float *query_norm = net->layer[layer].norms[QUERY], *key_norm = net->layer[layer].norms[KEY];
     float turned[D];
     for (int r; (r = pool_take(pool, phase, R)) >= 0; pool_done(pool, phase)) {
         float *row = job->qkv + (size_t)r * all_heads, *keys = row + H * G * D, *values = keys + H * D;
@@ -505,13 +472,13 @@ static void pass(void *given, Pool *pool, int thread) {
     for (int number = job->first; number < job->end; number++) {
         Layer *layer = &net->layer[number];
         Matrix *m = layer->matrices;
-        take_normed(job, pool, phase++, &m[QKV], layer->attention_norm);
+        take_normed(job, pool, phase++, &m[QKV], layer->norms[ATTENTION]);
         multiply(job, pool, phase++, &m[QKV], job->qkv, m[QKV].outputs, WRITES, 1);
         place_rows(job, pool, phase++, number);
         attend(job, pool, phase++, thread, number);
         take_attended(job, pool, phase++, &m[OUT]);
         multiply(job, pool, phase++, &m[OUT], job->x, net->width, ADDS, net->residual);
-        take_normed(job, pool, phase++, &m[GATE_UP], layer->feed_norm);
+        take_normed(job, pool, phase++, &m[GATE_UP], layer->norms[FEED]);
         multiply(job, pool, phase++, &m[GATE_UP], job->inner, net->inner, GATES, 1);
         take_plain(job, pool, phase++, &m[DOWN], job->inner);
         multiply(job, pool, phase++, &m[DOWN], job->x, net->width, ADDS, net->residual);
@@ -658,7 +625,8 @@ static int start(Job *job, Work work) {
     Network *net = job->net;
     for (int layer = 0; layer < net->layers && !job->logits; layer++)
         for (int which = 0; which < MATRICES; which++)
-            if (!net->layer[layer].matrices[which].codes || !net->layer[layer].feed_norm) return 0;
+            if (!net->layer[layer].matrices[which].codes || !net->layer[layer].norms[ATTENTION] ||
+                !net->layer[layer].norms[FEED]) return 0;
     for (int layer = 0; layer < net->layers && net->wide; layer++)
         if (!net->layer[layer].large) return 0;
     if (job->logits ? !net->head.codes : !net->norm) return 0;

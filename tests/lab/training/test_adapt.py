@@ -147,4 +147,4 @@ def test_the_command_learns_from_commits_and_measures(base, tmp_path, capsys, mo
     assert adapt.main([*map(str, folders), *more]) == 0
     measured = [float(line.split()[2]) for line in capsys.readouterr().out.splitlines() if line.startswith("held out")]
     assert measured[1] < measured[0]
-    assert [each.name for each in adapters.read(tmp_path / "out", weights.read_config(base))] == ["edit"]
+    assert [*adapters.read(tmp_path / "out", weights.read_config(base))] == ["edit"]

@@ -12,7 +12,8 @@ import pytest
 import torch
 from mercury_engine.api import SlotView
 from mercury_engine.errors import ModelNotFound
-from mercury_engine.models import adapters, gpu, weights
+from mercury_engine.models import gpu, weights
+from mercury_engine.models.safetensors_files import StoredTensors
 from mercury_engine.utility import Utility
 from mercury_kernels.cpu import library
 from mercury_lab.training.conversion.adapter_file import write_adapter
@@ -218,7 +219,7 @@ def test_doctor_reads_every_weight_file(tmp_path: Path, name: str | None, damage
         else:
             last = sorted(load_file(path).items())[-1]
             damaged = {last[0]: np.full(last[1].shape, np.nan, np.float16)}
-            save_file(load_file(path) | damaged, path, adapters.metadata(path))
+            save_file(load_file(path) | damaged, path, StoredTensors(folder, name).metadata)
 
     class Loaded(FakeEngine):
         path = folder

@@ -3,17 +3,16 @@
 `dream` and `llada` are masked diffusion models with the layers of Qwen2 and Llama, written by llama.cpp's converters.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 from mercury_kernels.cpu.blocks import Q8_0, BlockMatrix
-from numpy.typing import NDArray
 
 from mercury_engine.errors import ModelCorrupt, ModelError
 from mercury_engine.models.gguf.file import GgufFile
 from mercury_engine.models.masked_families import EXPAND
 from mercury_engine.models.network import CONTEXT_LENGTH, MaskedAttention, ModelConfig
+from mercury_engine.models.tensors import Tensors
 
 MASKED = {"dream": "Dream", "llada": "LLaDA"}
 """Architectures of masked models whose rows all see each other, and their families."""
@@ -52,23 +51,21 @@ _BIASED = ("attn_q", "attn_k", "attn_v")
 _DEFAULT_ROPE_BASE = 10_000.0
 
 
-class GgufTensors(Mapping[str, NDArray[Any] | BlockMatrix]):
-    """The file's tensors under their checkpoint names: vectors as floats, matrices as blocks in the mapped file."""
+class GgufTensors(Tensors):
+    """The file's tensors under their checkpoint names, as blocks in the mapped file."""
 
     def __init__(self, file: GgufFile) -> None:
-        self._file = file
+        self._file, self.path = file, file.path
         self._names = {_checkpoint_name(file, name): name for name in file.tensor_names}
 
-    def __getitem__(self, name: str) -> NDArray[Any] | BlockMatrix:
+    def __getitem__(self, name: str) -> BlockMatrix:
         stored = self._names[name]
-        field = stored.split(".")[-2]
-        if self._file.dimensions(stored) == 1:
-            vector = self._file.vector(stored)
-            return vector[self._order(field, len(vector))] if self._is_interleaved(field) else vector
-        matrix = self._file.matrix(stored)
-        if not self._is_interleaved(field):
+        matrix, field = self._file.matrix(stored), stored.split(".")[-2]
+        if _architecture(self._file) not in INTERLEAVED or field not in ("attn_q", "attn_k"):
             return matrix
-        return BlockMatrix(matrix.type, matrix.rows[self._order(field, matrix.outputs)])
+        heads = int(_field(self._file, "attention.head_count" if field == "attn_q" else "attention.head_count_kv"))
+        numbers = matrix.rows.reshape(heads, -1, 2, matrix.rows.size // self._file.shape(stored)[0])
+        return BlockMatrix(matrix.type, numbers.swapaxes(1, 2).reshape(matrix.rows.shape))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -82,18 +79,10 @@ class GgufTensors(Mapping[str, NDArray[Any] | BlockMatrix]):
     def release(self) -> None:
         self._file.release()
 
-    def _is_interleaved(self, field: str) -> bool:
-        return _architecture(self._file) in INTERLEAVED and field in ("attn_q", "attn_k")
-
-    def _order(self, field: str, outputs: int) -> NDArray[np.int64]:
-        """The rows in the order that puts a head's two rotary halves one after the other."""
-        heads = _field(self._file, "attention.head_count" if field == "attn_q" else "attention.head_count_kv")
-        return np.arange(outputs).reshape(int(heads), -1, 2).swapaxes(1, 2).ravel()
-
 
 def is_eight_bit(file: GgufFile) -> bool:
     """Whether the matrices of all layers are Q8_0."""
-    in_layers = (name for name in file.tensor_names if name not in _WHOLE_MODEL and file.dimensions(name) > 1)
+    in_layers = (name for name in file.tensor_names if name not in _WHOLE_MODEL and len(file.shape(name)) > 1)
     return all(file.matrix(name).type is Q8_0 for name in in_layers)
 
 
@@ -102,8 +91,6 @@ def config_of(file: GgufFile) -> ModelConfig:
     _refuse_unknown(file)
     width, heads = (int(_field(file, name)) for name in ("embedding_length", "attention.head_count"))
     key_heads = int(_field(file, "attention.head_count_kv", heads))
-    if not key_heads or heads % key_heads:
-        raise ModelCorrupt(f"{file.path}: {heads} query heads do not share {key_heads} key heads evenly")
     epsilon = _field(file, "attention.layer_norm_rms_epsilon")
     names, vocabulary = set(file.tensor_names), file.matrix(EMBEDDING).outputs
     attention = _masked_attention(file, vocabulary)
@@ -120,7 +107,7 @@ def config_of(file: GgufFile) -> ModelConfig:
         attention_bias="blk.0.attn_q.bias" in names,
         qk_norm="blk.0.attn_q_norm.weight" in names,
         tie_word_embeddings=HEAD not in names,
-        rope_factors=tuple(file.vector(ROPE_FACTORS).tolist()) if ROPE_FACTORS in names else (),
+        rope_factors=tuple(file.matrix(ROPE_FACTORS).floats()[0].tolist()) if ROPE_FACTORS in names else (),
         max_position_embeddings=int(_field(file, "context_length", CONTEXT_LENGTH)),
         name=str(file.value("general.name", file.path.stem)),
         kind="causal" if attention is None else "masked",

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from mercury_kernels.cpu.blocks import TYPES, BlockMatrix, BlockType, Bytes
-from numpy.typing import NDArray
 
 from mercury_engine.errors import ModelCorrupt, ModelError, ModelNotFound
 
@@ -41,22 +40,8 @@ _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: 
 
 _STRING, _ARRAY = 8, 9
 
-_OTHER_TYPES = {
-    10: "Q2_K",
-    11: "Q3_K",
-    16: "IQ2_XXS",
-    17: "IQ2_XS",
-    18: "IQ3_XXS",
-    19: "IQ1_S",
-    20: "IQ4_NL",
-    21: "IQ3_S",
-    22: "IQ2_S",
-    23: "IQ4_XS",
-    29: "IQ1_M",
-    34: "TQ1_0",
-    35: "TQ2_0",
-    39: "MXFP4",
-}
+_OTHER_TYPES = {10: "Q2_K", 11: "Q3_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S", 20: "IQ4_NL"}
+_OTHER_TYPES |= {21: "IQ3_S", 22: "IQ2_S", 23: "IQ4_XS", 29: "IQ1_M", 34: "TQ1_0", 35: "TQ2_0", 39: "MXFP4"}
 """Names of types that cannot be loaded."""
 
 
@@ -202,12 +187,9 @@ class GgufFile:
         data: Bytes = np.frombuffer(self._map, np.uint8, rows * row, start)
         return BlockMatrix(kind, data.reshape(rows, row))
 
-    def vector(self, name: str) -> NDArray[np.float32]:
-        """The values of a tensor of one dimension. Raises what `matrix` raises."""
-        return self.matrix(name).floats()[0]
-
-    def dimensions(self, name: str) -> int:
-        return len(self._tensors[name].shape)
+    def shape(self, name: str) -> tuple[int, ...]:
+        """A tensor's shape, outputs first."""
+        return self._tensors[name].shape
 
     def _type(self, name: str, number: int) -> BlockType:
         if number in TYPES:

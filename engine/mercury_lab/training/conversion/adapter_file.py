@@ -2,24 +2,26 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from mercury_engine.models.adapters import FORMAT, SCALE, base_shape
+from mercury_engine.models.adapters import FORMAT, base_shape
 from mercury_engine.models.network import ModelConfig
-from mercury_engine.models.weights import StoredArray
+from mercury_engine.models.safetensors_files import SCALE
+from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 _LARGEST_CODE = 127
 
 
-def write_adapter(path: Path, config: ModelConfig, tensors: Mapping[str, StoredArray]) -> None:
+def write_adapter(path: Path, config: ModelConfig, tensors: Mapping[str, NDArray[Any]]) -> None:
     """Write an adapter's file for a model of this shape, from its factors by name."""
     save_file(packed(tensors), path, {"format": FORMAT, "base": base_shape(config)})
 
 
-def packed(tensors: Mapping[str, StoredArray]) -> dict[str, StoredArray]:
+def packed(tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """The tensors with factors as codes and scales, and others as float32."""
-    stored = dict[str, StoredArray]()
+    stored = dict[str, NDArray[Any]]()
     for name, tensor in tensors.items():
         if name.endswith((".down", ".up")):
             codes, scale = _packed(tensor.T if name.endswith(".up") else tensor)
@@ -29,7 +31,7 @@ def packed(tensors: Mapping[str, StoredArray]) -> dict[str, StoredArray]:
     return stored
 
 
-def _packed(factor: StoredArray) -> tuple[StoredArray, StoredArray]:
+def _packed(factor: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Codes int8 and scales float16 [rows,1] of floats, a scale for every row."""
     rows = factor.astype(np.float32)
     scale = (np.abs(rows).max(1, keepdims=True) / _LARGEST_CODE).astype(np.float16)
