@@ -1,7 +1,7 @@
 """`/mercury/v1/answer`: whole requests to the engine, for a Mercury elsewhere that names this server as its engine."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,20 +37,20 @@ class Asked:
         given = [each for each in (self.fill, self.rewrite) if each is not None]
         if len(given) != 1:
             raise bad_request("the body has to hold either fill or rewrite")
-        request = given[0]
-        blocks, texts, counts = _sizes(request)
-        if max(map(len, blocks), default=0) > MAX_BLOCK_CHARS or sum(map(len, texts)) > MAX_TEXT_CHARS or counts:
+        if _is_too_large(given[0]):
             raise bad_request("the request is larger than any of another Mercury; install the same version there")
-        return request
+        return given[0]
 
 
-def _sizes(request: FillRequest | RewriteRequest) -> tuple[Sequence[str], Sequence[str], bool]:
-    """The context's blocks, the other texts, and whether there is too much of anything else."""
+def _is_too_large(request: FillRequest | RewriteRequest) -> bool:
+    blocks, texts = [*request.far, *request.suffix], [request.near]
     if isinstance(request, RewriteRequest):
-        texts = [request.text, request.near, *(each.removed + each.inserted for each in request.history)]
-        return (*request.far, *request.suffix), texts, len(request.history) > MAX_HUNKS
-    blocks = (*request.far, *request.suffix, *request.lookup_text)
-    return blocks, (request.near,), request.candidates > MAX_CANDIDATES
+        texts += [request.text, *(each.removed + each.inserted for each in request.history)]
+        count, most = len(request.history), MAX_HUNKS
+    else:
+        blocks += request.lookup_text
+        count, most = request.candidates, MAX_CANDIDATES
+    return max(map(len, blocks), default=0) > MAX_BLOCK_CHARS or sum(map(len, texts)) > MAX_TEXT_CHARS or count > most
 
 
 def routes(service: Service) -> list[Route]:

@@ -33,6 +33,7 @@ MOST_UNLIKELY = -9999.0
 LIMITS = {
     "temperature": (0.0, 5.0),
     "top_p": (0.0, 1.0),
+    "top_k": (-1, 1_000_000),
     "min_p": (0.0, 1.0),
     "repetition_penalty": (0.01, 10.0),
     "presence_penalty": (-10.0, 10.0),

@@ -49,10 +49,10 @@ _JSON = re.compile(r"\s*(?:\[\s*)*\{\s*\"")
 
 @dataclass(frozen=True, slots=True)
 class OtherText:
-    """A part of another file."""
+    """A part of another file; the fields are named as llama.cpp's clients send them."""
 
-    text: str
-    path: str = ""
+    text: str = ""
+    filename: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +107,6 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class Extra:
-    """A chunk of another file, as llama.cpp's clients send it."""
-
-    text: str = ""
-    filename: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class GapRequest(StreamableRequest):
     """A gap by the names of all dialects; fields of sampling are ignored, as the text is always the most likely one."""
 
@@ -123,7 +115,7 @@ class GapRequest(StreamableRequest):
     suffix: str = ""
     input_prefix: str = ""
     input_suffix: str = ""
-    input_extra: tuple[Extra, ...] = ()
+    input_extra: tuple[OtherText, ...] = ()
     max_completion_tokens: int | None = None
     max_tokens: int | None = None
     n_predict: int | None = None
@@ -145,7 +137,7 @@ class GapRequest(StreamableRequest):
         return Gap(
             self.input_prefix + "".join(self.prompt),
             self.input_suffix + ("" if self.suffix == BLANK_SUFFIX else self.suffix),
-            others=tuple(OtherText(extra.text, extra.filename) for extra in self.input_extra),
+            others=self.input_extra,
             max_tokens=min(tokens, MAX_TOKENS) if tokens >= 0 else MAX_TOKENS,
             stop=stop,
             deadline_ms=milliseconds if milliseconds > 0 and tokens else None,
@@ -165,14 +157,14 @@ def _parts(others: Sequence[OtherText]) -> tuple[tuple[str, ...], tuple[str, ...
         looked_at -= len(other.text)
         if looked_at < 0:
             break
-        if _is_secret(other.path):
+        if _is_secret(other.filename):
             continue
-        chunks, language_id = split(with_line_feeds(other.text)), language_of(other.path)
+        chunks, language_id = split(with_line_feeds(other.text)), language_of(other.filename)
         clean = [chunk_without_secrets(chunks, number, language_id) for number in range(len(chunks))]
         room -= sum(map(len, clean))
         if room < 0:
             searched[:0] = ["", *clean]
         else:
-            title = language(language_id).marks.line(other.path[:MAX_PATH_CHARS]) if other.path else ""
+            title = language(language_id).marks.line(other.filename[:MAX_PATH_CHARS]) if other.filename else ""
             read[:0] = [title, *clean]
     return tuple(filter(None, read)), tuple(searched)

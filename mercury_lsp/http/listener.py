@@ -15,6 +15,7 @@ import uvicorn
 from mercury_engine.api import InferenceEngine
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from mercury_lsp.debounce import Debounced
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.errors import UsageError
 from mercury_lsp.http.application import application
@@ -177,11 +178,10 @@ class _Server(uvicorn.Server):
 class _Protocol(H11Protocol):
     """Hangs up on clients that do not finish the head of a request, or do not read."""
 
-    _silence: asyncio.TimerHandle | None = None
-    _unread: asyncio.TimerHandle | None = None
-
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._silence, self._unread = Debounced(transport.abort), Debounced(transport.abort)
+        self._is_silent = False
         if len(self.connections) > MAX_CONNECTIONS:
             self.limit_concurrency = 0  # its request is answered with 503
         if len(self.connections) > MAX_CONNECTIONS + MAX_REFUSED:
@@ -195,29 +195,22 @@ class _Protocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._forget_silence()
-        self._forget_unread()
+        self._silence.cancel()
+        self._unread.cancel()
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._unread = self.loop.call_later(SEND_SECONDS, self.transport.abort)
+        self._unread.postpone(SEND_SECONDS)
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._forget_unread()
+        self._unread.cancel()
 
     def _expect_head(self) -> None:
-        if self.cycle is not None and not self.cycle.response_complete:
-            self._forget_silence()
-        elif self._silence is None:
-            self._silence = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
-
-    def _forget_unread(self) -> None:
-        if self._unread is not None:
-            self._unread.cancel()
-            self._unread = None
-
-    def _forget_silence(self) -> None:
-        if self._silence is not None:
+        """Wait so long for a whole head, however its bytes arrive."""
+        is_answering = self.cycle is not None and not self.cycle.response_complete
+        if is_answering:
             self._silence.cancel()
-            self._silence = None
+        elif not self._is_silent:
+            self._silence.postpone(HEAD_SECONDS)
+        self._is_silent = not is_answering

@@ -24,28 +24,25 @@ SAMPLED = tuple(each.name for each in fields(Sampling))
 def routes(service: Service) -> list[Route]:
     started = int(time.time())
 
-    async def every(request: Request) -> Response:
-        return JSONResponse({"object": "list", "data": [await found()]})
-
-    async def chats(request: Request) -> Response:
-        model = await found()
-        return JSONResponse(
-            {"object": "list", "data": [model] if "chat.completions" in model["supported_endpoints"] else []}
-        )
-
-    async def one(request: Request) -> Response:
-        if (name := request.path_params["name"]) != (model := await service.model()):
-            raise ApiError(
-                404, f"there is no model {name!r} here; this server runs {model!r}", "model", "model_not_found"
-            )
-        return JSONResponse(await found())
-
-    async def found() -> dict[str, Any]:
+    async def model() -> dict[str, Any]:
         engine = await service.engine()
         return _model(await service.model(), started, engine.chat_format)
 
-    lists = [Route(f"/v1/{kind}/completions/models", chats if kind == "chat" else every) for kind in KINDS]
-    return [Route("/v1/models", every), Route("/v1/models/{name:path}", one), *lists]
+    async def listed(request: Request) -> Response:
+        """The model, unless the path asks for a kind of completions that it does not make."""
+        found, kind = await model(), request.url.path.split("/")[2]
+        is_fit = kind not in KINDS or f"{kind}.completions" in found["supported_endpoints"]
+        return JSONResponse({"object": "list", "data": [found] if is_fit else []})
+
+    async def one(request: Request) -> Response:
+        found, name = await model(), request.path_params["name"]
+        if name != found["id"]:
+            message = f"there is no model {name!r} here; this server runs {found['id']!r}"
+            raise ApiError(404, message, "model", "model_not_found")
+        return JSONResponse(found)
+
+    lists = ("/v1/models", *(f"/v1/{kind}/completions/models" for kind in KINDS))
+    return [*(Route(path, listed) for path in lists), Route("/v1/models/{name:path}", one)]
 
 
 def _model(name: str, created: int, chat_format: ChatFormat | None) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def taken_apart(gap: Gap) -> Gap:
         if (parts := _parts(gap.prompt, template)) is not None:
             head, before, after = parts
             others = _files(head, template)
-            path = others[-1].path if others and not others[-1].text.strip() else gap.path
+            path = others[-1].filename if others and not others[-1].text.strip() else gap.path
             texts = tuple(other for other in others if other.text.strip())
             return replace(gap, prompt=before, suffix=after, path=path, others=(*gap.others, *texts))
     return gap
