@@ -18,7 +18,7 @@ NEXT_EDIT = "next_edit_suggestion"
 
 
 @dataclass(frozen=True, slots=True)
-class Snippet:
+class TabbySnippet:
     filepath: str = ""
     body: str = ""
     score: float = 0.0
@@ -35,9 +35,9 @@ class Segments:
     prefix: str = ""
     suffix: str = ""
     filepath: str = ""
-    declarations: tuple[Snippet, ...] = ()
-    relevant_snippets_from_changed_files: tuple[Snippet, ...] = ()
-    relevant_snippets_from_recently_opened_files: tuple[Snippet, ...] = ()
+    declarations: tuple[TabbySnippet, ...] = ()
+    relevant_snippets_from_changed_files: tuple[TabbySnippet, ...] = ()
+    relevant_snippets_from_recently_opened_files: tuple[TabbySnippet, ...] = ()
     edit_history: EditHistory | None = None
 
 
