@@ -12,9 +12,6 @@ from mercury_engine.utility import Utility
 
 Effort = Literal["instant", "low", "medium", "high"]
 
-Source = Literal["pass", "repeat"]
-"""Where an accepted token comes from: the pass itself, or a draft that repeats other text."""
-
 ChatFormat = Literal["plain", "tool_call"]
 """Whether a chat model writes calls of tools as JSON between <tool_call> and </tool_call>."""
 
@@ -180,8 +177,8 @@ class Rewrite:
     """The region's own text if the rewrite is not finished."""
     steps: int
     """Forward passes after the prompt."""
-    elapsed: float
-    """Seconds inside the engine."""
+    elapsed: float = 0.0
+    """Seconds inside the engine, once it has answered."""
     is_finished: bool = False
     """The model reached the region's end; otherwise there is no answer."""
     tokens_read: int = 0
@@ -199,8 +196,8 @@ class Fill:
     """Probability between 0 and 1 that the text is right."""
     steps: int
     """Forward passes after the prefill; for a masked diffusion model the denoising steps."""
-    elapsed: float
-    """Seconds inside the engine."""
+    elapsed: float = 0.0
+    """Seconds inside the engine, once it has answered."""
     is_finished: bool = False
     """According to the model it ends where the gap does; otherwise the rest was cut off."""
     unsure_from: int | None = None
@@ -209,8 +206,6 @@ class Fill:
     """Context tokens that were not in the cache."""
     tokens_unread: int = 0
     """Context tokens that were left out because of the request's `unread_limit`."""
-    accepted_from: Mapping[Source, int] = field(default_factory=dict)
-    """Number of accepted tokens by where they come from."""
     others: "tuple[Fill, ...]" = ()
     """Further candidates with different texts, by falling confidence."""
     prompt_tokens: int = 0
@@ -307,8 +302,8 @@ class Generation:
     """Tokens written, the one that ended the text included."""
     steps: int
     """Forward passes after the prompt."""
-    elapsed: float
-    """Seconds inside the engine."""
+    elapsed: float = 0.0
+    """Seconds inside the engine, once it has answered."""
     log_probabilities: tuple[TokenLogProbability, ...] = ()
     """Of each token, the one that ended the text excluded; empty unless the request asks for alternatives."""
 

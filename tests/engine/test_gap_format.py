@@ -34,9 +34,7 @@ def logits(engine: Engine, request: FillRequest) -> np.ndarray:
     """Log-probabilities of the first token behind the cursor's line, through the cache."""
     cut = engine.decoder.contexts.cut(request)
     place = engine.surroundings(request, cut.read)
-    verifier = Verifier(engine.reader, place.cached.before, [place.last], place.ends)
-    verifier.push(cut.known)
-    [[logp_V]] = finished(verifier.verify([[]], [[]]), engine.reader)
+    [logp_V] = finished(Verifier(engine.reader, place, cut.known).verify([]), engine.reader)
     return np.asarray(logp_V)
 
 

@@ -5,11 +5,11 @@ for a causal model, a canvas of masked slots for a masked diffusion model.
 """
 
 import math
-from collections import Counter
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass, field, replace
 
-from mercury_engine.api import SlotView, Source
+from mercury_engine.api import SlotView
 from mercury_engine.decoding.next_characters import NextCharacters
 from mercury_engine.decoding.vocabulary import Vocabulary
 from mercury_engine.errors import ModelCorrupt
@@ -64,14 +64,12 @@ class Hypothesis:
     banned: dict[int, int] = field(default_factory=dict)
     """The token that proved wrong, by its place."""
     steps: int = 0
-    accepted_from: Counter[Source] = field(default_factory=Counter)
-    """Number of accepted tokens, by where they come from."""
 
     def __post_init__(self) -> None:
         self.known, self.spell = len(self.ids), self.begun
         self.probabilities, self.closings = [1.0] * self.known, [()] * self.known
 
-    def accept(self, token: int, probability: float, source: Source = "pass", closings: Closings = ()) -> None:
+    def accept(self, token: int, probability: float, closings: Closings = ()) -> None:
         """Add a token, or end the fill; a token that spells `begun` does not count against the confidence.
 
         Raises ModelCorrupt when the probability is NaN.
@@ -86,7 +84,12 @@ class Hypothesis:
         self.ended |= end
         if not end:
             self.ids.append(token)
-            self.accepted_from[source] += 1
+
+    def copy(self) -> "Hypothesis":
+        """A copy that can be written on by itself."""
+        copied = copy(self)
+        copied.ids, copied.probabilities, copied.closings = [*self.ids], [*self.probabilities], [*self.closings]
+        return copied
 
     @property
     def is_full(self) -> bool:

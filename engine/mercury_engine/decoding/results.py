@@ -43,7 +43,7 @@ def fill_of(
     `check`: see `Control`.
     """
     if context is None:
-        return Fill("", 0.0, steps=0, elapsed=0.0)
+        return Fill("", 0.0, steps=0)
     fills = [_fill_from(request, each, rules, context, check) for each in hypotheses]
     return ranked(fills, [each.fit for each in hypotheses])
 
@@ -57,12 +57,10 @@ def _fill_from(
         text=cut.text,
         confidence=rules.calibration.kept(cut.confidence),
         steps=hypothesis.steps,
-        elapsed=0.0,
         is_finished=cut.is_finished,
         unsure_from=_unsure_from(hypothesis, cut, rules),
         tokens_read=context.cached.tokens_read,
         tokens_unread=context.cached.tokens_unread,
-        accepted_from=hypothesis.accepted_from,
         prompt_tokens=context.tokens,
         tokens=len(hypothesis.ids) - hypothesis.known,
         next_characters=() if hypothesis.foreseen is None else hypothesis.foreseen.likeliest(),

@@ -107,9 +107,7 @@ def _nats(engine: Engine, gap: Gap) -> tuple[float, int]:
     cut = engine.decoder.contexts.cut(gap.request)
     target = engine.tokenizer.encode(cut.spell + gap.truth)
     around = engine.surroundings(gap.request, cut.read)
-    reading = Verifier.after(engine.reader, around)
-    reading.push(cut.known)
-    [nats] = finished(reading.score([target]), engine.reader)
+    [nats] = finished(Verifier(engine.reader, around, cut.known).score([target]), engine.reader)
     return -nats, len(target)
 
 

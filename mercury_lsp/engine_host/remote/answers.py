@@ -72,7 +72,6 @@ def shown_slots(canvas: tuple[SlotView, ...]) -> tuple[SlotView, ...]:
 
 def _fill(fill: Fill, request: FillRequest) -> Fill:
     _checked(fill.confidence, fill.steps, fill.tokens_read, fill.tokens_unread, fill.prompt_tokens, fill.tokens)
-    _checked(0.0, *fill.accepted_from.values())
     limit, unsure = max_chars(request), fill.unsure_from
     text = cleaned(fill.text[:limit])
     if len(fill.text) > limit:

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from mercury_engine.api import FillRequest
-from mercury_engine.decoding.autoregressive.drafting import Draft
 from mercury_engine.decoding.autoregressive.next_tokens import NextTokens
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
@@ -102,9 +101,9 @@ def test_a_token_counts_for_every_run_of_marks_that_it_begins_with(rules):
     def closings(likely, **more):
         hypothesis, following = Hypothesis(rules.vocabulary, [], 4, **more), NextTokens(rules, None, 0.0)
         hypothesis.multiline, hypothesis.writes_on = True, True
-        [place] = following.add(hypothesis, Draft())
-        found = following.choose(hypothesis, place, answered(likely, following.question(draws=False)), 0)
-        return found.closings, int((~place.hidden_V).sum()) - 1  # the end is not written
+        [place] = following.add(hypothesis, [])
+        *_, closings = following.choose(hypothesis, place, answered(likely, following.question(draws=False)), 0)
+        return closings, int((~place.hidden_V).sum()) - 1  # the end is not written
 
     [(mark, share), *_], free = closings(likely)
     begins = sum(text.startswith(")") for text in texts)

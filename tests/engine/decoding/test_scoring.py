@@ -2,7 +2,6 @@
 
 import pytest
 from mercury_engine.api import FillRequest
-from mercury_engine.decoding.autoregressive.scoring import REST_CHARS, rest_of_line
 from mercury_engine.decoding.autoregressive.verifier import Verifier
 from mercury_lab.engine import finished
 
@@ -19,13 +18,11 @@ def engine(request, tmp_path_factory):
 
 
 def token_by_token(engine, request: FillRequest, text: str) -> float:
-    """Nats of a text and the rest of its line, with each token read as the end of the near prefix."""
+    """Nats of a text, with each token read as the end of the near prefix."""
     cut = engine.tokenizer.cut(request.near)
     near, nats = [*(cut.read or [engine.tokenizer.start_id]), *cut.known], 0.0
-    for token in engine.tokenizer.encode(cut.spell + text + rest_of_line(request.follows)):
-        place = engine.surroundings(request, near)
-        stack = Verifier(engine.reader, place.cached.before, [place.last], place.ends)
-        [[logp_V]] = finished(stack.verify([[]], [[]]), engine.reader)
+    for token in engine.tokenizer.encode(cut.spell + text):
+        [logp_V] = finished(Verifier(engine.reader, engine.surroundings(request, near)).verify([]), engine.reader)
         nats += float(logp_V[token])
         near = [*near, token]
     return nats
@@ -39,13 +36,6 @@ def test_a_score_equals_reading_token_by_token(engine, near):
     assert scored(engine, request, texts) == pytest.approx(expected, abs=2e-3)
 
 
-def test_the_rest_of_the_line_is_scored_and_the_text_below_it_is_context(engine):
-    asked = [FillRequest(near="x = ", far=FAR, suffix=suffix) for suffix in (SUFFIX, ("\n", SUFFIX[1]), SUFFIX[:1])]
-    assert len({round(scored(engine, request, ["view"])[0], 3) for request in asked}) == 3
-
-
-@pytest.mark.parametrize(
-    ("follows", "rest"), [("", ""), (") + 1", ") + 1"), ("a\nb\n", "a\n"), ("\n", "\n"), ("x" * 99, "x" * REST_CHARS)]
-)
-def test_the_rest_of_a_line_ends_with_its_break_or_at_its_limit(follows, rest):
-    assert rest_of_line(follows) == rest
+def test_the_text_below_the_line_is_context(engine):
+    asked = [FillRequest(near="x = ", far=FAR, suffix=suffix) for suffix in (SUFFIX, SUFFIX[:1])]
+    assert len({round(scored(engine, request, ["view"])[0], 3) for request in asked}) == 2

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from mercury_engine.decoding.autoregressive.drafting import Draft
 from mercury_engine.decoding.autoregressive.next_tokens import NextTokens
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.stopping import StoppingCriteria, find_end
@@ -56,8 +55,8 @@ def chosen(engine: Engine, suffix: str, written: str, likely: str, multiline: bo
     logp_WV = np.full((1, engine.reader.config.vocab_size), -20.0, np.float32)
     logp_WV[0, token] = -1e-4
     following = NextTokens(engine.decoder.rules, None, 0.0)
-    [place] = following.add(found, Draft())
-    best = following.choose(found, place, answered(logp_WV, following.question(draws=False)), 0).token
+    [place] = following.add(found, [])
+    best, *_ = following.choose(found, place, answered(logp_WV, following.question(draws=False)), 0)
     return "end" if best == vocabulary.end_id else vocabulary.texts[best]
 
 

@@ -11,10 +11,10 @@ from mercury_engine.api import (
     Rewrite,
     RewriteRequest,
 )
+from mercury_engine.decoding.autoregressive.drafting import Drafters
 from mercury_engine.decoding.autoregressive.ends import end_at_best, writes_on
 from mercury_engine.decoding.autoregressive.generating import Generator
 from mercury_engine.decoding.autoregressive.line_ranking import LineRanking, is_ranked
-from mercury_engine.decoding.autoregressive.lookups import Lookups
 from mercury_engine.decoding.autoregressive.regions import RegionReader
 from mercury_engine.decoding.autoregressive.rewriting import Rewriter
 from mercury_engine.decoding.autoregressive.speculation import Speculation
@@ -41,12 +41,12 @@ class AutoregressiveDecoder(Decoder):
         edit_family: Family | None = None,
     ) -> None:
         self.network, self.contexts, self.rules = network, contexts, rules
-        lookups = Lookups(contexts.tokenizer)
-        self.speculation = Speculation(network, contexts, lookups, rules, options)
+        drafters = Drafters(contexts.tokenizer)
+        self.speculation = Speculation(network, contexts, drafters, rules, options)
         self.ranking = LineRanking(network, contexts, rules, self.speculation)
         self.rewriter = Rewriter(network, rules.vocabulary.texts)
         self.generator = Generator(network, contexts, rules, options)
-        self.regions = RegionReader(contexts, lookups, rules.stopping, edit_family)
+        self.regions = RegionReader(contexts, drafters, rules.stopping, edit_family)
 
     @property
     def edit_format(self) -> str | None:

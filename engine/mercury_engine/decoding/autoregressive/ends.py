@@ -39,8 +39,7 @@ def end_at_best(hypothesis: Hypothesis, context: GapContext, network: Network, r
     if not below:
         return
     known, read, best, most = hypothesis.known, hypothesis.known, None, -math.inf
-    verifier = Verifier.after(network, context)
-    verifier.push(hypothesis.ids[:known])
+    verifier = Verifier(network, context, hypothesis.ids[:known])
     try:
         for end in islice(line_ends(text, hypothesis.ended), MOST_ENDS):
             spelled = rules.tokenizer.encode(hypothesis.begun + text[:end] + below)

@@ -6,7 +6,7 @@ it, whatever was drafted, so drafts change neither a greedy text nor the distrib
 Dimensions: S tokens of a draft and one more, V vocabulary.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 from mercury_engine.api import Control, GenerateRequest, Generation, TokenLogProbability
@@ -15,7 +15,7 @@ from mercury_engine.decoding.autoregressive.ngram_lookup import LONGEST_MATCH, N
 from mercury_engine.decoding.autoregressive.sampling import TokenSampler, log_probability
 from mercury_engine.decoding.autoregressive.streamed_text import StreamedText
 from mercury_engine.decoding.autoregressive.verifier import Verifier
-from mercury_engine.decoding.context_reader import ContextReader
+from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.options import AutoregressiveOptions
 from mercury_engine.errors import PromptTooLong
@@ -23,6 +23,7 @@ from mercury_engine.kv_cache.cache import AdaptedTokens, CachedContext
 from mercury_engine.models.arrays import Array
 from mercury_engine.models.batching import DeadlineReached, ForwardSteps
 from mercury_engine.models.network import Network
+from mercury_engine.prompt.tokenizer import Tokenizer
 
 PREFILLED_AT_ONCE = 512
 """Most tokens of a prompt that one pass reads; the mask of a pass grows with their square."""
@@ -55,45 +56,30 @@ class Generator:
         prompt = prompt or [self._tokenizer.start_id]
         most = most_tokens(self._network.config.max_position_embeddings, request, prompt)
         grammar = None if request.schema is None else self._grammars.of(request.schema)
-        streamed = StreamedText(self._tokenizer, request.stop, control)
-        writing = GeneratedText(
-            request, TokenSampler(request.sampling, prompt), grammar, streamed, self._ends, self._tokenizer.piece
-        )
-        context = CachedContext([], [], 0)
+        text = GeneratedText(request, prompt, grammar, self._ends, self._tokenizer, control)
+        context = GapContext(CachedContext([], [], 0), tuple(prompt), tuple(prompt))
         with suppress(DeadlineReached):
-            yield from self._read(prompt, context)
+            yield from self._read(context)
             if most > 0:
-                yield from self._write(prompt, context, writing, most)
-        streamed.finish()
-        return Generation(
-            streamed.text,
-            "stop" if writing.ended else "length",
-            prompt_tokens=len(prompt),
-            cached_tokens=max(0, len(prompt) - 1 - context.tokens_read),
-            tokens=len(writing.ids),
-            steps=writing.steps,
-            elapsed=0.0,
-            log_probabilities=tuple(writing.log_probabilities),
-        )
+                yield from self._write(text, context, most)
+        return text.generation(len(prompt), max(0, context.ends - context.cached.tokens_read))
 
-    def _read(self, prompt: list[int], context: CachedContext) -> ForwardSteps[None]:
+    def _read(self, context: GapContext) -> ForwardSteps[None]:
         """Read all but the last token of the prompt, a part at a time, into the context."""
-        before = tuple(prompt[:-1])
-        for end in [*range(PREFILLED_AT_ONCE, len(before), PREFILLED_AT_ONCE), len(before)]:
-            read = yield from self._cache.context([], (), [], AdaptedTokens(PROMPT, before[:end], KEPT_TOKENS))
-            context.before, context.tokens_read = read.before, context.tokens_read + read.tokens_read
+        cached, end = context.cached, context.ends
+        for part in [*range(PREFILLED_AT_ONCE, end, PREFILLED_AT_ONCE), end]:
+            tokens = AdaptedTokens(PROMPT, context.near[:part], KEPT_TOKENS)
+            read = yield from self._cache.context([], (), [], tokens)
+            cached.before, cached.tokens_read = read.before, cached.tokens_read + read.tokens_read
 
-    def _write(
-        self, prompt: list[int], context: CachedContext, writing: "GeneratedText", most: int
-    ) -> ForwardSteps[None]:
+    def _write(self, text: "GeneratedText", context: GapContext, most: int) -> ForwardSteps[None]:
         """Write up to `most` tokens."""
-        lookup = NgramLookup([prompt])
-        verifier = Verifier(self._network, context.before, prompt[-1:], len(prompt) - 1)
-        while not writing.ended and len(writing.ids) < most:
-            found = writing.forced() or lookup.find((*prompt[-LONGEST_MATCH:], *writing.ids)).draft
-            draft = found[: min(self._lookahead, most - len(writing.ids) - 1)]
-            [read_SV] = yield from verifier.verify([[]], [draft])
-            verifier.push(writing.accept(draft, read_SV))
+        lookup, before = NgramLookup([context.text]), context.text[-LONGEST_MATCH:]
+        verifier = Verifier(self._network, context)
+        while not text.ended and len(text.ids) < most:
+            found = text.forced() or lookup.find((*before, *text.ids)).draft
+            draft = found[: min(self._lookahead, most - len(text.ids) - 1)]
+            verifier.push(text.accept(draft, (yield from verifier.verify(draft))))
 
 
 class GeneratedText:
@@ -102,21 +88,21 @@ class GeneratedText:
     def __init__(
         self,
         request: GenerateRequest,
-        sampler: TokenSampler,
+        prompt: Sequence[int],
         grammar: Grammar | None,
-        streamed: StreamedText,
         ends: frozenset[int],
-        piece: Callable[[int], bytes],
+        tokenizer: Tokenizer,
+        control: Control,
     ) -> None:
         self.ids: list[int] = []
         """Its tokens; the last may be the one that ended it."""
-        self.log_probabilities: list[TokenLogProbability] = []
         self.ended = False
         """Whether the model has ended it, or it has reached a stop text or the end of its grammar."""
-        self.steps = 0
-        self._streamed = streamed
-        self._sampler, self._grammar = sampler, grammar
-        self._ends, self._piece, self._alternatives = ends, piece, request.alternatives
+        self._steps = 0
+        self._log_probabilities: list[TokenLogProbability] = []
+        self._streamed = StreamedText(tokenizer, request.stop, control)
+        self._sampler, self._grammar = TokenSampler(request.sampling, prompt), grammar
+        self._ends, self._piece, self._alternatives = ends, tokenizer.piece, request.alternatives
 
     def forced(self) -> list[int]:
         """Tokens that the grammar leaves no choice about."""
@@ -124,13 +110,26 @@ class GeneratedText:
 
     def accept(self, draft: Sequence[int], read_SV: Sequence[Array]) -> list[int]:
         """Choose tokens from the left while they are the draft's, and one after that; returns them."""
-        self.steps += 1
+        self._steps += 1
         first = len(self.ids)
         for place, logp_V in enumerate(read_SV):
             token = self._chosen(logp_V)
             if self.ended or draft[place : place + 1] != [token]:
                 break
         return self.ids[first:]
+
+    def generation(self, prompt_tokens: int, cached_tokens: int) -> Generation:
+        """The text so far, as the answer."""
+        self._streamed.finish()
+        return Generation(
+            self._streamed.text,
+            "stop" if self.ended else "length",
+            prompt_tokens,
+            cached_tokens,
+            len(self.ids),
+            self._steps,
+            log_probabilities=tuple(self._log_probabilities),
+        )
 
     def _chosen(self, logp_V: Array) -> int:
         """The next token, added to the text unless it ends it."""
@@ -140,7 +139,7 @@ class GeneratedText:
             self.ended = True
             return token
         if self._alternatives is not None:
-            self.log_probabilities.append(log_probability(logp_V, token, self._alternatives, self._piece))
+            self._log_probabilities.append(log_probability(logp_V, token, self._alternatives, self._piece))
         self._sampler.accept(token)
         is_stopped = self._streamed.add(token)
         self.ended = is_stopped or (self._grammar is not None and self._grammar.accept(token))

@@ -7,13 +7,12 @@ model was pretrained, which finds other texts. Without a gap format the ranking 
 (docs/decisions/denoising.md).
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from mercury_engine.api import Control, FillRequest
 from mercury_engine.decoding.autoregressive.ends import is_asked, lines_below
-from mercury_engine.decoding.autoregressive.scoring import score_gap, score_rows
 from mercury_engine.decoding.autoregressive.speculation import Speculation
+from mercury_engine.decoding.autoregressive.verifier import Verifier
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
@@ -22,7 +21,7 @@ from mercury_engine.models.network import Network
 
 
 class LineRanking:
-    """Ranks the texts of one model."""
+    """Ranks the texts of one model, which has a gap format."""
 
     def __init__(self, network: Network, contexts: ContextReader, rules: GapRules, speculation: Speculation) -> None:
         self._network, self._contexts, self._rules, self._speculation = network, contexts, rules, speculation
@@ -37,19 +36,18 @@ class LineRanking:
         other, *_ = self._rules.begin(request, cut)
         yield from self._speculation.write_after(request, replace(control, on_step=None), [other], whole)
         hypotheses.append(other)
-        texts = [self._rules.text(each) for each in hypotheses]
-        scores = yield from score_gap(self._network, self._contexts, self._rules, request, texts)
-        written = yield from self._written(request, texts, context)
-        for hypothesis, in_gap, nats in zip(hypotheses, scores, written, strict=True):
-            hypothesis.fit = in_gap + nats
-
-    def _written(self, request: FillRequest, texts: Sequence[str], seen: GapContext) -> ForwardSteps[list[float]]:
-        """Log-probability in nats of each text and the lines below, for a model that sees what is above alone."""
-        cut, below = self._contexts.cut(request), lines_below("".join(request.suffix))
-        context = yield from self._contexts.read_above(request, cut.read)
-        seen.cached.tokens_read += context.cached.tokens_read
-        rows = [self._contexts.tokenizer.encode(cut.spell + text + below) for text in texts]
-        return (yield from score_rows(self._network, context, cut.known, rows))
+        encode = self._contexts.tokenizer.encode
+        texts = [cut.spell + self._rules.text(each) for each in hypotheses]
+        ends = self._rules.stopping.at(request.follows, request.multiline, "")
+        assert ends is not None, "a gap format has a token that ends the gap"
+        in_gap = Verifier(self._network, context, cut.known)
+        scores = yield from in_gap.score([encode(text) for text in texts], ends.tokens)
+        above = yield from self._contexts.read_above(request, cut.read)
+        context.cached.tokens_read += above.cached.tokens_read
+        left_to_right, below = Verifier(self._network, above, cut.known), lines_below("".join(request.suffix))
+        written = yield from left_to_right.score([encode(text + below) for text in texts])
+        for hypothesis, *nats in zip(hypotheses, scores, written, strict=True):
+            hypothesis.fit = sum(nats)
 
 
 def is_ranked(request: FillRequest) -> bool:

@@ -1,21 +1,18 @@
 """The next token of a hypothesis, from what a pass told: which one is chosen, how sure it is, and what it closes.
 
-The tokens that would end the fill count as one, its end. Where text that was not read contains the last tokens, what
-follows them there has a share in the distribution: a linear mixture (`AutoregressiveOptions.recall`).
+The tokens that would end the fill count as one, its end. Where unread text contains the last tokens, what follows them
+there has a share in the distribution: a linear mixture (`AutoregressiveOptions.recall`).
 
 Dimensions: V vocabulary, A tokens whose logits are asked for.
 """
 
 import math
-from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mercury_engine.decoding.autoregressive.drafting import Draft, Drafter
-from mercury_engine.decoding.autoregressive.unread_text import lookup_share
+from mercury_engine.decoding.autoregressive.drafting import Drafter
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Closings, Hypothesis
 from mercury_engine.decoding.slot_masks import SlotLimits, next_limits
@@ -23,7 +20,8 @@ from mercury_engine.decoding.stopping import StopTokens
 from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray
 from mercury_engine.models.row_answers import RowAnswers, RowQuestion
 
-NOTHING_UNREAD: dict[int, float] = {}
+LARGEST_LOOKUP_SHARE = 0.9
+"""Share of the n-gram's opinion for the longest matches; the model's opinion always counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +38,6 @@ class NextPlace:
     """The share of the model."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """The token that is chosen, and its probability."""
-
-    token: int
-    probability: float
-    closings: Closings
-
-
 class NextTokens:
     """The next tokens of one pass: the places to ask about, and the choice at each."""
 
@@ -60,13 +49,11 @@ class NextTokens:
         """Where the logits of stop tokens are, by `id`."""
         self._places: list[NextPlace] = []
 
-    def add(self, hypothesis: Hypothesis, draft: Draft) -> list[NextPlace]:
+    def add(self, hypothesis: Hypothesis, draft: list[int]) -> list[NextPlace]:
         """The places after the accepted tokens and after every token of a draft."""
-        imagined = copy(hypothesis)
-        imagined.ids, imagined.probabilities = [*hypothesis.ids], [*hypothesis.probabilities]
-        imagined.closings, imagined.accepted_from = [*hypothesis.closings], hypothesis.accepted_from.copy()
+        imagined = hypothesis.copy()
         found = [self._place(imagined)]
-        for token in draft.ids:
+        for token in draft:
             imagined.accept(token, 1.0)
             found.append(self._place(imagined))
         self._places += found
@@ -83,12 +70,13 @@ class NextTokens:
                 at += len(stop.tokens)
         self._asked = sorted({token for each in self._places for token in each.unread})
         asked.append(np.array(self._asked, np.int64))
-        vocabulary = len(self._rules.vocabulary.texts)
         hidden = [each.hidden_V for each in self._places]
-        return RowQuestion.of(hidden, vocabulary, draws, np.concatenate(asked))
+        return RowQuestion.of(hidden, len(self._rules.vocabulary.texts), draws, np.concatenate(asked))
 
-    def choose(self, hypothesis: Hypothesis, place: NextPlace, told: RowAnswers, row: int) -> Chosen:
-        """The likeliest token there, or the one of the hypothesis's rank."""
+    def choose(
+        self, hypothesis: Hypothesis, place: NextPlace, told: RowAnswers, row: int
+    ) -> tuple[int, float, Closings]:
+        """The likeliest token there, or the one of the hypothesis's rank; its probability, and what it closes."""
         whole, end_id = float(told.whole_W[row]), self._rules.vocabulary.end_id
         allowed = place.keep * math.exp(float(told.log_sum_W[row]) - whole)
         rank = hypothesis.take_rank()
@@ -100,7 +88,8 @@ class NextTokens:
             allowed += options[end_id]
         token = sorted(options, key=lambda each: (-options[each], each))[min(rank, len(options) - 1)]
         probability = options[token] / allowed if allowed else math.nan
-        return Chosen(token, probability, self._closings(hypothesis, place, token, told.asked_WA[row], whole, allowed))
+        closings = self._closings(hypothesis, place, token, told.asked_WA[row], whole, allowed)
+        return token, probability, closings
 
     def _place(self, hypothesis: Hypothesis) -> NextPlace:
         stop, limits = self._rules.stop_tokens(hypothesis), next_limits(hypothesis)
@@ -112,12 +101,13 @@ class NextTokens:
                 hidden_V = hidden_V.copy()
                 hidden_V[stop.tokens] = True
             self._hidden[key] = hidden_V
-        unread, keep = NOTHING_UNREAD, 1.0
-        if self._drafter is not None and self._drafter.lookup.has_unread:
-            match = self._drafter.match(hypothesis)
-            if (share := lookup_share(match, self._recall)) > 0 and match.unread:
-                unread, keep = {token: share * chance for token, chance in match.unread.items()}, 1 - share
-        return NextPlace(self._hidden[key], stop, unread, keep)
+        unread, share = dict[int, float](), 0.0
+        if self._recall and self._drafter is not None and self._drafter.lookup.has_unread:
+            match = self._drafter.match(hypothesis.ids)
+            if match.unread and match.length > 1:
+                share = min(LARGEST_LOOKUP_SHARE, self._recall * (match.length - 1))
+                unread = {token: share * chance for token, chance in match.unread.items()}
+        return NextPlace(self._hidden[key], stop, unread, 1 - share)
 
     def _options(self, place: NextPlace, told: RowAnswers, row: int, whole: float, rank: int) -> dict[int, float]:
         """The probabilities, before banned tokens are left out, of tokens among which the chosen one is."""
@@ -148,7 +138,7 @@ class NextTokens:
     ) -> Closings:
         """What the token closes, if it is free to."""
         closers = self._rules.closers
-        starts: Sequence[str] = [] if hypothesis.spell else self._rules.closing_starts(token)
+        starts = [] if hypothesis.spell else self._rules.closing_starts(token)
         if not starts:
             return ()
         values = self._mixed(place, closers, logits_A[: len(closers)], whole) / allowed

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mercury_engine.api import FillRequest, RewriteRequest
-from mercury_engine.decoding.autoregressive.lookups import Lookups
+from mercury_engine.decoding.autoregressive.drafting import Drafter, Drafters
 from mercury_engine.decoding.autoregressive.ngram_lookup import NgramLookup
 from mercury_engine.decoding.autoregressive.present_text import PresentText
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
@@ -65,7 +65,7 @@ class ReadRegion(NamedTuple):
 
     region: Region
     context: GapContext
-    lookup: NgramLookup
+    drafter: Drafter
     lines_above: int = 0
     """Lines of the region before the first one that is written again; negative: lines that frame it."""
 
@@ -76,11 +76,11 @@ class RegionReader:
     def __init__(
         self,
         contexts: ContextReader,
-        lookups: Lookups,
+        drafters: Drafters,
         stopping: StoppingCriteria,
         family: Family | None = None,
     ) -> None:
-        self._contexts, self._lookups, self._tokenizer = contexts, lookups, contexts.tokenizer
+        self._contexts, self._drafters, self._tokenizer = contexts, drafters, contexts.tokenizer
         self._stopping, self._family = stopping, family
 
     @property
@@ -136,7 +136,7 @@ class RegionReader:
             ends_anywhere=bool(request.text) and not request.text.endswith("\n"),
             early_end_odds=EARLY_END_ODDS,
         )
-        return ReadRegion(region, context, (yield from self._lookups.of(context.far, gap)))
+        return ReadRegion(region, context, (yield from self._drafters.of(context, gap)))
 
     def _read_window(self, family: Family, window: Window) -> ForwardSteps[ReadRegion]:
         tokenizer, cache = self._tokenizer, self._contexts.cache
@@ -159,7 +159,7 @@ class RegionReader:
             ends_anywhere=True,
         )
         above = len(lines_of(window.text)) - len(lines_of(echo))
-        return ReadRegion(region, GapContext(cached, ids, ids), NgramLookup(), above)
+        return ReadRegion(region, GapContext(cached, ids, ids), Drafter(ids, NgramLookup()), above)
 
     def _ends_of_file(self) -> IdArray:
         return np.concatenate((self._stopping.ends_text, self._stopping.breaks))

@@ -90,18 +90,18 @@ class Rewriter:
         with suppress(DeadlineReached):
             read = yield from regions.read(request)
         if read is None:
-            return Rewrite(request.text, steps=0, elapsed=0.0)
+            return Rewrite(request.text, steps=0)
         return rewrite_of(request, read, (yield from self._written(_Task(request, read))), regions)
 
     def _written(self, task: _Task) -> ForwardSteps[WrittenRegion]:
         """What is written up to the end, the bound, or the deadline."""
         region, context = task.region, task.read.context
         draft = WrittenRegion(PresentText(region.ids, region.length, self._texts))
-        verifier = Verifier.after(self._network, context)
+        verifier = Verifier(self._network, context)
         with suppress(DeadlineReached):
             while not (draft.ended or self._has_enough(task, draft) or task.is_over(draft)):
-                ids = draft.present.rest(PASS_ROWS - len(verifier.pending), region.drafted)
-                [read_SV] = yield from verifier.verify([[]], [ids])
+                ids = draft.present.rest(PASS_ROWS - verifier.unread, region.drafted)
+                read_SV = yield from verifier.verify(ids)
                 draft.steps += 1
                 before = len(draft.present.written)
                 hunk = yield from self._keep_or_write(task, draft, verifier, ids, read_SV)
@@ -216,8 +216,8 @@ class Rewriter:
             is_long = len(draft.present.written) - begun > MORE_LINES * LINE_TOKENS
             if is_long or draft.probability < task.request.give_up_below or task.is_over(draft):
                 return False
-            ids = draft.present.draft(PASS_ROWS - len(verifier.pending), region.drafted, lookup)
-            [read_SV] = yield from verifier.verify([[]], [ids])
+            ids = draft.present.draft(PASS_ROWS - verifier.unread, region.drafted, lookup)
+            read_SV = yield from verifier.verify(ids)
             draft.steps += 1
             count = len(draft.present.written)
             for i, read_V in enumerate(read_SV):
@@ -299,5 +299,5 @@ def _ends(draft: WrittenRegion, region: Region, log_odds: float) -> bool:
 
 def _found(read: ReadRegion, written: Sequence[int]) -> tuple[int, list[int]]:
     """The longest match of the last tokens in the context, see `PresentText.draft`."""
-    match = read.lookup.find((*read.context.text, *written))
+    match = read.drafter.match(written)
     return match.length, match.draft

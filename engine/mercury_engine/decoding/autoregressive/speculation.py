@@ -2,18 +2,14 @@
 
 A pass reads the accepted tokens and the draft as if they were typed, which gives the model's distribution after each.
 The likeliest token is accepted; while it is the draft's, the next distribution counts too. So a fill is what the model
-writes left to right, whatever the drafts. Where text that was not read contains the last tokens, what follows them
-there has a share in the distribution (`AutoregressiveOptions.recall`).
-
-The distributions themselves are the subject of `next_tokens`.
+writes left to right, whatever the drafts. `next_tokens` chooses from the distributions.
 """
 
 from collections.abc import Sequence
 from contextlib import suppress
 
-from mercury_engine.api import Control, FillRequest, SlotView, Source
-from mercury_engine.decoding.autoregressive.drafting import Draft, Drafter
-from mercury_engine.decoding.autoregressive.lookups import Lookups
+from mercury_engine.api import Control, FillRequest, SlotView
+from mercury_engine.decoding.autoregressive.drafting import Drafters
 from mercury_engine.decoding.autoregressive.next_tokens import NextPlace, NextTokens
 from mercury_engine.decoding.autoregressive.verifier import Verifier
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
@@ -33,11 +29,11 @@ class Speculation:
         self,
         network: Network,
         contexts: ContextReader,
-        lookups: Lookups,
+        drafters: Drafters,
         rules: GapRules,
         options: AutoregressiveOptions,
     ) -> None:
-        self._network, self._contexts, self._lookups = network, contexts, lookups
+        self._network, self._contexts, self._drafters = network, contexts, drafters
         self._rules, self._options = rules, options
 
     def write(
@@ -61,28 +57,16 @@ class Speculation:
         self, request: FillRequest, control: Control, hypotheses: Sequence[Hypothesis], context: GapContext
     ) -> ForwardSteps[None]:
         """Accept tokens after a context until all hypotheses have ended."""
-        drafter = Drafter(context, (yield from self._lookups.of(context.far, request)))
-        yield from self._speculate(request, control, hypotheses, context, drafter)
-
-    def _speculate(
-        self,
-        request: FillRequest,
-        control: Control,
-        hypotheses: Sequence[Hypothesis],
-        context: GapContext,
-        drafter: Drafter,
-    ) -> ForwardSteps[None]:
-        shared = len(hypotheses[0].ids)
-        verifier = self._verifier(context, hypotheses[0].ids)
+        drafter = yield from self._drafters.of(context, request)
+        shared, verifier = len(hypotheses[0].ids), Verifier(self._network, context, hypotheses[0].ids)
         while live := [each for each in hypotheses if self._rules.is_open(request, each)]:
             drafts = [drafter.draft(each, self._options.lookahead) for each in live]
-            show(control, hypotheses[0], drafts[0] if live[0] is hypotheses[0] else Draft())
+            show(control, hypotheses[0], drafts[0] if live[0] is hypotheses[0] else [])
             following = NextTokens(self._rules, drafter, self._options.recall)
             places = [following.add(each, draft) for each, draft in zip(live, drafts, strict=True)]
             unknown = [each for each in live if each.foreseen is not None and not each.foreseen.is_known]
             question = following.question(draws=bool(unknown) or any(each.rank for each in live))
-            accepted = [each.ids[shared:] for each in live]
-            told = yield from verifier.ask(accepted, [draft.ids for draft in drafts], question)
+            told = yield from verifier.ask([each.ids[shared:] for each in live], drafts, question)
             for hypothesis, draft, asked, answers in zip(live, drafts, places, told, strict=True):
                 if hypothesis in unknown and hypothesis.foreseen is not None:
                     hypothesis.foreseen.add(hypothesis.spell, answers)
@@ -94,37 +78,28 @@ class Speculation:
             for hypothesis in live:
                 # at `shared` no token is left to read, for the verifier may hold the last one already
                 if hypothesis.ended and self._rules.repaired(control, hypothesis) and len(hypothesis.ids) <= shared:
-                    shared = len(hypothesis.ids)
-                    verifier = self._verifier(context, hypothesis.ids)
-        show(control, hypotheses[0], Draft())
-
-    def _verifier(self, context: GapContext, accepted: Sequence[int]) -> Verifier:
-        """A verifier that holds the tokens that all hypotheses have accepted."""
-        verifier = Verifier.after(self._network, context)
-        verifier.push(accepted)
-        return verifier
+                    shared, verifier = len(hypothesis.ids), Verifier(self._network, context, hypothesis.ids)
+        show(control, hypotheses[0], [])
 
     def _accept(
         self,
         hypothesis: Hypothesis,
-        draft: Draft,
+        draft: list[int],
         following: NextTokens,
         places: Sequence[NextPlace],
         told: RowAnswers,
     ) -> None:
         """Accept tokens from the left while the model agrees with the draft, and its own after that."""
         for row, place in enumerate(places[: hypothesis.capacity - len(hypothesis.ids)]):
-            chosen = following.choose(hypothesis, place, told, row)
-            agreed = draft.agrees(row, chosen.token)
-            source: Source = "repeat" if agreed else "pass"
-            hypothesis.accept(chosen.token, chosen.probability, source, chosen.closings)
+            token, probability, closings = following.choose(hypothesis, place, told, row)
+            hypothesis.accept(token, probability, closings)
             hypothesis.ended |= not hypothesis.spell and self._rules.leaves_gap(hypothesis)
-            if hypothesis.ended or not agreed:
+            if hypothesis.ended or draft[row : row + 1] != [token]:
                 break
 
 
-def show(control: Control, hypothesis: Hypothesis, draft: Draft) -> None:
+def show(control: Control, hypothesis: Hypothesis, draft: Sequence[int]) -> None:
     """Report the accepted tokens, and the draft that is about to be verified, to whoever watches."""
     if control.on_step is not None:
         texts = hypothesis.vocabulary.texts
-        control.on_step(hypothesis.view(SlotView(texts[token], "draft", 0.0) for token in draft.ids))
+        control.on_step(hypothesis.view(SlotView(texts[token], "draft", 0.0) for token in draft))

@@ -6,23 +6,16 @@ Dimensions: V vocabulary.
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from itertools import accumulate, chain, islice, pairwise
+from itertools import accumulate, chain, pairwise
 
 import numpy as np
 
 from mercury_engine.decoding.context_reader import GapContext
 from mercury_engine.kv_cache.cache import first_tokens
-from mercury_engine.kv_cache.read_ahead import ReadAhead, ReadRows
+from mercury_engine.kv_cache.read_ahead import ReadRows
 from mercury_engine.models.arrays import Array, IdArray, joined, logsumexp
 from mercury_engine.models.batching import ForwardResult, ForwardSteps
-from mercury_engine.models.network import (
-    ForwardRequest,
-    KeyValueSegment,
-    Network,
-    Packing,
-    join,
-    packed,
-)
+from mercury_engine.models.network import ForwardRequest, KeyValueSegment, Network, Packing, join, packed
 from mercury_engine.models.row_answers import RowAnswers, RowQuestion
 from mercury_engine.text.common_prefix import common_prefix
 
@@ -31,76 +24,61 @@ SIDE_TOKENS = 256
 
 
 class Verifier:
-    """Keys and values of the last prefix token and of the tokens that all hypotheses have accepted.
+    """Reads tokens after a context and keeps the keys and values of those accepted.
 
-    Those of a draft are kept until the next push, so a draft token that is accepted is not read again.
+    Those of a draft are kept until the next pass, so a draft token that was accepted is not read again.
     """
 
-    def __init__(
-        self, network: Network, before: Sequence[KeyValueSegment], unread: Sequence[int], start: int, adapter: str = ""
-    ) -> None:
-        """`unread`: tokens of the context that are still to be read, at least its last; the first is at `start`."""
-        self.network, self.before, self.pending, self.position = network, list(before), [*unread], start
-        self._adapter = adapter
-        self._ahead: ReadAhead | None = None
-        self._ids: tuple[int, ...] = ()
-        """With `_ahead`, the tokens of the near stack and those that were kept after it."""
-        self.side: KeyValueSegment | None = None
-        self._fresh: KeyValueSegment | None = None
-        """What the last pass read: pending tokens, then the draft."""
+    def __init__(self, network: Network, context: GapContext, accepted: Sequence[int] = ()) -> None:
+        self._network, self._adapter = network, context.adapter
+        self._before = [*context.cached.before]
+        self._side: KeyValueSegment | None = None
+        self._position = context.ends - context.cached.left
+        """Position of the first pending token."""
+        self._pending = [*context.unread, *accepted]
+        """Accepted tokens whose keys and values are still in neither."""
         self._row: list[int] = []
-        """The tokens of `_fresh`."""
-        self._draft: Sequence[int] = ()
-        self._last = unread[-1]
-        """The last token that was pushed."""
-        self._kept = 0
-        """Number of tokens of `_fresh` that were pushed."""
+        """Tokens of the last pass: the pending ones, then a draft."""
+        self._fresh: KeyValueSegment | None = None
+        """Their keys and values."""
+        self._ahead, self._ids = context.cached.ahead, context.cached.near
+        """Rows of earlier passes, and the tokens before the pending ones by which they are found."""
 
-    @classmethod
-    def after(cls, network: Network, context: GapContext) -> "Verifier":
-        start = context.ends - context.cached.left
-        made = cls(network, context.cached.before, context.unread, start, context.adapter)
-        made._ahead, made._ids = context.cached.ahead, context.cached.near
-        return made
-
-    def fork(self, ids: Sequence[int]) -> "Verifier":
-        """A verifier that goes on after these first tokens of the last draft; this one stays as it is."""
-        forked = copy(self)
-        forked.pending = [*self.pending]
-        forked.push(ids)
-        forked._keep()
-        return forked
+    @property
+    def unread(self) -> int:
+        """Number of accepted tokens that no pass has read."""
+        return len(self._pending) - common_prefix(self._pending, self._row)
 
     def push(self, ids: Sequence[int]) -> None:
-        """Add accepted tokens; those that were not just read as a draft are read in the next pass."""
-        known = common_prefix(ids, self._draft)
-        self._kept += known
-        if ids:
-            self._last = ids[-1]
-        self._draft = ()
-        self.pending += ids[known:]
+        """Add accepted tokens."""
+        self._pending += ids
 
-    def verify(self, accepted: list[list[int]], drafts: list[list[int]]) -> ForwardSteps[list[list[Array]]]:
-        """For each hypothesis, log-probabilities [V] after its own accepted tokens and every token of its draft."""
-        given, lengths = yield from self._read(accepted, drafts, None)
-        rows_W = iter(given.logp_WV)
-        return [list(islice(rows_W, length)) for length in lengths]
+    def fork(self, ids: Sequence[int]) -> "Verifier":
+        """A verifier that goes on after these tokens too; this one stays as it is."""
+        forked = copy(self)
+        forked._pending = [*self._pending, *ids]
+        return forked
+
+    def verify(self, draft: list[int]) -> ForwardSteps[list[Array]]:
+        """Log-probabilities [V] after the accepted tokens and after every token of a draft."""
+        given = yield from self._read([draft], [len(draft) + 1], None)
+        return [*given.logp_WV]
 
     def ask(
         self, accepted: list[list[int]], drafts: list[list[int]], question: RowQuestion
     ) -> ForwardSteps[list[RowAnswers]]:
         """For each hypothesis, what is asked about the tokens after its own accepted ones and its draft's."""
-        given, lengths = yield from self._read(accepted, drafts, question)
-        return [given.told.part(slice(*ends)) for ends in pairwise(accumulate(lengths, initial=0))]
+        runs = [[*own, *draft] for own, draft in zip(accepted, drafts, strict=True)]
+        wanted = [len(draft) + 1 for draft in drafts]
+        given = yield from self._read(runs, wanted, question)
+        return [given.told.part(slice(*ends)) for ends in pairwise(accumulate(wanted, initial=0))]
 
     def score(self, rows: Sequence[list[int]], ends: Sequence[int] | IdArray = ()) -> ForwardSteps[list[float]]:
         """The log-probability of each row of tokens, in nats; with `ends`, that one of them follows counts too."""
-        if not rows:
-            return []
         tokens = sorted({token for row in rows for token in row})
         column = {token: number for number, token in enumerate(tokens)}
         places, asked = sum(len(row) + 1 for row in rows), np.array([*tokens, *ends], np.int64)
-        question = RowQuestion.of([None] * places, self.network.config.vocab_size, asked=asked)
+        question = RowQuestion.of([None] * places, self._network.config.vocab_size, asked=asked)
         nats = []
         for row, told in zip(rows, (yield from self.ask([[] for _ in rows], [*rows], question)), strict=True):
             logits = told.asked_WA[np.arange(len(row)), [column[token] for token in row]]
@@ -110,27 +88,21 @@ class Verifier:
         return nats
 
     def _read(
-        self, accepted: list[list[int]], drafts: list[list[int]], question: RowQuestion | None
-    ) -> ForwardSteps[tuple[ForwardResult, list[int]]]:
-        """What a pass returns, and the number of wanted rows of each hypothesis."""
-        if not self.pending and not all(accepted):  # nothing pushed since the last pass
-            self.pending, self._kept = [self._last], self._kept - 1
-        self._keep()
-        rows = [[*self.pending, *run, *draft] for run, draft in zip(accepted, drafts, strict=True)]
-        lengths = [len(draft) + 1 for draft in drafts]
-        if len(rows) > 1:
-            ids_T, packing = packed(rows)
-            ends = accumulate(map(len, rows))
-            wanted = chain(*(range(end - length, end) for end, length in zip(ends, lengths, strict=True)))
-            given: ForwardResult = yield self._forward(ids_T, [*wanted], question, packing)
-            return given, lengths
-        given = yield from self._read_one(rows[0], lengths[0], question)
-        self._kept, self.pending = len(self.pending), []
-        self._draft = () if accepted[0] else drafts[0]
-        return given, lengths
+        self, runs: list[list[int]], wanted: list[int], question: RowQuestion | None
+    ) -> ForwardSteps[ForwardResult]:
+        """A pass over the pending tokens and each run after them; about the last rows of each something is wanted."""
+        self._keep(any(len(run) < count for run, count in zip(runs, wanted, strict=True)))
+        rows = [[*self._pending, *run] for run in runs]
+        if len(rows) == 1:
+            return (yield from self._read_one(rows[0], wanted[0], question))
+        ids_T, packing = packed(rows)
+        ends = accumulate(map(len, rows))
+        numbers = chain(*(range(end - count, end) for end, count in zip(ends, wanted, strict=True)))
+        given: ForwardResult = yield self._forward(ids_T, [*numbers], question, packing)
+        return given
 
     def _read_one(self, row: list[int], wanted: int, question: RowQuestion | None) -> ForwardSteps[ForwardResult]:
-        """Read what no pass has read yet of one hypothesis's row; its last `wanted` tokens are asked about."""
+        """Read what no pass has read yet of one hypothesis's row."""
         ids, first = (*self._ids, *row), len(row) - wanted
         known = None if self._ahead is None else self._ahead.find(ids, len(self._ids))
         count = 0 if known is None else known.rows
@@ -138,14 +110,14 @@ class Verifier:
         forward = self._forward(np.array(row[count:], np.int64), asked, question)
         if known is not None:
             states = known.hidden_TC[first:] if first < count else None
-            past, start = [*forward.past, known.side], self.position + count
+            past, start = [*forward.past, known.side], self._position + count
             forward = replace(forward, past=past, start=start, known_WC=states)
         given: ForwardResult = yield forward
         self._row = row
         if known is not None and not forward.rows:
             self._fresh = known.side
             return given
-        fresh, hidden_TC = self.network.rotated(given.block, forward.start), given.hidden_TC
+        fresh, hidden_TC = self._network.rotated(given.block, forward.start), given.hidden_TC
         if known is not None:
             fresh, hidden_TC = join([known.side, fresh]), joined([known.hidden_TC, hidden_TC])
         self._fresh = fresh
@@ -156,16 +128,17 @@ class Verifier:
     def _forward(
         self, ids_T: IdArray, wanted: list[int], question: RowQuestion | None, packing: Packing | None = None
     ) -> ForwardRequest:
-        past = self.before if self.side is None else [*self.before, self.side]
-        return ForwardRequest(ids_T, past, self.position, packing, wanted, question, self._adapter)
+        past = self._before if self._side is None else [*self._before, self._side]
+        return ForwardRequest(ids_T, past, self._position, packing, wanted, question, self._adapter)
 
-    def _keep(self) -> None:
-        """Join the pushed part of what the last pass read to the tokens read before."""
-        if self._fresh is not None and (kept := first_tokens(self._fresh, self._kept)):
-            self.side = kept if self.side is None else join([self.side, kept])
-            self.position += self._kept
-            if self._ahead is not None:
-                self._ids += tuple(self._row[: self._kept])
-            self._fresh, self._kept = None, 0
-            if self.side.keys.shape[3] >= SIDE_TOKENS:
-                self.before, self.side = [*self.before, self.side], None
+    def _keep(self, but_last: bool) -> None:
+        """Move what the last pass has read of the pending tokens to the side; the last token, too, unless excepted."""
+        kept = min(common_prefix(self._row, self._pending), len(self._pending) - but_last)
+        if self._fresh is not None and (side := first_tokens(self._fresh, kept)) is not None:
+            self._side = side if self._side is None else join([self._side, side])
+            self._position += kept
+            self._ids += tuple(self._pending[:kept])
+            self._pending = self._pending[kept:]
+            if self._side.keys.shape[3] >= SIDE_TOKENS:
+                self._before, self._side = [*self._before, self._side], None
+        self._row, self._fresh = [], None

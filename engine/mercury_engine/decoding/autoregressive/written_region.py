@@ -67,7 +67,6 @@ def rewrite_of(request: RewriteRequest, read: ReadRegion, draft: WrittenRegion, 
     return Rewrite(
         text=text if text is not None and is_finished else request.text,
         steps=draft.steps,
-        elapsed=0.0,
         is_finished=is_finished,
         tokens_read=read.context.cached.tokens_read,
         hunks=hunks,

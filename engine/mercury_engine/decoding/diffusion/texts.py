@@ -156,5 +156,4 @@ class Continuation(Text):
             cached_tokens,
             tokens=len(self.written.ids),
             steps=self.written.steps,
-            elapsed=0.0,
         )
