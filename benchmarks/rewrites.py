@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from mercury_engine.api import MAX_REGION_CHARS, MAX_REGION_LINES, FillRequest, Rewrite, RewriteRequest
 from mercury_engine.decoding.autoregressive.decoder import AutoregressiveDecoder
-from mercury_engine.decoding.autoregressive.regions import Region, following
+from mercury_engine.decoding.autoregressive.regions import following
 from mercury_engine.decoding.autoregressive.rewriting import Rewriter
 from mercury_engine.decoding.autoregressive.written_region import WrittenRegion
 from mercury_engine.models.arrays import Array
@@ -61,20 +61,19 @@ class RightRewriter(Rewriter):
         super().__init__(engine.reader, engine.decoder.rules.vocabulary.texts)
         self.ids: list[int] = []
 
-    def kept(self, draft: WrittenRegion, region: Region, read_V: Array) -> float:
+    def kept(self, written: WrittenRegion, read_V: Array) -> float:
         """Whether the present text goes on in it."""
-        token = self.choose(draft, region, read_V)
-        is_present = draft.present.expects(token) if token is not None else draft.present.next >= region.drafted
-        return float(is_present)
+        token, present = self.choose(written, read_V), written.present
+        return float(present.expects(token) if token is not None else present.next >= written.region.drafted)
 
-    def choose(self, draft: WrittenRegion, region: Region, read_V: Array) -> int | None:
+    def choose(self, written: WrittenRegion, read_V: Array) -> int | None:
         """The next token of the text."""
-        done = len(draft.present.written)
+        done = len(written.present.written)
         return self.ids[done] if done < len(self.ids) else None
 
-    def firsts(self, draft: WrittenRegion, region: Region, read_V: Array) -> list[int | None]:
+    def firsts(self, written: WrittenRegion, read_V: Array) -> list[int | None]:
         """Only that one."""
-        return [self.choose(draft, region, read_V)]
+        return [self.choose(written, read_V)]
 
 
 def main() -> int:

@@ -37,7 +37,7 @@ GAP = FillRequest(
     utility=Utility(1.0, 2.0),
     adapter="edit",
 )
-FILL = Fill("a", 0.5, 3, 0.25, True, 0, 7, 9, {"pass": 2, "repeat": 1})
+FILL = Fill("a", 0.5, 3, 0.25, True, 0, 7, 9)
 
 PLAIN_DATA = [
     GAP,

@@ -7,8 +7,10 @@ stays after an insertion, a deletion or a replacement is verified many tokens at
 Dimensions: P present tokens.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
+
+from mercury_engine.decoding.autoregressive.drafting import Drafter
 
 LONGEST_MATCH = 8
 """Most written tokens that are compared with the present ones."""
@@ -25,9 +27,6 @@ In 129 steps of real commits this takes 3 % more passes than full drafts and rea
 CONFIRMING_RUN = 4
 """Tokens of the present text written in a row before earlier ones are given up for good: a match may mislead."""
 
-FindDraft = Callable[[Sequence[int]], tuple[int, list[int]]]
-"""For the written tokens: length of their longest match in the context, and the tokens that follow it there."""
-
 
 class PresentText:
     """How far the present text has been written again.
@@ -37,7 +36,7 @@ class PresentText:
     """
 
     def __init__(self, ids: Sequence[int], length: int, texts: Sequence[str]) -> None:
-        self.ids, self.length, self._texts = ids, length, texts
+        self.ids, self.length, self.texts = ids, length, texts
         self.written: list[int] = []
         self.next = 0
         """The present token that should come next."""
@@ -96,17 +95,16 @@ class PresentText:
         if self._run >= CONFIRMING_RUN:
             self._kept, self._done = self.next, len(self.written)
 
-    def draft(self, most: int, end: int, find: FindDraft) -> list[int]:
+    def draft(self, most: int, end: int, drafter: Drafter) -> list[int]:
         """At most `most` tokens that may come next, of the present ones up to `end`.
 
         Where they are only guessed, a match in the context goes before.
         """
         if not self._run:
-            length, found = find(self.written)
-            if length >= CONTEXT_MATCH and found:
-                return found[:most]
-        most = min(most, GUESSED_TOKENS * max(1, self._run))
-        return [*self.ids[self.next : min(end, self.next + most)]]
+            match = drafter.match(self.written)
+            if match.length >= CONTEXT_MATCH and match.draft:
+                return match.draft[:most]
+        return self.rest(min(most, GUESSED_TOKENS * max(1, self._run)), end)
 
     def _resume(self) -> None:
         """Choose the present token that should come next, after a token that is not the expected one."""
@@ -129,7 +127,7 @@ class PresentText:
         return not at or self._breaks(self.ids[at - 1])
 
     def _breaks(self, token: int) -> bool:
-        return "\n" in self._texts[token]
+        return "\n" in self.texts[token]
 
     def _longest_match(self) -> tuple[int, int]:
         """Length of the longest match of the last tokens written since the change, and its end; the first of equals."""

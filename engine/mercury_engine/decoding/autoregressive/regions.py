@@ -5,7 +5,6 @@ layout: recent edits and the present text are the last far blocks, and the regio
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -38,8 +37,11 @@ ADAPTER = "edit"
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A region in tokens."""
+    """A region in tokens, and what stands around it."""
 
+    request: RewriteRequest
+    context: GapContext
+    drafter: Drafter
     ids: list[int]
     """Its present text, then the beginning of the text after it: written after a line break, it ends the rewrite."""
     length: int
@@ -58,14 +60,6 @@ class Region:
     """Whether it may end inside a line, as at a file's end that has no line break."""
     early_end_odds: float = 1.0
     """How many times as likely as going on the end must be while present text is left."""
-
-
-class ReadRegion(NamedTuple):
-    """A region, and what stands around it."""
-
-    region: Region
-    context: GapContext
-    drafter: Drafter
     lines_above: int = 0
     """Lines of the region before the first one that is written again; negative: lines that frame it."""
 
@@ -90,22 +84,23 @@ class RegionReader:
             return self._family.name
         return "mercury" if ADAPTER in self._contexts.cache.network.adapters else None
 
-    def read(self, request: RewriteRequest) -> ForwardSteps[ReadRegion | None]:
+    def read(self, request: RewriteRequest) -> ForwardSteps[Region | None]:
         """Read what is new of the prompt; None for a region that spells a marker of the model's family."""
         if self._family is None:
             return (yield from self._read_as_gap(request))
         window = self._family.clean(Window.of(request))
-        return None if window is None else (yield from self._read_window(self._family, window))
+        return None if window is None else (yield from self._read_window(self._family, window, request))
 
-    def text(self, read: ReadRegion, request: RewriteRequest, present: PresentText) -> str | None:
+    def text(self, region: Region, present: PresentText) -> str | None:
         """The text in place of a changed region; None if it makes no sense, or the tokenizer would alter the region."""
-        if self._tokenizer.decode(self._tokenizer.encode(request.text)) != request.text:
+        request, encode, decode = region.request, self._tokenizer.encode, self._tokenizer.decode
+        if decode(encode(request.text)) != request.text:
             return None
-        written = self._tokenizer.decode(present.written)
-        text = written.removesuffix(read.region.follows) if present.has_all else written
+        text = decode(present.written)
+        text = text.removesuffix(region.follows) if present.has_all else text
         return text if self._family is None else _written_window(self._family, Window.of(request), text)
 
-    def _read_as_gap(self, request: RewriteRequest) -> ForwardSteps[ReadRegion]:
+    def _read_as_gap(self, request: RewriteRequest) -> ForwardSteps[Region]:
         markers, encode = self._contexts.markers, self._tokenizer.encode
         far, near = _with_line_above(request)
         gap = FillRequest(
@@ -117,28 +112,26 @@ class RegionReader:
         )
         ids_near = list(self._tokenizer.block(near)) if markers is None else []
         context = yield from self._contexts.read(gap, ids_near)
-        ids, follows = encode(request.text), following(request)
-        if markers is None:  # it writes on beyond the region, where a line break may be one token with the next ones
-            joined = encode(request.text + follows)
-            length = common_prefix(joined, ids)
-            ids = joined
-        else:
-            length = len(ids)
-            ids = ids + encode(follows)
-        region = Region(
+        present, follows = encode(request.text), following(request)
+        # without markers it writes on beyond the region, where a line break may be one token with the next ones
+        ids = encode(request.text + follows) if markers is None else present + encode(follows)
+        length, ends = common_prefix(ids, present), self._stopping.ends_text
+        return Region(
+            request,
+            context,
+            (yield from self._drafters.of(context, gap)),
             ids,
             length,
             follows,
             drafted=len(ids) if markers is None else length,
-            ends=self._stopping.ends_text,
-            late_ends=self._stopping.ends_text if follows else self._ends_of_file(),
+            ends=ends,
+            late_ends=ends if follows else np.concatenate((ends, self._stopping.breaks)),
             lines=request.text.count("\n"),
             ends_anywhere=bool(request.text) and not request.text.endswith("\n"),
             early_end_odds=EARLY_END_ODDS,
         )
-        return ReadRegion(region, context, (yield from self._drafters.of(context, gap)))
 
-    def _read_window(self, family: Family, window: Window) -> ForwardSteps[ReadRegion]:
+    def _read_window(self, family: Family, window: Window, request: RewriteRequest) -> ForwardSteps[Region]:
         tokenizer, cache = self._tokenizer, self._contexts.cache
         ids = tuple(tokenizer.encode_prompt(family.prompt(window), family.markers))
         cached = yield from cache.context([], ids[:-1], [])
@@ -148,7 +141,10 @@ class RegionReader:
         ends = (each for each in reversed(family.stop) if not tokenizer.special_ids.issuperset(tokenizer.token(each)))
         follows = next(ends, "")  # a token ends the rewrite by itself
         joined = tokenizer.encode_prompt(echo + follows, family.markers)
-        region = Region(
+        return Region(
+            request,
+            GapContext(cached, ids, ids),
+            Drafter(ids, NgramLookup()),
             joined,
             common_prefix(joined, present),
             follows,
@@ -157,12 +153,8 @@ class RegionReader:
             late_ends=special,
             lines=echo.count("\n"),
             ends_anywhere=True,
+            lines_above=len(lines_of(window.text)) - len(lines_of(echo)),
         )
-        above = len(lines_of(window.text)) - len(lines_of(echo))
-        return ReadRegion(region, GapContext(cached, ids, ids), Drafter(ids, NgramLookup()), above)
-
-    def _ends_of_file(self) -> IdArray:
-        return np.concatenate((self._stopping.ends_text, self._stopping.breaks))
 
 
 def _written_window(family: Family, window: Window, written: str) -> str | None:
