@@ -7,7 +7,7 @@ import pytest
 import torch
 from mercury_engine.api import FillRequest
 from mercury_engine.decoding.autoregressive.verifier import Verifier
-from mercury_engine.decoding.slot_masks import SlotLimits
+from mercury_engine.decoding.hypothesis import SlotLimits
 from mercury_engine.models.network import KeyValueBlock
 from mercury_engine.prompt.layout import rest_and_below
 from mercury_lab.engine import Engine, finished
@@ -112,5 +112,5 @@ def test_special_tokens_end_a_fill_and_are_never_written(engine, multiline):
         for written in ("x", "f(x"):
             stop = stopping.at(follows, multiline, written)
             assert stop is not None and {PREFIX, SUFFIX, MIDDLE, FILE, 0} <= set(stop.tokens.tolist())
-    hidden_V = engine.decoder.rules.masks.hidden_tokens(SlotLimits("", multiline))
+    hidden_V = engine.decoder.rules.hidden_tokens(SlotLimits("", multiline))
     assert hidden_V[[0, *range(500, 504)]].all()

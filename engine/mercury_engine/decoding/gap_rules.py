@@ -1,15 +1,16 @@
-"""What both decoders ask about a hypothesis: its text, whether that leaves the gap, whether going on makes sense."""
+"""What both decoders ask about a hypothesis: its text, whether that leaves the gap, whether going on makes sense.
+
+Dimensions: V vocabulary with mask and end.
+"""
 
 import numpy as np
 
 from mercury_engine.api import MAX_SLOTS, Control, Effort, FillRequest
 from mercury_engine.decoding.calibration import Calibration
-from mercury_engine.decoding.hypothesis import Hypothesis
-from mercury_engine.decoding.slot_masks import SlotMasks
+from mercury_engine.decoding.hypothesis import Hypothesis, SlotLimits, Vocabulary
 from mercury_engine.decoding.stopping import StoppingCriteria, StopTokens, find_end, first_line_end
-from mercury_engine.decoding.vocabulary import Vocabulary
 from mercury_engine.lru import LeastRecentlyUsed
-from mercury_engine.models.arrays import IdArray
+from mercury_engine.models.arrays import IdArray, MaskArray
 from mercury_engine.models.network import ModelConfig
 from mercury_engine.prompt.tokenizer import PrefixCut, Tokenizer
 from mercury_engine.text.brackets import CLOSING, QUOTES
@@ -33,8 +34,11 @@ BLOCKS_ABOVE = 4
 CLOSERS = f"{CLOSING};{QUOTES}"
 """Characters that end a bracket, a statement or a string."""
 
-STARTS_KEPT = 256
+REMEMBERED_STARTS = 256
 """Runs of them whose tokens are remembered."""
+
+REMEMBERED_MASKS = 64
+"""Limits whose hidden tokens are remembered."""
 
 SLOTS: dict[Effort, int] = {"instant": 8, "low": 16, "medium": 32, "high": MAX_SLOTS}
 """Longest fill by effort, in tokens."""
@@ -55,10 +59,10 @@ class GapRules:
         texts = tokenizer.texts + [""] * (config.vocab_size - tokenizer.size)  # unused rows of the embedding
         self.vocabulary = Vocabulary(texts, config.mask_id, config.end_id, tokenizer.decode)
         self.stopping = StoppingCriteria(tokenizer, texts, has_markers)
-        self.masks = SlotMasks(tokenizer, self.vocabulary, self.stopping)
         self.closers = np.unique([token for mark in CLOSERS for token in tokenizer.starting(mark)]).astype(np.int64)
         """The tokens that begin with a mark that closes something."""
-        self._starts = LeastRecentlyUsed[str, IdArray](STARTS_KEPT)
+        self._starts = LeastRecentlyUsed[str, IdArray](REMEMBERED_STARTS)
+        self._hidden = LeastRecentlyUsed[SlotLimits, MaskArray](REMEMBERED_MASKS)
 
     def begin(self, request: FillRequest, cut: PrefixCut, writes_on: bool = False) -> list[Hypothesis]:
         """The hypotheses that a request asks for, each with another first token."""
@@ -108,6 +112,31 @@ class GapRules:
         if hypothesis.writes_on:
             return None
         return self.stopping.at(hypothesis.follows, hypothesis.multiline, self.text(hypothesis))
+
+    def hidden_tokens(self, limits: SlotLimits) -> MaskArray:
+        """bool [V]: tokens that a slot within these limits may not get."""
+        return self._hidden.get_or_make(limits, lambda: self._hidden_by(limits))
+
+    def _hidden_by(self, limits: SlotLimits) -> MaskArray:
+        hidden_V = np.zeros(len(self.vocabulary.texts) + 2, np.bool_)
+        if limits.spell:
+            hidden_V[:] = True
+            hidden_V[self._continuing(limits.spell, limits.multiline)] = False
+        elif not limits.multiline:
+            hidden_V[self.stopping.breaks] = True
+        hidden_V[self.stopping.ends_text] = True
+        hidden_V[self.vocabulary.mask_id] = True
+        if limits.banned is not None:
+            hidden_V[limits.banned] = True
+        return hidden_V
+
+    def _continuing(self, spell: str, multiline: bool) -> list[int]:
+        """Tokens that continue a text to spell and, unless `multiline`, do more than break the line after it."""
+        texts, breaks = self.vocabulary.texts, set(self.stopping.breaks.tolist())
+        tokens = self.tokenizer.spelling(spell)
+        if multiline or (spell.strip() and "\n" not in spell):  # these do more than break the line
+            return tokens
+        return [i for i in tokens if i not in breaks or "\n" not in texts[i][len(spell) :]]
 
     def closing_starts(self, token: int) -> list[str]:
         """The marks that a token begins with and closes something by: the first one, and so on to all."""

@@ -5,18 +5,42 @@ for a causal model, a canvas of masked slots for a masked diffusion model.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from mercury_engine.api import SlotView
+from mercury_engine.api import PART_OF_A_CHARACTER, SlotView
 from mercury_engine.decoding.next_characters import NextCharacters
-from mercury_engine.decoding.vocabulary import Vocabulary
 from mercury_engine.errors import ModelCorrupt
 
 Closings = tuple[tuple[str, float], ...]
 """What a token closes: the marks that it begins with, from the first one to all, with the probability of all tokens
 that begin so. The belief in a quote is divided between `"`, `")` and `"),`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The tokens: their texts ("" for a token without text), the mask and the end marker."""
+
+    texts: list[str]
+    mask_id: int
+    end_id: int
+    decode: Callable[[list[int]], str] | None = None
+    """Spells tokens that share the bytes of a character; None where no tokens do."""
+
+    def spelled(self, ids: Sequence[int]) -> str:
+        """The tokens' text; a character whose last bytes are missing is a replacement character."""
+        text = "".join(self.texts[i] for i in ids)
+        return self.decode([*ids]) if self.decode is not None and PART_OF_A_CHARACTER in text else text
+
+
+class SlotLimits(NamedTuple):
+    """What limits a slot: text to spell, whether it may break the line, a token that proved wrong there."""
+
+    spell: str
+    multiline: bool
+    banned: int | None = None
 
 
 @dataclass(slots=True)
@@ -95,6 +119,11 @@ class Hypothesis:
     def is_full(self) -> bool:
         """Whether no token may follow."""
         return self.ended or len(self.ids) >= self.capacity
+
+    @property
+    def limits(self) -> SlotLimits:
+        """Those of the slot after the accepted tokens."""
+        return SlotLimits(self.spell, self.multiline, self.banned.get(len(self.ids)))
 
     def take_rank(self) -> int:
         """The rank of the next token: of the first one that has nothing to spell `rank`, of all others 0."""

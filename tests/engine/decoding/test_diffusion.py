@@ -13,9 +13,8 @@ from mercury_engine.decoding.diffusion.denoise import accept, reveal
 from mercury_engine.decoding.diffusion.layouts import Around
 from mercury_engine.decoding.diffusion.rules import EntropyBound, Rule, chosen
 from mercury_engine.decoding.diffusion.texts import GapText
-from mercury_engine.decoding.hypothesis import Hypothesis
+from mercury_engine.decoding.hypothesis import Hypothesis, SlotLimits
 from mercury_engine.decoding.options import DiffusionOptions
-from mercury_engine.decoding.slot_masks import SlotLimits
 from mercury_engine.errors import ModelCorrupt, ModelNotFound, RequestError
 from mercury_lab.engine import Engine
 
@@ -77,20 +76,20 @@ def test_every_slot_behind_an_end_marker_is_an_end_marker(engine):
 
 
 def test_limits_hide_tokens_that_misspell_break_the_line_or_were_wrong(engine):
-    masks, vocabulary = engine.decoder.rules.masks, engine.decoder.rules.vocabulary
+    rules, vocabulary = engine.decoder.rules, engine.decoder.rules.vocabulary
     allowed = {
         vocabulary.texts[i]
-        for i, hidden in enumerate(masks.hidden_tokens(SlotLimits("re", False, None))[:-2])
+        for i, hidden in enumerate(rules.hidden_tokens(SlotLimits("re", False, None))[:-2])
         if not hidden
     }
     assert allowed and all("re".startswith(text) or text.startswith("re") for text in allowed)
     (line,) = tokens_of(engine, "\n")
     (a,) = tokens_of(engine, "a")
     for multiline in (False, True):
-        row = masks.hidden_tokens(SlotLimits("", multiline, a))
+        row = rules.hidden_tokens(SlotLimits("", multiline, a))
         assert (bool(row[line]), bool(row[a])) == (not multiline, True)
         assert bool(row[vocabulary.mask_id]) and not row[vocabulary.end_id]
-    assert masks.hidden_tokens(SlotLimits("re", True))[vocabulary.end_id]
+    assert rules.hidden_tokens(SlotLimits("re", True))[vocabulary.end_id]
 
 
 def test_steps_are_limited_and_the_last_one_unmasks_every_slot(engine):

@@ -1,8 +1,7 @@
 """Tokens are accepted, taken back where the text is wrong, and shown."""
 
 import pytest
-from mercury_engine.decoding.hypothesis import Hypothesis
-from mercury_engine.decoding.vocabulary import Vocabulary
+from mercury_engine.decoding.hypothesis import Hypothesis, Vocabulary
 
 VOCABULARY = Vocabulary(["", "ret", "urn", " x", " +", " y"], mask_id=6, end_id=7)
 

@@ -7,9 +7,8 @@ import pytest
 from mercury_engine.api import FillRequest
 from mercury_engine.decoding.autoregressive.next_tokens import NextTokens
 from mercury_engine.decoding.gap_rules import GapRules
-from mercury_engine.decoding.hypothesis import Hypothesis
+from mercury_engine.decoding.hypothesis import Hypothesis, Vocabulary
 from mercury_engine.decoding.results import closed, cut_after, most_useful, sure_enough
-from mercury_engine.decoding.vocabulary import Vocabulary
 from mercury_engine.models.row_answers import answered
 from mercury_engine.utility import Utility
 

@@ -52,7 +52,7 @@ REWRITE = RewriteRequest(
 
 ABOUT = wire.plain(wire.About("elsewhere", "cuda", "torch", "sweep"))
 
-LINE = Fill("items[0]", 0.75, 2, 0.5, True, tokens=3, accepted_from={"pass": 3}, others=(Fill("items", 0.25, 2, 0.5),))
+LINE = Fill("items[0]", 0.75, 2, 0.5, True, tokens=3, others=(Fill("items", 0.25, 2, 0.5),))
 
 
 class Editing(Scripted):

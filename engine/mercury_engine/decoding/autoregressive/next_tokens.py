@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from mercury_engine.decoding.autoregressive.drafting import Drafter
 from mercury_engine.decoding.gap_rules import GapRules
-from mercury_engine.decoding.hypothesis import Closings, Hypothesis
-from mercury_engine.decoding.slot_masks import SlotLimits, next_limits
+from mercury_engine.decoding.hypothesis import Closings, Hypothesis, SlotLimits
 from mercury_engine.decoding.stopping import StopTokens
 from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray
 from mercury_engine.models.row_answers import RowAnswers, RowQuestion
@@ -92,11 +91,11 @@ class NextTokens:
         return token, probability, closings
 
     def _place(self, hypothesis: Hypothesis) -> NextPlace:
-        stop, limits = self._rules.stop_tokens(hypothesis), next_limits(hypothesis)
+        stop, limits = self._rules.stop_tokens(hypothesis), hypothesis.limits
         certain = stop is not None and stop.is_certain and not hypothesis.spell
         key = limits, id(stop) if certain else 0
         if key not in self._hidden:
-            hidden_V = self._rules.masks.hidden_tokens(limits)
+            hidden_V = self._rules.hidden_tokens(limits)
             if stop is not None and certain:
                 hidden_V = hidden_V.copy()
                 hidden_V[stop.tokens] = True

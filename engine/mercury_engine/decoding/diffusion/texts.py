@@ -12,8 +12,7 @@ from mercury_engine.api import Control, FillRequest, GenerateRequest, Generation
 from mercury_engine.decoding.autoregressive.streamed_text import StreamedText
 from mercury_engine.decoding.diffusion.canvas import Canvas, Tokens
 from mercury_engine.decoding.gap_rules import GapRules
-from mercury_engine.decoding.hypothesis import Hypothesis
-from mercury_engine.decoding.slot_masks import SlotLimits, next_limits
+from mercury_engine.decoding.hypothesis import Hypothesis, SlotLimits
 from mercury_engine.models.arrays import IdArray, MaskArray
 
 Ends = Literal["end marker", "last slot", "text below"]
@@ -91,8 +90,8 @@ class GapText(Text):
     def hidden(self, slots: int) -> list[MaskArray]:
         written, tokens, special = self.written, self.canvas.tokens, self._special()
         may_break = written.multiline or self.fits  # a line break ends the fill before its last slot
-        limits = next_limits(written)._replace(multiline=may_break), SlotLimits("", may_break)
-        first_V, other_V = (self._rules.masks.hidden_tokens(each).copy() for each in limits)
+        limits = written.limits._replace(multiline=may_break), SlotLimits("", may_break)
+        first_V, other_V = (self._rules.hidden_tokens(each).copy() for each in limits)
         for hidden_V in (other_V,) if written.spell else (first_V, other_V):
             hidden_V[special] = False
         for hidden_V in (first_V, other_V):
