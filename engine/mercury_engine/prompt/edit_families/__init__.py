@@ -1,4 +1,4 @@
-"""The families of models of edits in this process or on a server, one file each."""
+"""Families of models made for edits, in this process or on a server."""
 
 from mercury_engine.prompt.edit_families.families import FAMILIES, FORMAT_FILE, family_of, family_of_folder
 from mercury_engine.prompt.edit_families.window import Family, Window

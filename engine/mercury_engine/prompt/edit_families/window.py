@@ -1,7 +1,7 @@
 """The window of a model of edits, and the prompts and answers of a family of such models; text only, no tokens."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from mercury_engine.api import EditHunk, RewriteRequest
 from mercury_engine.text.lines import lines_of
@@ -34,6 +34,18 @@ class Window:
         """The lines to write again with a mark at the cursor."""
         return self.text[: self.cursor] + mark + self.text[self.cursor :]
 
+    def edits(self, template: str, most: int = 0) -> list[str]:
+        """The last edits, all for 0, by a template with `path`, the lines `removed` and `inserted`, and their `diff`."""
+        return [
+            template.format(
+                path=each.path or self.path,
+                removed=ended(each.removed),
+                inserted=ended(each.inserted),
+                diff=_unified(each),
+            )
+            for each in self.history[-most:]
+        ]
+
     @property
     def last_line(self) -> int:
         """The number of the last line of `text`."""
@@ -48,8 +60,6 @@ class Family:
     prompt: Callable[[Window], str]
     answer: Callable[[Window, str], str]
     """The new lines as the model wrote them, without what frames them; the window's own text for "no change"."""
-    echo: Callable[[Window], str]
-    """What the model writes to leave the window as it is, up to a `stop`: the draft of a rewrite in this process."""
     lines: tuple[int, int]
     """Most lines of a window above and below the cursor's."""
     chars: int
@@ -58,10 +68,12 @@ class Family:
     """The mark of the cursor, which an answer may repeat."""
     markers: tuple[str, ...]
     """Texts that frame a prompt, tokens where the vocabulary has them: an answer with one is none."""
+    echo: Callable[[Window], str] = lambda window: ended(window.text)
+    """What the model writes to leave the window as it is, up to a `stop`: the draft of a rewrite in this process."""
     stop: tuple[str, ...] = ()
     is_chat: bool = False
     """Whether the prompt is a user's message, and not text to continue."""
-    names: tuple[str, ...] = field(default=())
+    names: tuple[str, ...] = ()
     """Parts of the names of its models, in lower case."""
 
     def clean(self, window: Window) -> Window | None:
@@ -89,7 +101,7 @@ class Family:
                 return start, end
 
 
-def unified(hunk: EditHunk) -> str:
+def _unified(hunk: EditHunk) -> str:
     """An edit as the body of a unified diff; lines are counted from 1, as these models were taught."""
     removed, inserted = lines_of(hunk.removed), lines_of(hunk.inserted)
     marked = [*(f"-{ended(each)}" for each in removed), *(f"+{ended(each)}" for each in inserted)]
