@@ -76,19 +76,17 @@ def test_a_truncated_library_is_refused_before_it_kills_the_process(file, share)
 @pytest.mark.parametrize(
     ("place", "bytes_", "said"),
     [
-        (0, b"", None),
-        (0, b"<html>", "is broken"),
-        (0, b"MZ", "is made for Windows, not for Linux"),
-        (0, b"\xcf\xfa\xed\xfe", "is made for macOS, not for Linux"),
-        (18, b"\xf3", "is made for another processor, not for "),
-        (18, b"\xb7" if builds.machine() == "x86_64" else b"\x3e", "is made for .*, not for "),
+        (0, b"", "has another version"),
+        (0, b"<html>", "cannot be loaded"),
+        (0, b"MZ", "cannot be loaded"),  # of Windows
+        (18, b"\xf3", "cannot be loaded"),  # of another processor
         (4, b"\x01", "cannot be loaded"),
     ],
 )
 def test_a_library_of_another_platform_is_refused(file, place, bytes_, said):
     whole = file.read_bytes()
     file.write_bytes(whole[:place] + bytes_ + whole[place + len(bytes_) :])
-    with pytest.raises(OSError, match=f"{said or 'another version'}.* To replace it: .* install "):
+    with pytest.raises(OSError, match=f"{said}.* To replace it: .* install "):
         library.load(file)
 
 

@@ -13,7 +13,7 @@ enum { CANDIDATES = 64, STRETCH = 1024 /* tokens whose logits stay in the neares
 /* A job of `mercury_answers`. `banned` has bit lists of `words` words; bit i % 32 of word i / 32 bans token i. */
 typedef struct {
     const float *logits; /* [W, V] */
-    int rows, tokens, words, asks;
+    int rows, tokens, words, asks; /* W, V, words of a bit list, A */
     const uint32_t *banned;
     const int32_t *list;  /* [W]: the row's bit list, or -1 */
     const int32_t *asked; /* [A] */

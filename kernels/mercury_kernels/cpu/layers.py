@@ -3,7 +3,6 @@
 Dimensions: R rows, C width, L layers, H key heads, G query heads per key head, D head width, T tokens.
 """
 
-import ctypes
 import weakref
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
@@ -55,39 +54,6 @@ class Part:
     before: Sequence[KeysValues]
     after: Sequence[KeysValues] = ()
     mask_RR: Floats | None = None
-
-
-class _Rooms(ctypes.Structure):
-    _fields_ = (("at", ctypes.c_void_p), ("layer", ctypes.c_int64), ("head", ctypes.c_int64))
-
-
-class _SideStruct(ctypes.Structure):
-    _fields_ = (
-        ("keys", _Rooms),
-        ("values", _Rooms),
-        ("tokens", ctypes.c_int32),
-        ("behind", ctypes.c_int32),
-    )
-
-
-class _Part(ctypes.Structure):
-    _fields_ = (
-        ("sides", ctypes.c_void_p),
-        ("mask", ctypes.c_void_p),
-        ("rows", ctypes.c_int32),
-        ("number_of_sides", ctypes.c_int32),
-    )
-
-
-class _Asking(ctypes.Structure):
-    _fields_ = (
-        ("logits", ctypes.c_void_p),
-        *((name, ctypes.c_int32) for name in ("rows", "tokens", "words", "asks")),
-        *(
-            (name, ctypes.c_void_p)
-            for name in ("banned", "list", "asked", "token", "figures", "candidate", "likeliest", "told")
-        ),
-    )
 
 
 class Layers:
@@ -242,9 +208,9 @@ class Layers:
         angles = [_floats(angle) for frame in (near, away) if frame is not None for angle in frame]
         pointers = [*map(_address, angles)] + [None] * (4 - len(angles))
         kept: list[Any] = []
-        asked = (_Part * len(parts))(*(self._part(part, kept) for part in parts))
+        asked = np.array([self._part(part, kept) for part in parts], np.int64)
         chosen = -1 if adapter is None else adapter
-        given = _address(out), *pointers, chosen, asked, len(parts), _address(keys), _address(values)
+        given = _address(out), *pointers, chosen, _address(asked), len(parts), _address(keys), _address(values)
         for first in range(0, self.layers, at_once):
             if first:
                 yield
@@ -271,13 +237,13 @@ class Layers:
         widths = self.stored_widths if kept else (self.head_width, self.head_width)
         assert all((keys.shape[4], values.shape[4]) == widths for keys, values in blocks)
         lying = [(_in_rows(keys), _in_rows(values)) for keys, values in blocks]
-        array = (_SideStruct * len(lying))(*(_side(*block, 0) for block in lying))
+        sides = np.array([_side(*block, 0) for block in lying], np.int64)
         cos, sin = (_floats(angle) for angle in angles)
         assert len(cos) == sum(keys.shape[3] for keys, _ in blocks)
         shape = self.layers, 1, self.heads, len(cos)
         kept_keys, kept_values = (np.empty((*shape, width), np.int8) for width in self.stored_widths)
         pointers = [_address(each) for each in (cos, sin, kept_keys, kept_values)]
-        self._library.mercury_place(self._handle, array, len(array), int(kept), *pointers)
+        self._library.mercury_place(self._handle, _address(sides), len(sides), int(kept), *pointers)
         return kept_keys, kept_values
 
     def head(self, x_RC: Floats, out: Floats | None = None) -> Floats:
@@ -316,40 +282,35 @@ class Layers:
         drawn = (candidate_WK, logit_WK) if draws else (None, None)
         places = banned_N, list_W, asked_A, token_W, figures_W4, *drawn, asked_WA
         pointers = [None if each is None else _address(each) for each in places]
-        asking = _Asking(_address(logits_WV), rows, tokens, -(-tokens // 32), len(asked_A), *pointers)
-        self._library.mercury_answers(self._handle, ctypes.byref(asking))
+        self._library.mercury_answers(self._handle, _address(logits_WV), rows, tokens, len(asked_A), *pointers)
         return token_W, *figures_W4.T, candidate_WK, logit_WK, asked_WA
 
-    def _part(self, part: Part, kept: list[Any]) -> _Part:
+    def _part(self, part: Part, kept: list[Any]) -> tuple[int, int, int, int]:
         """The C struct; it points into objects added to `kept`, which must outlive the call."""
         both = ((part.before, 0), (part.after, 1))
-        sides = [((_in_rows(k), _in_rows(v)), behind) for of, behind in both for k, v in of if k.shape[3]]
-        assert all(each.dtype == np.int8 for side, _ in sides for each in side)
-        assert all((keys.shape[4], values.shape[4]) == self.stored_widths for (keys, values), _ in sides)
+        sides = [(_in_rows(k), _in_rows(v), behind) for of, behind in both for k, v in of if k.shape[3]]
+        assert all(keys.dtype == values.dtype == np.int8 for keys, values, _ in sides)
+        assert all((keys.shape[4], values.shape[4]) == self.stored_widths for keys, values, _ in sides)
+        array = np.array([_side(*side) for side in sides], np.int64)
         mask = None if part.mask_RR is None else _floats(part.mask_RR)
-        array = (_SideStruct * len(sides))(*(_side(*side, behind) for side, behind in sides))
-        kept += [sides, mask, array]
-        pointer = None if mask is None else _address(mask)
-        return _Part(ctypes.addressof(array), pointer, part.rows, len(sides))
+        kept += [sides, array, mask]
+        return _address(array), 0 if mask is None else _address(mask), part.rows, len(sides)
 
     def _made(self, worked: int) -> None:
         if not worked:
             raise MemoryError("no memory for the model")
 
 
-def _side(keys: StoredArray, values: StoredArray, behind: int) -> _SideStruct:
-    return _SideStruct(_rooms(keys), _rooms(values), keys.shape[3], behind)
+def _side(keys: StoredArray, values: StoredArray, behind: int) -> tuple[int, ...]:
+    """The C struct: the places of keys and values and their strides by layer and head, the tokens, which frame."""
+    places = ((_address(each), each.strides[0], each.strides[2]) for each in (keys, values))
+    return *next(places), *next(places), keys.shape[3], behind
 
 
 def _in_rows(of: StoredArray) -> StoredArray:
     """Keys or values with the tokens of each layer and head contiguous; copied only if need be."""
     size = of.itemsize
     return of if of.strides[3:] == (of.shape[4] * size, size) else np.ascontiguousarray(of)
-
-
-def _rooms(of: StoredArray) -> _Rooms:
-    layer, _, head, _, _ = of.strides
-    return _Rooms(_address(of), layer, head)
 
 
 def _floats(values: NDArray[Any]) -> Floats:

@@ -2,21 +2,24 @@
 
 import ctypes
 import os
+import struct
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from mercury_kernels.cpu.builds import NEEDED, PROBE, kinds, machine, path
-from mercury_kernels.cpu.library_file import problem
 
 FORCED = "MERCURY_CPU_KERNELS"
 """Environment variable that names one of `builds.INSTRUCTION_SETS`, to try another than the best."""
 
-VERSION = 12
+VERSION = 13
 """Version of the interface between the library and this module."""
 
 _FEATURES_SIZE = 256
 """Room for the probe's answer, in bytes."""
+
+_ELF_SECTIONS = struct.Struct("<40xQ10xHH2x")
+"""In the header of an ELF file: the offset of the table of sections, and the size and number of its entries."""
 
 _POINTER = ctypes.c_void_p
 _INT = ctypes.c_int
@@ -35,7 +38,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "mercury_run": (_INT, [_POINTER] * 6 + [_INT, _POINTER, _INT] + [_POINTER] * 2 + [_INT] * 2),
     "mercury_place": (None, [_POINTER, _POINTER, _INT, _INT] + [_POINTER] * 4),
     "mercury_head": (_INT, [_POINTER, _INT, _POINTER, _POINTER, _INT]),
-    "mercury_answers": (None, [_POINTER, _POINTER]),
+    "mercury_answers": (None, [_POINTER] * 2 + [_INT] * 3 + [_POINTER] * 8),
 }
 
 
@@ -113,12 +116,24 @@ def load(file: Path) -> Any:
 
 def _open(file: Path) -> Any:
     """A library that the system has loaded. Raises OSError."""
-    if wrong := problem(file):
-        raise OSError(f"{file} {wrong}. To replace it: {_reinstall()}")
+    if _is_cut_off(file):
+        raise OSError(f"{file} is incomplete. To replace it: {_reinstall()}")
     try:
         return ctypes.CDLL(str(file.absolute()))
     except OSError as error:
         raise OSError(f"{file} cannot be loaded ({error}). To replace it: {_reinstall()}") from error
+
+
+def _is_cut_off(file: Path) -> bool:
+    """Whether an ELF file lacks its end, the table of sections: Linux kills a process that loads one."""
+    with file.open("rb") as opened:
+        header = opened.read(_ELF_SECTIONS.size)
+    if not header.startswith(b"\x7fELF"):
+        return False
+    if len(header) < _ELF_SECTIONS.size:
+        return True
+    table, entry_size, entries = _ELF_SECTIONS.unpack(header)
+    return file.stat().st_size < table + entry_size * entries
 
 
 def _function(loaded: Any, name: str, file: Path) -> Any:

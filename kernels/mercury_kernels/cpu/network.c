@@ -49,15 +49,15 @@ typedef struct {
 /* Keys and values of tokens, stored [L, H, T, bytes] unless stated otherwise. */
 typedef struct {
     Rooms keys, values;
-    int32_t tokens;
-    int32_t behind; /* whether behind the gap: then seen by queries in the suffix frame */
+    int64_t tokens;
+    int64_t behind; /* whether behind the gap: then seen by queries in the suffix frame */
 } Side;
 
 /* Rows of a pass that see each other and their own sides, but nothing of other parts. */
 typedef struct {
     const Side *side;
     const float *hidden; /* [R, R], added to scores among the rows, or NULL */
-    int32_t rows, sides;
+    int64_t rows, sides;
 } Part;
 
 typedef struct {
@@ -122,7 +122,7 @@ API Network *mercury_new(int layers, int width, int inner, int heads, int groups
 }
 
 /* The version of this interface. */
-API int mercury_version(void) { return 12; }
+API int mercury_version(void) { return 13; }
 
 /* Number of outputs per tile. */
 API int mercury_lanes(void) { return LANES; }
@@ -651,8 +651,8 @@ static int start(Job *job, Work work) {
  * by the result. Returns 0 when memory is short.
  *
  * The rows of the parts follow one another; a part's result does not depend on the other parts. With angles in the suffix
- * frame (`away`), the writer's low-rank products are added, and those of an adapter if it is not negative. keys (unrotated, without their bias) and values [L, H, R, D]
- * may be NULL. */
+ * frame (`away`), the writer's low-rank products are added, and those of an adapter if it is not negative. keys (unrotated,
+ * without their bias) and values [L, H, R, D] may be NULL. */
 API int mercury_run(Network *net, float *x, const float *near_cos, const float *near_sin, const float *away_cos,
                     const float *away_sin, int adapter, const Part *part, int parts, uint16_t *keys, uint16_t *values,
                     int first, int end) {
@@ -680,4 +680,10 @@ API int mercury_head(Network *net, int rows, float *x, float *logits, int apart)
 }
 
 /* Answers what is asked of rows of logits; see answers.h. */
-API void mercury_answers(Network *net, const Asking *asking) { pool_run(net->pool, answering_pass, (void *)asking); }
+API void mercury_answers(Network *net, const float *logits, int rows, int tokens, int asks, const uint32_t *banned,
+                         const int32_t *list, const int32_t *asked, int32_t *token, float *figures, int32_t *candidate,
+                         float *likeliest, float *told) {
+    int words = (tokens + WORD - 1) / WORD;
+    Asking asking = {logits, rows, tokens, words, asks, banned, list, asked, token, figures, candidate, likeliest, told};
+    pool_run(net->pool, answering_pass, &asking);
+}

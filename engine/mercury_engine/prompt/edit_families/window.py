@@ -35,7 +35,7 @@ class Window:
         return self.text[: self.cursor] + mark + self.text[self.cursor :]
 
     def edits(self, template: str, most: int = 0) -> list[str]:
-        """The last edits, all for 0, by a template with `path`, the lines `removed` and `inserted`, and their `diff`."""
+        """The last edits (0 for all), in a template with `path`, lines `removed` and `inserted`, and their `diff`."""
         return [
             template.format(
                 path=each.path or self.path,
