@@ -104,38 +104,46 @@ class CpuNetwork:
             by_adapter.setdefault(self._adapters.get(forward.adapter), []).append(number)
         found: dict[int, tuple[FloatArray, KeyValueBlock]] = {}
         for adapter, numbers in by_adapter.items():
-            found |= zip(numbers, self._read([forwards[number] for number in numbers], adapter), strict=True)
+            group = [forwards[number] for number in numbers]
+            ends = np.cumsum([each.rows for each in group])[:-1]
+            out, keys, values = self._stack.run(*self._rows(group), adapter)
+            blocks = map(KeyValueBlock, np.split(keys, ends, 3), np.split(values, ends, 3))
+            found |= zip(numbers, zip(np.split(out, ends), blocks, strict=True), strict=True)
         return [found[number] for number in range(len(forwards))]
 
-    def _read(self, forwards: Sequence[ForwardRequest], adapter: int | None) -> list[tuple[FloatArray, KeyValueBlock]]:
-        ends = np.cumsum([each.rows for each in forwards])[:-1]
-        x_RC = self.embedding.rows(np.concatenate([each.ids_T for each in forwards]))
-        positions = np.concatenate([each.start + _places(each) for each in forwards])
-        parts = [part for each in forwards for part in _parts(each)]
-        out, keys, values = self._stack.run(x_RC, self.angles(positions), None, parts, adapter)
-        split = zip(np.split(out, ends), np.split(keys, ends, 3), np.split(values, ends, 3), strict=True)
-        return [(part, KeyValueBlock(k, v)) for part, k, v in split]
-
     def read_in_parts(self, forward: ForwardRequest) -> Generator[None, None, tuple[FloatArray, KeyValueBlock]]:
-        angles = self.angles(forward.start + _places(forward))
-        out, keys, values = yield from self._stack.run_in_parts(
-            self.embedding.rows(forward.ids_T),
-            angles,
-            None,
-            _parts(forward),
-            self._adapters.get(forward.adapter),
-            self.config.layers_at_once(forward.rows),
-        )
+        adapter, at_once = self._adapters.get(forward.adapter), self.config.layers_at_once(forward.rows)
+        out, keys, values = yield from self._stack.run_in_parts(*self._rows([forward]), adapter, at_once)
         return out, KeyValueBlock(keys, values)
 
     def denoise_together(self, forwards: Sequence[CanvasForward]) -> list[FloatArray]:
         """See `Network.denoise_together`: one pass, with each forward a part of it."""
-        frames = [_frames(each) for each in forwards]
-        near, away = (self.angles(np.concatenate(positions)) for positions in zip(*frames, strict=True))
-        x_RC = self.embedding.rows(np.concatenate([each.ids_R for each in forwards]))
-        parts = [part for each in forwards for part in _canvases(each)]
-        out, _, _ = self._stack.run(x_RC, near, away, parts)
+        out, _, _ = self._stack.run(*self._rows(forwards))
         return np.split(out, np.cumsum([each.rows for each in forwards])[:-1])
+
+    def _rows(
+        self, forwards: Sequence[ForwardRequest | CanvasForward]
+    ) -> tuple[FloatArray, Angles, Angles | None, list[Part]]:
+        """Embedded rows of forwards of one kind, their angles toward prefix and suffix, and their parts."""
+        ids, near, away, parts = list[IdArray](), list[IdArray](), list[IdArray](), list[Part]()
+        for each in forwards:
+            packing, rows = each.packing, each.rows
+            place, length = (np.arange(rows), rows) if packing is None else (packing.place[0], packing.rows[0])
+            # each run or canvas of a packing is a part, so that it is computed as if alone, to the bit
+            runs = [rows] if packing is None else np.unique(packing.canvas[0], return_counts=True)[1].tolist()
+            if isinstance(each, CanvasForward):
+                before, after = _kept(each.before), _kept(each.after)
+                ids.append(each.ids_R)
+                near.append(each.end + place)
+                away.append(place - length)
+                parts += [Part(run, before, after) for run in runs]
+            else:
+                past = _kept(each.past)
+                ids.append(each.ids_T)
+                near.append(each.start + place)
+                parts += [Part(run, past, mask_RR=_mask(run, each.block)) for run in runs]
+        away_angles = self.angles(np.concatenate(away)) if away else None
+        return self.embedding.rows(np.concatenate(ids)), self.angles(np.concatenate(near)), away_angles, parts
 
     def log_probabilities(self, hidden_RC: FloatArray) -> FloatArray:
         return log_softmax_in_place(self._stack.head(hidden_RC))
@@ -207,40 +215,8 @@ def layers_for(config: ModelConfig, threads: int) -> Layers:
     )
 
 
-def _parts(forward: ForwardRequest) -> list[Part]:
-    """The rows of a forward; each run of a packing is a part, so that it is read as if alone, to the bit."""
-    past = _kept(forward.past)
-    return [Part(rows, past, mask_RR=_mask(rows, forward.block)) for rows in _lengths(forward)]
-
-
-def _places(forward: ForwardRequest) -> IdArray:
-    return np.arange(forward.rows) if forward.packing is None else forward.packing.place[0]
-
-
-def _frames(forward: CanvasForward) -> tuple[IdArray, IdArray]:
-    """Positions [R] of a canvas's rows toward the prefix, and toward the suffix."""
-    if forward.packing is None:
-        place, length = np.arange(forward.rows), forward.rows
-    else:
-        place, length = forward.packing.place[0], forward.packing.rows[0]
-    return forward.end + place, place - length
-
-
-def _canvases(forward: CanvasForward) -> list[Part]:
-    """Each canvas of a forward as a part, so that it is denoised as if alone, to the bit."""
-    before, after = _kept(forward.before), _kept(forward.after)
-    return [Part(rows, before, after) for rows in _lengths(forward)]
-
-
-def _lengths(forward: ForwardRequest | CanvasForward) -> list[int]:
-    if forward.packing is None:
-        return [forward.rows]
-    lengths: list[int] = np.unique(forward.packing.canvas[0], return_counts=True)[1].tolist()
-    return lengths
-
-
 def _mask(rows: int, block: int | None) -> FloatArray | None:
-    """Additive mask [R,R] that hides later blocks; None where all rows see each other."""
+    """Additive mask [R,R] that hides later blocks (see `ForwardRequest`); None where all rows see each other."""
     if block is None or rows <= block:
         return None
     block_R = np.arange(rows) // block
