@@ -63,28 +63,42 @@ def _put_named(network: TorchDecoder, adapter: str, tensors: Tensors, dtype: tor
             linear.named[adapter] = down.to(network.device, dtype), up.to(network.device, dtype)
 
 
+@torch.no_grad()
 def fill_reader(network: TorchDecoder, folder: Path) -> None:
     """Copy the folder's weights into the network, with its low-rank change if there is one. Raises ModelCorrupt."""
     tensors, change = weights.read_model(folder), weights.reader_change(folder)
+    for target, name in ((network.embedding, "model.embed_tokens.weight"), (network.head, "lm_head.weight")):
+        if target is not None:
+            target.copy_(_joined(tensors, [name], tensors.parts([name], (target.shape[0], target.shape[1]))))
+    _put_vector(network.norm, tensors, "model.norm.weight")
 
-    @torch.no_grad()  # here, because the mode is per thread
-    def put(target: Tensor, *names: str) -> None:
-        if target.ndim == 2:
-            target.copy_(_joined(tensors, names, (target.shape[0], target.shape[1])))
-        else:
-            sizes = [tensors.matrix(name).inputs for name in names] if len(names) > 1 else [len(target)]
-            parts = [tensors.floats(name, size) for name, size in zip(names, sizes, strict=True)]
-            target.copy_(torch.cat([torch.from_numpy(part) for part in parts]))
+    def put_layer(number: int) -> None:
+        layer = network.layers[number]
+        assert isinstance(layer, Layer)
+        _put_layer(layer, number, tensors, change)
 
-    @torch.no_grad()
-    def put_matrix(number: int, which: str) -> None:
-        linear: AdaptedLinear = getattr(network.layers[number], which)
+    with ThreadPoolExecutor(LOADER_THREADS) as pool:
+        list(pool.map(put_layer, range(len(network.layers))))
+
+
+@torch.no_grad()  # the mode is per thread
+def _put_layer(layer: Layer, number: int, tensors: Tensors, change: Tensors | None) -> None:
+    stem = f"model.layers.{number}."
+    _put_vector(layer.attn_norm, tensors, f"{stem}input_layernorm.weight")
+    _put_vector(layer.ffn_norm, tensors, f"{stem}post_attention_layernorm.weight")
+    for norm, name in zip(layer.head_norms, HEAD_NORMS, strict=False):
+        _put_vector(norm, tensors, f"{stem}{name}.weight")
+    if layer.qkv.bias is not None:
+        for bias, name in zip(layer.qkv.bias.split(layer.qkv_sizes), FUSED_MATRICES["qkv"], strict=True):
+            _put_vector(bias, tensors, f"{stem}{name}.bias")
+    for which in FUSED_MATRICES:
+        linear: AdaptedLinear = getattr(layer, which)
         names, shape = matrix_names(tensors, number, which), (linear.weight.shape[0], linear.weight.shape[1])
         parts = tensors.parts(names, shape)
         if linear.scales is not None and change is None and all(part.type is Q8_0 for part in parts):
             _put_codes(linear.weight, linear.scales, torch.cat([_shared(part) for part in parts]))
-            return
-        whole = _joined(tensors, names, shape)
+            continue
+        whole = _joined(tensors, names, parts)
         if change is not None:
             down, up = map(torch.from_numpy, change.product(f"layers.{number}.{which}", shape))
             whole = whole.float() + up @ down
@@ -93,25 +107,9 @@ def fill_reader(network: TorchDecoder, folder: Path) -> None:
         else:
             _put_codes(linear.weight, linear.scales, whole)
 
-    put(network.embedding, "model.embed_tokens.weight")
-    put(network.norm, "model.norm.weight")
-    if network.head is not None:
-        put(network.head, "lm_head.weight")
 
-    def put_layer(number: int) -> None:
-        layer, stem = network.layers[number], f"model.layers.{number}."
-        assert isinstance(layer, Layer)
-        put(layer.attn_norm, stem + "input_layernorm.weight")
-        put(layer.ffn_norm, stem + "post_attention_layernorm.weight")
-        for norm, name in zip(layer.head_norms, HEAD_NORMS, strict=False):
-            put(norm, f"{stem}{name}.weight")
-        for matrix, names in FUSED_MATRICES.items():
-            put_matrix(number, matrix)
-            if (bias := getattr(layer, matrix).bias) is not None:
-                put(bias, *(f"{stem}{name}.bias" for name in names))
-
-    with ThreadPoolExecutor(LOADER_THREADS) as pool:
-        list(pool.map(put_layer, range(len(network.layers))))
+def _put_vector(target: Tensor, tensors: Tensors, name: str) -> None:
+    target.copy_(torch.from_numpy(tensors.floats(name, len(target))))
 
 
 def _put_codes(codes: Tensor, scales: Tensor, source: Tensor) -> None:
@@ -153,9 +151,9 @@ def adapter_parameters(network: TorchDecoder) -> dict[str, Tensor]:
     return {name: each for name, each in adapted if name.endswith(("markers", ".down", ".up"))}
 
 
-def _joined(tensors: Tensors, names: Sequence[str], shape: tuple[int, int]) -> Tensor:
-    """A matrix of this shape in any float type. Raises ModelCorrupt, also for values that are not finite."""
-    whole = torch.cat([tensor_of(part) for part in tensors.parts(names, shape)])
+def _joined(tensors: Tensors, names: Sequence[str], parts: Sequence[BlockMatrix]) -> Tensor:
+    """The parts of a matrix in any float type. Raises ModelCorrupt for values that are not finite."""
+    whole = torch.cat([tensor_of(part) for part in parts])
     if not (whole.sum(dtype=torch.float32).isfinite() or whole.isfinite().all()):
         raise ModelCorrupt(f"{' + '.join(names)} in {tensors.path} holds values that are not finite; fetch it again")
     return whole
