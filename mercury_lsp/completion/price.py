@@ -7,6 +7,7 @@ from time import monotonic
 from mercury_engine.text.lines import equal_ends
 from mercury_engine.utility import MIN_PROBABILITY, Utility
 
+from mercury_lsp.documents.document import Edit
 from mercury_lsp.settings import Eagerness
 
 LEVELS: dict[Eagerness, float] = {"low": -1.0, "medium": 0.0, "high": 1.0}
@@ -35,10 +36,10 @@ GOING_KEYS = 4
 """Keys that move the cursor to an edit, in addition to those that make it; assumed."""
 
 
-def least_probability_of_edit(old: str, new: str, gate: Utility) -> float:
+def least_probability_of_edit(edit: Edit, gate: Utility) -> float:
     """Least probability at which an edit is worth showing automatically: it saves the characters that differ."""
-    first, last = equal_ends(old, new)
-    removed, added = (len(text[first : len(text) - last].strip()) for text in (old, new))
+    first, last = equal_ends(edit.removed, edit.inserted)
+    removed, added = (len(text[first : len(text) - last].strip()) for text in (edit.removed, edit.inserted))
     return min(1.0, gate.least_probability(GOING_KEYS + removed + added))
 
 

@@ -9,7 +9,7 @@ from mercury_engine.api import Fill
 from mercury_engine.text.common_prefix import common_prefix
 
 from mercury_lsp.context.context import CompletionContext
-from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.document import Edit, Snapshot
 
 Position = tuple[int, int]
 """Line and UTF-16 column, both from 0."""
@@ -23,23 +23,40 @@ _TO_FIRST_LINE_END = re.compile(r"\s*[^\r\n]+")
 
 
 @dataclass(frozen=True, slots=True)
-class RenamingProgress:
-    """How far a renaming is."""
+class Renaming:
+    """A name changed in some places of a document, and the places that still have the old one."""
 
     old: str
     new: str
-    number: int
-    """The offered place, counted from 1; the first one if a line has several."""
-    last_number: int
-    """The last place of that line."""
-    total: int
-    remaining: int
-    """Places that still have the old name, including the offered ones."""
+    made: int
+    left: tuple[Edit, ...]
+    """What remains to be done, without what the user dismissed."""
+    must_go_on: bool
+    """The name was changed where it is bound, or in two places: without the rest it would be undefined."""
+    is_told: bool
+    """The places come from another language server."""
+    offered: int = 1
+    """Number of places that are offered at once: those in one line."""
+
+    @property
+    def number(self) -> int:
+        """The first offered place, counted from 1."""
+        return self.made + 1
+
+    @property
+    def remaining(self) -> int:
+        """Number of places with the old name."""
+        return len(self.left)
+
+    @property
+    def total(self) -> int:
+        """Number of all places."""
+        return self.made + self.remaining
 
     @property
     def label(self) -> str:
         """A line for the user."""
-        offered = f"{self.number}–{self.last_number}" if self.last_number > self.number else f"{self.number}"
+        offered = f"{self.number}" if self.offered == 1 else f"{self.number}–{self.made + self.offered}"
         return f"rename {self.old} to {self.new} ({offered} of {self.total})"
 
 
@@ -58,7 +75,7 @@ class Suggestion:
     elapsed_ms: float
     is_finished: bool = False
     """It ends where the gap ends; otherwise its rest was cut off."""
-    renaming: "RenamingProgress | None" = None
+    renaming: Renaming | None = None
     """The renaming that this edit continues."""
     elsewhere: Snapshot | None = None
     """The document that it edits, if not the requested one."""
@@ -83,21 +100,14 @@ class Suggestion:
 
     @classmethod
     def replacing(
-        cls,
-        snapshot: Snapshot,
-        start: int,
-        end: int,
-        text: str,
-        confidence: float,
-        seconds: float,
-        source: Source = "rule",
+        cls, snapshot: Snapshot, edit: Edit, confidence: float, seconds: float, source: Source = "rule"
     ) -> "Suggestion":
-        """An edit of the document's characters [start, end), found in `seconds` without a denoise step."""
+        """An edit of a document, found in `seconds` without a denoise step."""
         return cls(
             id=uuid4().hex,
-            text=text,
-            start=snapshot.position_at(start),
-            end=snapshot.position_at(end),
+            text=edit.inserted,
+            start=snapshot.position_at(edit.start),
+            end=snapshot.position_at(edit.end),
             confidence=confidence,
             steps=0,
             elapsed_ms=seconds * 1000,

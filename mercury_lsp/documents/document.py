@@ -41,6 +41,21 @@ class Edit:
     removed: str
     inserted: str
 
+    @property
+    def end(self) -> int:
+        """End offset of the removed text, before the edit."""
+        return self.start + len(self.removed)
+
+    @property
+    def new_end(self) -> int:
+        """End offset of the inserted text, after the edit."""
+        return self.start + len(self.inserted)
+
+    @property
+    def size(self) -> int:
+        """Characters of both texts."""
+        return len(self.removed) + len(self.inserted)
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:

@@ -73,9 +73,9 @@ def routes(service: Service) -> list[Route]:
         found = await replies.while_connected(request, rewritten(service, document))
         lines = [
             {
-                "start_index": utf16_length(document.text[: change.start]),
-                "end_index": utf16_length(document.text[: change.end]),
-                "completion": change.text,
+                "start_index": utf16_length(document.text[: change.edit.start]),
+                "end_index": utf16_length(document.text[: change.edit.end]),
+                "completion": change.edit.inserted,
                 "confidence": round(change.probability, 4),
                 "autocomplete_id": replies.new_id("edit"),
                 "elapsed_time_ms": round(1000 * (perf_counter() - started)),

@@ -100,9 +100,9 @@ class RewrittenRegion:
     def text(self) -> str:
         """The region as it should be."""
         text, end = self.document.text, self.document.end
-        for change in reversed(self.changes):
-            text = text[: change.start] + change.text + text[change.end :]
-            end += len(change.text) - (change.end - change.start)
+        for edit in (each.edit for each in reversed(self.changes)):
+            text = text[: edit.start] + edit.inserted + text[edit.end :]
+            end += edit.new_end - edit.end
         return text[self.document.start : end]
 
 
@@ -126,9 +126,9 @@ async def rewritten(service: Service, asked: EditedDocument) -> RewrittenRegion:
     finally:
         control.cancel.set()
     changes = tuple(
-        replace(hunk, start=hunk.start + first, end=hunk.end + first)
-        for hunk in found or ()
-        if hunk.probability >= MIN_PROBABILITY
+        replace(each, edit=replace(each.edit, start=each.edit.start + first))
+        for each in found or ()
+        if each.probability >= MIN_PROBABILITY
     )
     read, steps = (sum(getattr(each, name) for each in answers) for name in ("tokens_read", "steps"))
     return RewrittenRegion(asked, changes, read, steps)

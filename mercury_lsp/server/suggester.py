@@ -14,10 +14,10 @@ from mercury_engine.api import OnStep
 from mercury_engine.errors import Cancelled, MercuryError
 
 from mercury_lsp.completion.coalescing import Feature, SuggestionRequest
-from mercury_lsp.completion.next_edits import Question, RenamedDocument, Renaming
+from mercury_lsp.completion.next_edits import Question, RenamedDocument
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.postprocessing import without_last_comma
-from mercury_lsp.completion.suggestions import Suggestion
+from mercury_lsp.completion.suggestions import Renaming, Suggestion
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.context.scope import CursorClass
 from mercury_lsp.documents.chunked_text import ChunkedText
@@ -245,7 +245,7 @@ class Suggester:
             return None
         found = self._session.completer.next_edits.renaming(self._session.question(snapshot))
         left = found.left if found is not None else ()
-        is_open = any(not edit_shows_secret(snapshot, each.start, each.end, each.new) for each in left)
+        is_open = any(not edit_shows_secret(snapshot, each.start, each.end, each.inserted) for each in left)
         return found if is_open else None
 
     async def rename_all(self, uri: str) -> RenamedDocument | None:
@@ -256,7 +256,7 @@ class Suggester:
         if (snapshot := await self._parsed(uri)) is None:
             return None
         found = self._session.completer.next_edits.rename_all(self._session.question(snapshot))
-        return found if found is not None and (found.sites or found.kept) else None
+        return found if found is not None and (found.edits or found.kept) else None
 
     async def _parsed(self, uri: str) -> Snapshot | None:
         """The parsed document; None if it gets no next edits. Raises as `_finish_parsing`."""

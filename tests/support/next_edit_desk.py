@@ -4,11 +4,11 @@ from textwrap import dedent
 
 from lsprotocol import types
 
-from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.history import History
-from mercury_lsp.completion.next_edits.renaming import Renaming, Renamings
+from mercury_lsp.completion.next_edits.renaming import Renamings
+from mercury_lsp.completion.suggestions import Renaming
 from mercury_lsp.context.open_documents import OpenDocuments
-from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.document import Edit, Snapshot
 
 RENAMED = """\
     def f(count):
@@ -83,7 +83,7 @@ class NextEditDesk:
 
     def texts(self) -> list[tuple[str, str]]:
         """Old and new text of the places that are left."""
-        return [(each.old, each.new) for each in self._left()]
+        return [(each.removed, each.inserted) for each in self._left()]
 
     def must_go_on(self) -> bool:
         found = self.renaming()
@@ -93,6 +93,6 @@ class NextEditDesk:
         self.renaming()
         return self.renamings.is_unfinished(cursor)
 
-    def _left(self) -> tuple[EditSite, ...]:
+    def _left(self) -> tuple[Edit, ...]:
         found = self.renaming()
         return found.left if found else ()

@@ -2,25 +2,21 @@
 
 The changes in all files (history.py) are read as examples (examples.py). A change made twice is offered where the same
 text or lines occur (pairs.py, whole_lines.py) and in lines like the examples (templates.py). If the last change renamed
-something (change.py, replacement.py), the other places follow (name_places.py, renaming.py). A model rewrites the
+something, the other places follow (names.py, renaming.py). A model rewrites the
 region around the cursor, the region around another use of a changed name and, by key, lines with new errors
 (region_edits.py, rewriting.py, places.py, diagnostics.py). filters.py says what is never shown, and ledger.py what
 became of the offers.
 """
 
 from mercury_lsp.completion.next_edits.diagnostics import Diagnostics
-from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.history import History
-from mercury_lsp.completion.next_edits.next_edits import NextEdits
+from mercury_lsp.completion.next_edits.next_edits import NextEdits, RenamedDocument
 from mercury_lsp.completion.next_edits.region_edits import Question
-from mercury_lsp.completion.next_edits.renaming import RenamedDocument, Renaming
 
 __all__ = [
     "Diagnostics",
-    "EditSite",
     "History",
     "NextEdits",
     "Question",
     "RenamedDocument",
-    "Renaming",
 ]

@@ -5,14 +5,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from threading import Event
 
-from mercury_engine.errors import Cancelled
-
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.next_edits.rewriting import RewrittenLines
 from mercury_lsp.documents.document import Snapshot
-
-POLL_SECONDS = 0.02
-"""Seconds between two looks at the cancel flag of a waiting request."""
 
 Rewriting = Callable[[Event], Awaitable[Sequence[RewrittenLines] | None]]
 
@@ -45,19 +40,18 @@ class Ahead:
         if ahead is not None and is_its and snapshot.text not in (self._shown, ahead.snapshot.text):
             self.drop()
 
-    async def taken(self, region: Place, cancel: Event) -> Sequence[RewrittenLines] | None:
-        """The edits of a region rewritten ahead; None if it was not, or if that failed. Raises Cancelled."""
+    async def taken(self, region: Place) -> Sequence[RewrittenLines] | None:
+        """The edits of a region rewritten ahead; None if it was not, or if that failed."""
         ahead, asked = self._region, self._asked
         if ahead is None or asked is None or region.snapshot.uri != ahead.snapshot.uri:
             return None
         if region.line != ahead.line or region.snapshot.text != ahead.snapshot.text:  # another line has another window
             return None
-        while not asked.done():
-            await asyncio.wait((asked,), timeout=POLL_SECONDS)
-            if cancel.is_set():
-                self.drop()
-                raise Cancelled("cancelled while waiting for an edit prepared ahead")
-        return asked.result()
+        try:
+            return await asyncio.shield(asked)
+        except asyncio.CancelledError:
+            self.drop()
+            raise
 
 
 async def _quietly(rewriting: Awaitable[Sequence[RewrittenLines] | None]) -> Sequence[RewrittenLines] | None:

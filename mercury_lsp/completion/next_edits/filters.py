@@ -11,7 +11,7 @@ from mercury_engine.text.lines import equal_ends, lines_of
 from mercury_lsp.completion.next_edits.checks import only_moves_white_space
 from mercury_lsp.completion.next_edits.examples import TOKEN
 from mercury_lsp.completion.next_edits.history import Hunk
-from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.redaction import edit_shows_secret
 from mercury_lsp.documents.syntax import breaks_document, is_within_error, mends
 
@@ -50,26 +50,25 @@ Exchange = tuple[tuple[str, ...], tuple[str, ...]]
 _WORD = re.compile(r"\w+")
 
 
-def objection(
-    snapshot: Snapshot, start: int, end: int, new: str, hunks: Sequence[Hunk], at_risk: int | None = None
-) -> str | None:
-    """Why an edit of [start, end) in this version is not shown, given the user's changes; None if it may be.
+def objection(snapshot: Snapshot, edit: Edit, hunks: Sequence[Hunk], at_risk: int | None = None) -> str | None:
+    """Why an edit of this version is not shown, given the user's changes; None if it may be.
 
     A model that was trained on edits, and rewrote `at_risk` lines, need not follow the user's changes. It may undo a
     change that broke the syntax, such as a slip of the fingers.
     """
-    if not 0 <= start <= end <= snapshot.length or end - start + len(new) > MAX_EDIT_CHARS:
+    start, end, old, new = edit.start, edit.end, edit.removed, edit.inserted
+    is_writers = at_risk is not None
+    if edit.size > MAX_EDIT_CHARS:
         return "it is too long"
-    old, is_writers = snapshot.slice(start, end), at_risk is not None
     if only_moves_white_space(old, new):
         return "it only moves blanks"
     removed = old.count("\n") - new.count("\n")
     if at_risk is not None and removed > max(MIN_REMOVED_LINES, at_risk // 2):
         return f"it removes {removed} of {at_risk} lines"
-    undoes = _undoes(snapshot, start, end, old, new, hunks)
+    undoes = _undoes(snapshot, edit, hunks)
     if undoes is not None and not (is_writers and mends(snapshot, start, end, new)):
         return undoes
-    if _stands_beside(snapshot, start, end, old, new) or (not is_writers and _doubles(old, new, hunks)):
+    if _stands_beside(snapshot, edit) or (not is_writers and _doubles(old, new, hunks)):
         return "it repeats what is there"
     if edit_shows_secret(snapshot, start, end, new):
         return "its lines look like secrets"
@@ -77,21 +76,21 @@ def objection(
     return BREAKS if not is_broken and breaks_document(snapshot, start, end, new) else None
 
 
-def _undoes(snapshot: Snapshot, start: int, end: int, old: str, new: str, hunks: Sequence[Hunk]) -> str | None:
+def _undoes(snapshot: Snapshot, edit: Edit, hunks: Sequence[Hunk]) -> str | None:
     """How an edit undoes the user's changes; None if it does not."""
-    lines = _whole_lines(snapshot, start, end, new)
-    if any(_reverts(snapshot, *lines, hunk) for hunk in hunks):
+    lines = _in_whole_lines(snapshot, edit)
+    if any(_reverts(snapshot, lines, hunk) for hunk in hunks):
         return "it undoes a change of yours"
-    return "it brings back lines that you removed" if _brings_back(old, new, hunks) else None
+    return "it brings back lines that you removed" if _brings_back(edit.removed, edit.inserted, hunks) else None
 
 
-def _whole_lines(snapshot: Snapshot, start: int, end: int, new: str) -> tuple[int, str, str]:
-    """The edit in whole lines: their start, old text and new text."""
-    first, last = snapshot.source.line_bounds(start)[0], snapshot.source.line_bounds(end)[1]
-    if start == first and snapshot.source.line_bounds(end)[0] == end:  # it ends where a line begins
-        return start, snapshot.slice(start, end), new
-    head, tail = snapshot.slice(first, start), snapshot.slice(end, last)
-    return first, snapshot.slice(first, last), head + new + tail
+def _in_whole_lines(snapshot: Snapshot, edit: Edit) -> Edit:
+    """The edit extended to whole lines."""
+    first, last = snapshot.source.line_bounds(edit.start)[0], snapshot.source.line_bounds(edit.end)[1]
+    if edit.start == first and snapshot.source.line_bounds(edit.end)[0] == edit.end:  # it ends where a line begins
+        return edit
+    head, tail = snapshot.slice(first, edit.start), snapshot.slice(edit.end, last)
+    return Edit(first, head + edit.removed + tail, head + edit.inserted + tail)
 
 
 def strays(old: str, new: str, hunks: Sequence[Hunk], probability: float = 0.0, text: str = "") -> str | None:
@@ -159,15 +158,15 @@ def _is_typo(ours: Exchange, brought: Collection[str], text: str) -> bool:
     return counts[0] == 1 and counts[1] > 0 and likeness >= MIN_LIKENESS
 
 
-def followed(old: str, new: str, hunks: Sequence[Hunk], probability: float, text: str) -> tuple[str, str, str | None]:
+def followed(edit: Edit, hunks: Sequence[Hunk], probability: float, text: str) -> tuple[Edit, str | None]:
     """The first lines of a model's edit that follow, if it replaces them one by one; or all of it, and why not."""
-    lines, why, before, after = (lines_of(old), lines_of(new)), None, "", ""
-    pairs = [*zip(*lines, strict=True)] if len(lines[0]) == len(lines[1]) else [(old, new)]
+    old, new, why, before, after = lines_of(edit.removed), lines_of(edit.inserted), None, "", ""
+    pairs = zip(old, new, strict=True) if len(old) == len(new) else [(edit.removed, edit.inserted)]
     for was, now in pairs:
         if (why := strays(was, now, hunks, probability, text)) is not None:
             break
         before, after = before + was, after + now
-    return (old, new, why) if before == after else (before, after, None)
+    return (edit, why) if before == after else (Edit(edit.start, before, after), None)
 
 
 def _is_like(ours: Exchange, theirs: Exchange, words: frozenset[str]) -> bool:
@@ -208,20 +207,20 @@ def _runs(before: Sequence[str], after: Sequence[str]) -> Iterator[Exchange]:
             yield tuple(before[a:b]), tuple(after[c:d])
 
 
-def _reverts(snapshot: Snapshot, start: int, old: str, new: str, hunk: Hunk) -> bool:
+def _reverts(snapshot: Snapshot, edit: Edit, hunk: Hunk) -> bool:
     """Whether an edit undoes a hunk in its place, or exchanges the same words in the other direction elsewhere."""
-    if hunk.uri == snapshot.uri and _is_in(hunk, snapshot, start, start + len(old)):
-        was, now, here = _lines(hunk.before), _lines(new), _lines(old)
+    if hunk.uri == snapshot.uri and _is_in(hunk, snapshot, edit):
+        was, now, here = _lines(hunk.before), _lines(edit.inserted), _lines(edit.removed)
         if now <= was and (not here or not here <= was):
             return True
-    removed, added = _exchanged(old, new)
+    removed, added = _exchanged(edit.removed, edit.inserted)
     taken, brought = _exchanged(hunk.before, hunk.after)
     return bool(removed and added) and removed <= brought and added <= taken
 
 
-def _is_in(hunk: Hunk, snapshot: Snapshot, start: int, end: int) -> bool:
+def _is_in(hunk: Hunk, snapshot: Snapshot, edit: Edit) -> bool:
     """Whether an edit touches the lines of a hunk."""
-    first, last = snapshot.source.line_of(start), snapshot.source.line_of(max(start, end - 1))
+    first, last = snapshot.source.line_of(edit.start), snapshot.source.line_of(max(edit.start, edit.end - 1))
     return first < max(hunk.end_line, hunk.line + 1) and last >= hunk.line
 
 
@@ -248,13 +247,14 @@ def _doubles(old: str, new: str, hunks: Sequence[Hunk]) -> bool:
     return False
 
 
-def _stands_beside(snapshot: Snapshot, start: int, end: int, old: str, new: str) -> bool:
+def _stands_beside(snapshot: Snapshot, edit: Edit) -> bool:
     """Whether an edit only inserts lines that are already next to it."""
-    if old.strip() or not new.strip():
+    new = edit.inserted
+    if edit.removed.strip() or not new.strip():
         return False
-    count = new.count("\n")
-    above = "".join(lines_of(snapshot.slice(max(0, start - 2 * len(new) - 80), start))[-count:])
-    below = "".join(lines_of(snapshot.slice(end, end + 2 * len(new) + 80))[:count])
+    count, reach = new.count("\n"), 2 * len(new) + 80
+    above = "".join(lines_of(snapshot.slice(edit.start - reach, edit.start))[-count:])
+    below = "".join(lines_of(snapshot.slice(edit.end, edit.end + reach))[:count])
     return new.strip() in (above.strip(), below.strip())
 
 

@@ -6,14 +6,14 @@ another file, and a document that is closed and opened again unchanged.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 
 from mercury_engine.api import EditHunk
 from mercury_engine.text.lines import equal_ends, lines_of
 
-from mercury_lsp.completion.next_edits.change import Change, narrowed
+from mercury_lsp.completion.next_edits.edits import effective, merged, moved_offset
 from mercury_lsp.completion.next_edits.history_edits import of_user
 from mercury_lsp.context.open_documents import OpenDocuments
 from mercury_lsp.documents.chunked_text import ChunkedText, with_line_feeds
@@ -85,7 +85,7 @@ class _Tracked:
     """A change, by offsets of the current document."""
 
     uri: str
-    change: Change
+    change: Edit
     seconds: float
     """When it began."""
     is_typed: bool
@@ -119,7 +119,7 @@ class History:
         is_typed = _is_typed(edits)
         is_reloading = not is_typed and self._clock() - self._reloaded.get(uri, -RELOAD_SECONDS) < RELOAD_SECONDS
         edits, is_users = of_user(edits)
-        for edit in filter(None, map(narrowed, edits)):
+        for edit in effective(edits):
             self._record(uri, edit, is_users and not is_reloading, is_typed)
         self._forget_oldest()
 
@@ -164,7 +164,7 @@ class History:
                 found += self._numbered(uri)
         return [hunk for _, hunk in sorted(found, key=lambda pair: pair[0])]
 
-    def changes(self, uri: str) -> list[Change]:
+    def changes(self, uri: str) -> list[Edit]:
         """The changes of a document that still stand, oldest first."""
         self._take_reports()
         return [each.change for each in self._tracked if each.uri == uri]
@@ -200,31 +200,28 @@ class History:
         return self._cut[uri][1]
 
     def _record(self, uri: str, edit: Edit, is_users: bool, is_typed: bool) -> None:
-        stop = edit.start + len(edit.removed)
-        touched: list[_Tracked] = []
-        kept: list[_Tracked] = []
+        touched, kept = list[_Tracked](), list[_Tracked]()
         for each in self._tracked:
-            if each.uri != uri:
+            change = each.change
+            if each.uri != uri or edit.start > change.new_end:
                 kept.append(each)
-            elif each.change.start <= stop and edit.start <= each.change.end:
+            elif change.start <= edit.end:
                 touched.append(each)
-            elif (moved := each.change.moved(edit)) is not None:
-                kept.append(each if moved is each.change else _Tracked(uri, moved, each.seconds, each.is_typed))
-        change = _composed([each.change for each in touched], edit)
-        is_back = change.old == change.new and change.old.strip() != ""
-        self.taken_back = (uri, change.start, change.end) if is_back else None
-        is_kept = (is_users or touched) and change.old != change.new
-        if is_kept and len(change.old) + len(change.new) <= MAX_HUNK_CHARS:
+            else:
+                kept.append(replace(each, change=replace(change, start=moved_offset(change.start, edit))))
+        touched.sort(key=lambda each: each.change.start)
+        change = merged([each.change for each in touched], edit)
+        is_changed = change.removed != change.inserted
+        self.taken_back = None if is_changed or not change.removed.strip() else (uri, change.start, change.new_end)
+        if (is_users or touched) and is_changed and change.size <= MAX_HUNK_CHARS:
             begun = min((each.seconds for each in touched), default=self._clock())
             kept.append(_Tracked(uri, change, begun, all(each.is_typed for each in touched) if touched else is_typed))
         self._tracked = kept
 
     def _forget_oldest(self) -> None:
         del self._tracked[:-MAX_HUNKS]
-        size = sum(len(each.change.old) + len(each.change.new) for each in self._tracked)
-        while size > MAX_HISTORY_CHARS:
-            oldest = self._tracked.pop(0).change
-            size -= len(oldest.old) + len(oldest.new)
+        while sum(each.change.size for each in self._tracked) > MAX_HISTORY_CHARS:
+            del self._tracked[0]
 
 
 def shown(hunks: Sequence[Hunk], uri: str) -> list[EditHunk]:
@@ -242,35 +239,24 @@ def _is_typed(edits: Sequence[Edit]) -> bool:
     return len(edits) == 1 and max(len(edits[0].removed), len(edits[0].inserted)) <= MAX_TYPED_CHARS
 
 
-def _stands(change: Change, snapshot: Snapshot) -> bool:
+def _stands(change: Edit, snapshot: Snapshot) -> bool:
     """Whether the new text is still in its place."""
-    return snapshot.slice(change.start, change.end) == change.new
+    return snapshot.slice(change.start, change.new_end) == change.inserted
 
 
-def _composed(changes: Sequence[Change], edit: Edit) -> Change:
-    """The changes that an edit touches, joined with it; it removes the text between them."""
-    whole: Change | None = None
-    for change in sorted(changes, key=lambda each: each.start):
-        if whole is not None:
-            between = edit.removed[whole.end - edit.start : change.start - edit.start]
-            change = Change(whole.start, whole.old + between + change.old, whole.new + between + change.new)
-        whole = change
-    merged = whole.then(edit) if whole is not None else None
-    return merged or Change(edit.start, edit.removed, edit.inserted)
-
-
-def _joined(tracked: Sequence[_Tracked], snapshot: Snapshot) -> list[tuple[int, Change]]:
+def _joined(tracked: Sequence[_Tracked], snapshot: Snapshot) -> list[tuple[int, Edit]]:
     """The changes of one document, joined in the same or adjacent lines, each with the index of its newest part."""
-    found: list[tuple[int, Change]] = []
+    found: list[tuple[int, Edit]] = []
     for number, each in sorted(enumerate(tracked), key=lambda pair: pair[1].change.start):
         change = each.change
         if found:
             last_number, last = found[-1]
-            between = snapshot.slice(last.end, min(change.start, last.end + MAX_HUNK_CHARS))
-            if last.end + len(between) >= change.start and between.count("\n") <= 1:
+            between = snapshot.slice(last.new_end, min(change.start, last.new_end + MAX_HUNK_CHARS))
+            if last.new_end + len(between) >= change.start and between.count("\n") <= 1:
                 found.pop()
                 number = max(number, last_number)
-                change = Change(last.start, last.old + between + change.old, last.new + between + change.new)
+                old, new = last.removed + between + change.removed, last.inserted + between + change.inserted
+                change = Edit(last.start, old, new)
         found.append((number, change))
     return found
 
@@ -280,13 +266,13 @@ def _is_kept(hunk: Hunk) -> bool:
     return len(hunk.before) + len(hunk.after) <= MAX_HUNK_CHARS and hunk.before.split() != hunk.after.split()
 
 
-def _hunk(change: Change, snapshot: Snapshot, path: str) -> Hunk:
+def _hunk(change: Edit, snapshot: Snapshot, path: str) -> Hunk:
     """The whole lines of a change, without equal lines at either end."""
     source = snapshot.source
     first = source.line_of(change.start)
-    start, end = source.offset_at(first, 0), source.offset_at(source.line_of(change.end) + 1, 0)
-    head, tail = source.slice(start, change.start), source.slice(change.end, end)
-    before, after = lines_of(head + change.old + tail), lines_of(source.slice(start, end))
+    start, end = source.offset_at(first, 0), source.offset_at(source.line_of(change.new_end) + 1, 0)
+    head, tail = source.slice(start, change.start), source.slice(change.new_end, end)
+    before, after = lines_of(head + change.removed + tail), lines_of(source.slice(start, end))
     same, last = equal_ends(before, after)
     old, new = ("".join(lines[same : len(lines) - last]) for lines in (before, after))
     above, below = around_lines(snapshot, start, end)

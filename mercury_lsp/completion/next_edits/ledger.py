@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mercury_lsp.completion.next_edits.change import moved_offset
-from mercury_lsp.completion.next_edits.edit_sites import EditSite
+from mercury_lsp.completion.next_edits.edits import moved_offset
 from mercury_lsp.documents.document import Edit
 
 ENTRIES_KEPT = 64
@@ -13,21 +12,20 @@ ENTRIES_KEPT = 64
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An edit of a document, which later edits move."""
+    """A proposed edit of a document, which later edits move."""
 
     uri: str
-    site: EditSite
+    proposed: Edit
 
     def is_touched_by(self, uri: str, edit: Edit) -> bool:
         """Whether an edit of a document overlaps or touches it."""
-        site = self.site
-        return self.uri == uri and edit.start <= site.end and edit.start + len(edit.removed) >= site.start
+        return self.uri == uri and edit.start <= self.proposed.end and edit.end >= self.proposed.start
 
     def moved(self, uri: str, edit: Edit) -> "Entry":
         """The entry after an edit of a document; an edit at its start does not move it."""
-        if self.uri != uri or edit.start >= self.site.start:
+        if self.uri != uri or edit.start >= self.proposed.start:
             return self
-        return replace(self, site=replace(self.site, start=moved_offset(self.site.start, edit)))
+        return Entry(uri, replace(self.proposed, start=moved_offset(self.proposed.start, edit)))
 
 
 class Ledger:
@@ -39,11 +37,11 @@ class Ledger:
         self._ids: tuple[str, ...] = ()
         """Its suggestion ids: requests for ghost text and for a next edit may both find it."""
         self._declined: list[Entry] = []
-        """Places that were dismissed or that an edit touched, because the offer was accepted or overwritten."""
+        """Edits that were dismissed or touched by another, because the offer was accepted or overwritten."""
 
-    def offer(self, suggestion_id: str, uri: str, sites: Sequence[EditSite]) -> None:
+    def offer(self, suggestion_id: str, uri: str, edits: Sequence[Edit]) -> None:
         """Record an offer; an earlier one that was neither edited nor dismissed may be offered again."""
-        offered = tuple(Entry(uri, site) for site in sites)
+        offered = tuple(Entry(uri, each) for each in edits)
         self._ids = (*(self._ids if offered == self._offered else ()), suggestion_id)[-ENTRIES_KEPT:]
         self._offered = offered
 
@@ -64,6 +62,6 @@ class Ledger:
         self._declined = [*self._declined, *self._offered][-ENTRIES_KEPT:]
         self._offered = self._ids = ()
 
-    def is_declined(self, uri: str, site: EditSite) -> bool:
+    def is_declined(self, uri: str, edit: Edit) -> bool:
         """Whether the user dismissed this edit in this place or took it back."""
-        return Entry(uri, site) in self._declined
+        return Entry(uri, edit) in self._declined

@@ -1,20 +1,23 @@
 """Offers the next edit: by exact rules, by a rewrite around the cursor or, by key, where an error appeared."""
 
 import logging
+import re
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from threading import Event
+from typing import NamedTuple
 
 from mercury_lsp.completion.coalescing import Coalescer, Feature, SharedAnswer, SuggestionRequest
 from mercury_lsp.completion.next_edits.checks import only_moves_white_space
+from mercury_lsp.completion.next_edits.edits import joined
 from mercury_lsp.completion.next_edits.filters import objection
 from mercury_lsp.completion.next_edits.history import Hunk, shown
 from mercury_lsp.completion.next_edits.ledger import Ledger
-from mercury_lsp.completion.next_edits.pairs import paired_sites, rest_of_lines
+from mercury_lsp.completion.next_edits.pairs import paired_edits, rest_of_lines
 from mercury_lsp.completion.next_edits.places import Place, broken_places, named_place
-from mercury_lsp.completion.next_edits.proposals import Proposal, first_shown
+from mercury_lsp.completion.next_edits.proposals import Proposal, first_shown, renamed_lines
 from mercury_lsp.completion.next_edits.region_edits import (
     MAX_PLACES,
     OFFERED,
@@ -22,16 +25,41 @@ from mercury_lsp.completion.next_edits.region_edits import (
     RegionEdits,
     regions_at_hand,
 )
-from mercury_lsp.completion.next_edits.renaming import RenamedDocument, Renaming, Renamings, proposals, renamed
+from mercury_lsp.completion.next_edits.renaming import Renamings
 from mercury_lsp.completion.silence import Silence
-from mercury_lsp.completion.suggestions import Suggestion
+from mercury_lsp.completion.suggestions import Renaming, Suggestion
 from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.document import Edit, Snapshot
+from mercury_lsp.documents.redaction import edit_shows_secret
+from mercury_lsp.documents.syntax import breaks_document
 
 logger = logging.getLogger(__name__)
 
+PARSE_SECONDS = 0.5
+"""Budget of the parse that checks a renamed document."""
+
 Pauses = Callable[[], Awaitable[bool]]
 """Waits; returns whether the user typed nothing meanwhile."""
+
+
+class RenamedDocument(NamedTuple):
+    """What remains of a renaming in one version of a document, from top to bottom."""
+
+    snapshot: Snapshot
+    edits: Sequence[Edit]
+    kept: int
+    """Number of places left alone because their lines look like secrets."""
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, left: Sequence[Edit]) -> "RenamedDocument | None":
+        """All edits except in secret lines; None if they would break the document's syntax."""
+        ordered = sorted(left, key=lambda each: each.start)
+        edits = [each for each in ordered if not edit_shows_secret(snapshot, each.start, each.end, each.inserted)]
+        if edits:
+            whole = joined(edits, snapshot)
+            if breaks_document(snapshot, whole.start, whole.end, whole.inserted, PARSE_SECONDS):
+                return None
+        return cls(snapshot, edits, len(left) - len(edits))
 
 
 class NextEdits:
@@ -78,8 +106,8 @@ class NextEdits:
 
     def at_cursor(self, asked: Question) -> Suggestion | None:
         """The rest, from the cursor on, of lines that the user inserted twice and now begins again; asks no model."""
-        site = rest_of_lines(asked.hunks, asked.snapshot)
-        if site is None or site.start != asked.cursor:
+        rest = rest_of_lines(asked.hunks, asked.snapshot)
+        if rest is None or rest.start != asked.cursor:
             return None
         return next(iter(_ghosts(self._by_rules(asked), asked)), None)
 
@@ -121,9 +149,9 @@ class NextEdits:
         return self._renamings[uri].under_way(asked.snapshot, asked.changes, span)
 
     def rename_all(self, asked: Question) -> RenamedDocument | None:
-        """The renaming made everywhere in the document; None if there is none or it would break the syntax."""
+        """The renaming made everywhere except in secret lines; None if there is none or it would break the syntax."""
         renaming = self.renaming(asked)
-        return renamed(asked.snapshot, renaming.left) if renaming is not None else None
+        return None if renaming is None else RenamedDocument.of(asked.snapshot, renaming.left)
 
     async def find(self, asked: Question, feature: Feature) -> list[Suggestion]:
         """The next edit, if there is one.
@@ -174,7 +202,7 @@ class NextEdits:
         if found is None:
             return []
         proposal, suggestion = found
-        self._ledger.offer(suggestion.id, proposal.snapshot.uri, proposal.sites)
+        self._ledger.offer(suggestion.id, proposal.snapshot.uri, proposal.edits)
         return [_in_document(suggestion, proposal.snapshot, asked)]
 
     def _regions(self, asked: Question) -> list[Place]:
@@ -221,9 +249,8 @@ class NextEdits:
     def _proposals(self, asked: Question) -> Iterator[Proposal]:
         """What the rules find, best first, except edits that only move white space or that the user has just undone."""
         for each in self._found(asked):
-            uri, first, last = each.snapshot.uri, each.sites[0], each.sites[-1]
-            is_back = asked.is_taken_back(uri, first.start, last.end)
-            if not is_back and not all(only_moves_white_space(site.old, site.new) for site in each.sites):
+            is_back = asked.is_taken_back(each.snapshot.uri, each.whole)
+            if not is_back and not all(only_moves_white_space(edit.removed, edit.inserted) for edit in each.edits):
                 yield each
 
     def _found(self, asked: Question) -> Iterator[Proposal]:
@@ -236,16 +263,34 @@ class NextEdits:
         elif renaming is None or self._is_for_writer(renaming, asked.hunks):
             yield from self._paired(asked)
         else:
-            if renaming.left and not renaming.must_go_on and asked.cursor is not None:
-                why = f"{renaming.old} was changed where it is only used"
-                asked.silence.add(f"{why}; by key its {renaming.remaining} other places follow")
-            yield from proposals(renaming, asked.snapshot, self._paired(asked), asked.cursor is None)
+            yield from self._with_renaming(renaming, asked)
+
+    def _with_renaming(self, renaming: Renaming, asked: Question) -> Iterator[Proposal]:
+        """Changes made twice, then what remains of a renaming if it must go on or the user asks by key.
+
+        Changes made twice that rename the same come last, or not at all if another language server told the places.
+        """
+        goes_on, same = renaming.must_go_on or asked.cursor is None, list[Proposal]()
+        if renaming.left and not goes_on:
+            why = f"{renaming.old} was changed where it is only used"
+            asked.silence.add(f"{why}; by key its {renaming.remaining} other places follow")
+        for each in self._paired(asked):
+            is_same = (each.whole.removed, each.whole.inserted) == (renaming.old, renaming.new)
+            if renaming.must_go_on and is_same and each.snapshot.uri == asked.snapshot.uri:
+                same.append(each)
+            else:
+                yield each
+        if goes_on:
+            yield from renamed_lines(renaming, asked.snapshot)
+        yield from () if renaming.is_told else same
 
     def _is_for_writer(self, renaming: Renaming, hunks: Sequence[Hunk]) -> bool:
         """Whether more changed than a name, as in `item: Item` to `items: list[Item]`, and a model trained on edits can
         tell what that means for the name's other places.
         """
-        return self.regions.writes_edits() and not any(renaming.is_all_of(each.before, each.after) for each in hunks)
+        name = rf"\b{re.escape(renaming.old)}\b"
+        is_all = any(re.sub(name, renaming.new, each.before) == each.after for each in hunks)
+        return self.regions.writes_edits() and not is_all
 
     def _paired(self, asked: Question) -> Iterator[Proposal]:
         """The last change in its next places, if the user has made it twice."""
@@ -256,13 +301,13 @@ class NextEdits:
             return
         for snapshot, _ in documents:
             is_wanted = asked.cursor is None or snapshot.uri == asked.snapshot.uri != origin.uri  # they went there
-            for hunk, site in paired_sites(hunks, snapshot, origin, is_wanted):
-                is_declined = self._ledger.is_declined(snapshot.uri, site)
-                why_not = OFFERED if is_declined else objection(snapshot, site.start, site.end, site.new, hunks)
+            for hunk, edit in paired_edits(hunks, snapshot, origin, is_wanted):
+                is_declined = self._ledger.is_declined(snapshot.uri, edit)
+                why_not = OFFERED if is_declined else objection(snapshot, edit, hunks)
                 if why_not is None and shown([hunk], snapshot.uri):
-                    yield Proposal(snapshot, (site,))
+                    yield Proposal(snapshot, (edit,))
                 elif why_not is not None:
-                    line = snapshot.source.line_of(site.start) + 1
+                    line = snapshot.source.line_of(edit.start) + 1
                     why = f"line {line}: what you did twice is not done there, {why_not}"
                     asked.silence.add(why, snapshot.uri)
 

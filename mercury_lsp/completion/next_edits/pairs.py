@@ -15,12 +15,12 @@ from textwrap import indent
 from mercury_engine.text.common_prefix import common_prefix
 
 from mercury_lsp.completion.next_edits.checks import quoted_as
-from mercury_lsp.completion.next_edits.edit_sites import EditSite, below_first, near, text_around
+from mercury_lsp.completion.next_edits.edits import below_first, near, text_around
 from mercury_lsp.completion.next_edits.examples import TOKEN, Example, examples
 from mercury_lsp.completion.next_edits.history import Hunk
-from mercury_lsp.completion.next_edits.templates import template_sites
+from mercury_lsp.completion.next_edits.templates import template_edits
 from mercury_lsp.completion.next_edits.whole_lines import MIN_CHARS, same_lines
-from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.languages import language
 
 EXAMPLES = 4
@@ -45,9 +45,9 @@ _MEMBER = re.compile(r"(?:\.|::|(?<!\))->)\Z")
 _BLANKS = r"[ \t]*"
 
 
-def paired_sites(
+def paired_edits(
     hunks: Sequence[Hunk], snapshot: Snapshot, origin: Snapshot, invoked: bool = False
-) -> Iterator[tuple[Hunk, EditSite]]:
+) -> Iterator[tuple[Hunk, Edit]]:
     """The next places, in a document, of a change made twice, each with the later example; the nearest below first.
 
     Hunks come oldest first; `origin` is the latest one's document. Places of another kind than the example's (code,
@@ -75,7 +75,7 @@ def paired_sites(
 
 def _found(
     latest: Sequence[Example], own: Sequence[Hunk], snapshot: Snapshot, origin: Snapshot, invoked: bool
-) -> Iterator[tuple[Example, Example, Sequence[EditSite]]]:
+) -> Iterator[tuple[Example, Example, Sequence[Edit]]]:
     """Pairs of examples of the last change, each with its sites: equal texts first, then lines changed alike."""
     seen: set[object] = set()
     for number, last in reversed([*enumerate(latest)]):
@@ -92,7 +92,7 @@ def _found(
     for number, last in reversed([*enumerate(latest)]):
         if last.hunk == latest[-1].hunk and last.column is not None:
             twins = reversed(latest[:number])
-            alike = ((each, _left(template_sites(each, last, snapshot), own, snapshot)) for each in twins)
+            alike = ((each, _left(template_edits(each, last, snapshot), own, snapshot)) for each in twins)
             if (pair := next((each for each in alike if each[1]), None)) is not None:
                 yield pair[0], last, pair[1]
 
@@ -102,7 +102,7 @@ def _kind(example: Example, origin: Snapshot) -> str:
     return quoted_as(origin, origin.source.offset_at(example.line, 0) + (example.column or 0))
 
 
-def _ahead(sites: Sequence[EditSite], first: Example, last: Example, snapshot: Snapshot) -> list[EditSite]:
+def _ahead(sites: Sequence[Edit], first: Example, last: Example, snapshot: Snapshot) -> list[Edit]:
     """The near sites below the last example if it is below the first one, or else those above it."""
     is_down, reach = last.line >= first.line, max(REACH_LINES, REACH_STEPS * abs(last.line - first.line))
     lines = [snapshot.source.line_of(each.start) - last.line for each in sites]
@@ -114,7 +114,7 @@ def _latest(hunks: Sequence[Hunk]) -> list[Example]:
     return [each for hunk in hunks[-EXAMPLES:] for each in examples(hunk)]
 
 
-def rest_of_lines(hunks: Sequence[Hunk], snapshot: Snapshot) -> EditSite | None:
+def rest_of_lines(hunks: Sequence[Hunk], snapshot: Snapshot) -> Edit | None:
     """The rest of lines that the user inserted twice and now begins again."""
     latest = _latest(hunks)
     last = latest[-1] if latest else None
@@ -127,10 +127,10 @@ def rest_of_lines(hunks: Sequence[Hunk], snapshot: Snapshot) -> EditSite | None:
         return None
     text, start = snapshot.line_at(snapshot.source.offset_at(last.line + begun.count("\n"), 0))
     blanks = last.margins[1]
-    return EditSite(start + len(text.rstrip()), "", indent(whole, blanks)[len(indent(begun, blanks)) :])
+    return Edit(start + len(text.rstrip()), "", indent(whole, blanks)[len(indent(begun, blanks)) :])
 
 
-def _like_in_place(first: Example, second: Example, snapshot: Snapshot, invoked: bool) -> Iterator[EditSite]:
+def _like_in_place(first: Example, second: Example, snapshot: Snapshot, invoked: bool) -> Iterator[Edit]:
     """The same text within lines; unless the user asks, with half of what surrounds it in both examples."""
     before, after = second.around(first)
     is_plain = _NAME.fullmatch(second.old) and not any(_MEMBER.search("".join(each.before)) for each in (first, second))
@@ -143,7 +143,7 @@ def _like_in_place(first: Example, second: Example, snapshot: Snapshot, invoked:
             yield each
 
 
-def _texts_like(first: Example, second: Example, snapshot: Snapshot) -> Iterator[EditSite]:
+def _texts_like(first: Example, second: Example, snapshot: Snapshot) -> Iterator[Edit]:
     """The same text within lines; if it is too short, with what surrounds both examples."""
     tokens, (left, right) = TOKEN.findall(second.old), _anchor(first, second)
     if not (tokens or left) or len("".join((*left, *tokens, *right))) < MIN_CHARS:
@@ -152,7 +152,7 @@ def _texts_like(first: Example, second: Example, snapshot: Snapshot) -> Iterator
     start, text = text_around(here, snapshot)
     every = [*re.finditer(_pattern(left, tokens, right, second.old), text)]
     for found in every[near([start + each.start() for each in every], here)]:
-        yield EditSite(start + found.start("old"), found["old"], second.new)
+        yield Edit(start + found.start("old"), found["old"], second.new)
 
 
 def _anchor(first: Example, second: Example) -> tuple[list[str], list[str]]:
@@ -178,7 +178,7 @@ def _pattern(left: Sequence[str], tokens: Sequence[str], right: Sequence[str], o
     return (r"(?<!\w)" if starts else "") + head + middle + tail + (r"(?!\w)" if ends else "")
 
 
-def _left(sites: Iterator[EditSite], own: Sequence[Hunk], snapshot: Snapshot) -> list[EditSite]:
+def _left(sites: Iterator[Edit], own: Sequence[Hunk], snapshot: Snapshot) -> list[Edit]:
     """The sites that change something, outside the lines that the user changed."""
-    changing = (each for each in sites if each.old != each.new)
+    changing = (each for each in sites if each.removed != each.inserted)
     return [each for each in changing if not any(hunk.covers(snapshot.source.line_of(each.start)) for hunk in own)]

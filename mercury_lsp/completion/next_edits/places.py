@@ -8,7 +8,7 @@ from itertools import islice
 from mercury_engine.api import REGION_LINES_ABOVE, REGION_LINES_BELOW
 
 from mercury_lsp.completion.next_edits.checks import parses
-from mercury_lsp.completion.next_edits.edit_sites import text_around
+from mercury_lsp.completion.next_edits.edits import text_around
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.suggestions import Position
 from mercury_lsp.documents.document import Snapshot

@@ -1,7 +1,7 @@
 """Requests rewrites of regions, first around the cursor and the last change, and picks the first edit to show."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Event
 from time import perf_counter
@@ -10,8 +10,7 @@ from mercury_engine.api import EditHunk
 from mercury_engine.utility import Utility
 
 from mercury_lsp.completion.next_edits.ahead import Ahead
-from mercury_lsp.completion.next_edits.change import Change
-from mercury_lsp.completion.next_edits.edit_sites import EditSite, joined
+from mercury_lsp.completion.next_edits.edits import joined, moved_offset
 from mercury_lsp.completion.next_edits.filters import BREAKS, followed, objection
 from mercury_lsp.completion.next_edits.history import Hunk, shown
 from mercury_lsp.completion.next_edits.ledger import Ledger
@@ -22,7 +21,7 @@ from mercury_lsp.completion.price import OF_EDITS, least_probability_of_edit
 from mercury_lsp.completion.silence import Silence
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.chunked_text import ChunkedText, with_line_feeds
-from mercury_lsp.documents.document import Document, Snapshot
+from mercury_lsp.documents.document import Document, Edit, Snapshot
 
 MIN_PROBABILITY = 0.3
 """Least probability of an edit that is shown; `filters.followed` decides what it may say."""
@@ -56,7 +55,7 @@ class Question:
     """The lines of a document with errors that other servers reported after the user's change."""
     taken_back: tuple[str, int, int] | None = None
     """URI, start and end of the text in which the user has just undone a change."""
-    changes: Sequence[Change] = ()
+    changes: Sequence[Edit] = ()
     """The user's changes of this document, oldest first."""
     silence: Silence = field(default_factory=lambda: Silence(""))
     cancel: Event = field(default_factory=Event)
@@ -68,12 +67,12 @@ class Question:
         """This document, then the others."""
         return [(self.snapshot, self.path), *self.others]
 
-    def is_taken_back(self, uri: str, start: int, end: int) -> bool:
-        """Whether the user has just undone a change in this text."""
+    def is_taken_back(self, uri: str, edit: Edit) -> bool:
+        """Whether the user has just undone a change where an edit is proposed."""
         if self.taken_back is None:
             return False
         where, first, last = self.taken_back
-        return where == uri and start <= last and first <= end
+        return where == uri and edit.start <= last and first <= edit.end
 
 
 def regions_at_hand(asked: Question) -> list[Place]:
@@ -140,7 +139,7 @@ class RegionEdits:
         if not (left := self._left(asked.snapshot)) or self._taken is None:
             return None
         region = replace(Place.around(asked.snapshot, self._taken.path, 0), cursor=asked.cursor)
-        return self._picked(region, left, asked, Silence(""), 0.0)
+        return self._picked(region, left, replace(asked, silence=Silence("")), 0.0)
 
     def _left(self, snapshot: Snapshot) -> Sequence[RewrittenLines] | None:
         """The rest of the last answer; None unless its edit on display was the last change of the document."""
@@ -150,7 +149,7 @@ class RegionEdits:
         return taken.left if taken.text == snapshot.text else None
 
     async def first(
-        self, regions: Iterable[Place], asked: Question, cancel: Event, is_at_line: bool = False
+        self, regions: Sequence[Place], asked: Question, cancel: Event, is_at_line: bool = False
     ) -> tuple[Place, Suggestion] | None:
         """The first edit of the regions that may be shown, with its region.
 
@@ -158,139 +157,126 @@ class RegionEdits:
         """
         if self.rewrite is None:
             return None
-        rewritten, started = list(regions), perf_counter()
-        rewrites = [self._rewritten(self.rewrite, each, asked.hunks, cancel) for each in rewritten]
+        started = perf_counter()
+        rewrites = [self._rewritten(self.rewrite, each, asked.hunks, cancel) for each in regions]
         pick = self._picked if self.writes_edits() else self._followed
-        for region, hunks in zip(rewritten, await asyncio.gather(*rewrites), strict=True):
-            if not hunks:
-                why = "the model changes nothing" if hunks is not None else "the model must not see them"
+        for region, edits in zip(regions, await asyncio.gather(*rewrites), strict=True):
+            if not edits:
+                why = "the model changes nothing" if edits is not None else "the model must not see them"
                 where = f"lines {region.start_line + 1} to {region.end_line}"
                 asked.silence.add(f"{where}: {why}", region.snapshot.uri)
                 continue
-            likely = [each for each in hunks if not is_at_line or _is_sure_at_line(each, region)]
-            if (found := pick(region, likely, asked, asked.silence, perf_counter() - started)) is not None:
+            likely = [each for each in edits if not is_at_line or _is_sure_at_line(each, region)]
+            if (found := pick(region, likely, asked, perf_counter() - started)) is not None:
                 return region, found
         return None
 
     def _picked(
-        self, region: Place, edits: Sequence[RewrittenLines], asked: Question, silence: Silence, seconds: float
+        self, region: Place, edits: Sequence[RewrittenLines], asked: Question, seconds: float
     ) -> Suggestion | None:
         """The first edit to show from a model trained on edits: at or below the cursor's line, or else above. If one
         alone breaks the syntax, all of them are shown as one.
         """
-        snapshot, by_key = region.snapshot, region.cursor is None
-        edits = [each for each in edits if not asked.is_taken_back(snapshot.uri, each.start, each.end)]
+        snapshot, gate = region.snapshot, self.gate(region.snapshot.language_id)
+
+        def why_hidden(found: RewrittenLines) -> str | None:
+            least = 0.0 if region.cursor is None else least_probability_of_edit(found.edit, gate)
+            return self._why_hidden(snapshot, found, asked, least) or objection(
+                snapshot, found.edit, asked.hunks, found.at_risk
+            )
+
+        edits = [each for each in edits if not asked.is_taken_back(snapshot.uri, each.edit)]
         begin = 0 if region.cursor is None else snapshot.source.line_bounds(region.cursor)[0]
-        ordered = [each for each in edits if max(each.start + 1, each.end) > begin]
+        ordered = [each for each in edits if max(each.edit.start + 1, each.edit.end) > begin]
         ordered += reversed([each for each in edits if each not in ordered])
-        reasons = [self._objection(snapshot, each, asked, by_key) for each in ordered]
+        reasons = [*map(why_hidden, ordered)]
         if BREAKS in reasons and len(edits) > 1:
             whole = _joined(snapshot, edits)
-            if (why_not := self._objection(snapshot, whole, asked, by_key)) is None:
+            if (why_not := why_hidden(whole)) is None:
                 edits, ordered, reasons = [whole], [whole], [None]
             else:
-                silence.add(f"the model's edits are not shown together, {why_not}", snapshot.uri)
-        for edit, why_not in zip(ordered, reasons, strict=True):
+                asked.silence.add(f"the model's edits are not shown together, {why_not}", snapshot.uri)
+        for found, why_not in zip(ordered, reasons, strict=True):
             if why_not is None:
-                text = snapshot.text[: edit.start] + edit.text + snapshot.text[edit.end :]
-                left = [_moved(each, edit) for each in edits if each is not edit]
+                edit = found.edit
+                text = snapshot.text[: edit.start] + edit.inserted + snapshot.text[edit.end :]
+                left = [_moved(each, edit) for each in edits if each is not found]
                 self._taken = _Taken(snapshot.uri, region.path, text, left)
-                found = self._offered(snapshot, edit, seconds)
-                self._look_ahead(snapshot, found, asked.hunks)
-                return found
-            self._hide(snapshot, edit, why_not, silence)
+                self._look_ahead(snapshot, edit, asked.hunks)
+                return self._offered(snapshot, found, seconds)
+            _hide(snapshot, found.edit, why_not, asked.silence)
         return None
 
     def _followed(
-        self, region: Place, edits: Sequence[RewrittenLines], asked: Question, silence: Silence, seconds: float
+        self, region: Place, edits: Sequence[RewrittenLines], asked: Question, seconds: float
     ) -> Suggestion | None:
         """The first edit that follows from the user's changes, from a model not trained on edits."""
         snapshot, rejected = region.snapshot, -1
         for whole in edits:
-            old = snapshot.slice(whole.start, whole.end)
-            old, new, strays = followed(old, whole.text, asked.hunks, whole.probability, snapshot.text)
-            edit = replace(whole, end=whole.start + len(old), text=new)
-            why_not = self._objection_to_follower(snapshot, edit, asked, strays)
+            edit, strays = followed(whole.edit, asked.hunks, whole.probability, snapshot.text)
+            found = replace(whole, edit=edit)
+            why_not = self._why_hidden(snapshot, found, asked, MIN_PROBABILITY)
+            why_not = why_not or strays or objection(snapshot, edit, asked.hunks)
             if why_not is None and edit.start == rejected:
                 why_not = "it continues one that isn't shown"
             if why_not is None:
-                return self._offered(snapshot, edit, seconds)
+                return self._offered(snapshot, found, seconds)
             rejected = edit.end
-            self._hide(snapshot, edit, why_not, silence)
+            _hide(snapshot, edit, why_not, asked.silence)
         return None
 
-    def _offered(self, snapshot: Snapshot, edit: RewrittenLines, seconds: float) -> Suggestion:
-        found = Suggestion.replacing(snapshot, edit.start, edit.end, edit.text, edit.probability, seconds, "region")
-        self._ledger.offer(found.id, snapshot.uri, [_site(snapshot, edit)])
-        return found
+    def _why_hidden(self, snapshot: Snapshot, found: RewrittenLines, asked: Question, least: float) -> str | None:
+        """Why an edit is not shown, whatever it changes."""
+        if found.probability < least:
+            return f"its probability is {found.probability:.2f}, below {least:.2f}"
+        if asked.is_taken_back(snapshot.uri, found.edit):
+            return "you have just undone a change there"
+        return OFFERED if self._ledger.is_declined(snapshot.uri, found.edit) else None
 
-    @staticmethod
-    def _hide(snapshot: Snapshot, edit: RewrittenLines, why_not: str, silence: Silence) -> None:
-        line = snapshot.source.line_of(edit.start) + 1
-        silence.add(f"line {line}: the model's edit is not shown, {why_not}", snapshot.uri)
+    def _offered(self, snapshot: Snapshot, made: RewrittenLines, seconds: float) -> Suggestion:
+        found = Suggestion.replacing(snapshot, made.edit, made.probability, seconds, "region")
+        self._ledger.offer(found.id, snapshot.uri, [made.edit])
+        return found
 
     async def _rewritten(
         self, rewrite: RewriteRegion, region: Place, hunks: Sequence[Hunk], cancel: Event
     ) -> Sequence[RewrittenLines] | None:
         """The edits of a region; prepared ones if it was rewritten while the user looked at the last edit."""
-        if (found := await self.ahead.taken(region, cancel)) is not None:
+        if (found := await self.ahead.taken(region)) is not None:
             return found
         return await rewrite(region, shown(hunks, region.snapshot.uri), MIN_PROBABILITY, cancel)
 
-    def _look_ahead(self, snapshot: Snapshot, offered: Suggestion, hunks: Sequence[Hunk]) -> None:
+    def _look_ahead(self, snapshot: Snapshot, edit: Edit, hunks: Sequence[Hunk]) -> None:
         """Begin to rewrite around the end of the edit on display, as if accepted, if it is its answer's last one."""
         taken, rewrite = self._taken, self.rewrite
         if taken is None or taken.left or rewrite is None or not self.looks_ahead():
             return
         after = Document(snapshot.uri, snapshot.language_id, snapshot.version + 1, taken.text).snapshot()
-        start, end = snapshot.offset_at(*offered.start), snapshot.offset_at(*offered.end)
-        cursor = start + len(offered.text)  # where editors put it
+        cursor = edit.new_end  # where editors put it
         region = replace(Place.around(after, taken.path, after.source.line_of(cursor)), cursor=cursor)
-        made = EditHunk(start, *map(with_line_feeds, (snapshot.slice(start, end), offered.text)))
+        made = EditHunk(edit.start, *map(with_line_feeds, (edit.removed, edit.inserted)))
         history = [*shown(hunks, snapshot.uri), made]
         self.ahead.begin(snapshot, region, lambda cancel: rewrite(region, history, MIN_PROBABILITY, cancel))
 
-    def _objection(self, snapshot: Snapshot, edit: RewrittenLines, asked: Question, by_key: bool) -> str | None:
-        """Why an edit of a model trained on edits is not shown."""
-        old, gate = snapshot.slice(edit.start, edit.end), self.gate(snapshot.language_id)
-        least = 0.0 if by_key else least_probability_of_edit(old, edit.text, gate)
-        if edit.probability < least:
-            return f"its probability is {edit.probability:.2f}, below the {least:.2f} from which it is worth showing"
-        if self._ledger.is_declined(snapshot.uri, _site(snapshot, edit)):
-            return OFFERED
-        return objection(snapshot, edit.start, edit.end, edit.text, asked.hunks, edit.at_risk)
 
-    def _objection_to_follower(
-        self, snapshot: Snapshot, edit: RewrittenLines, asked: Question, strays: str | None
-    ) -> str | None:
-        if edit.probability < MIN_PROBABILITY:
-            return f"its probability is {edit.probability:.2f}, below {MIN_PROBABILITY}"
-        if asked.is_taken_back(snapshot.uri, edit.start, edit.end):
-            return "you have just undone a change there"
-        if self._ledger.is_declined(snapshot.uri, _site(snapshot, edit)):
-            return OFFERED
-        return strays or objection(snapshot, edit.start, edit.end, edit.text, asked.hunks)
+def _hide(snapshot: Snapshot, edit: Edit, why_not: str, silence: Silence) -> None:
+    line = snapshot.source.line_of(edit.start) + 1
+    silence.add(f"line {line}: the model's edit is not shown, {why_not}", snapshot.uri)
 
 
-def _site(snapshot: Snapshot, edit: RewrittenLines) -> EditSite:
-    return EditSite(edit.start, snapshot.slice(edit.start, edit.end), edit.text)
-
-
-def _moved(edit: RewrittenLines, before: RewrittenLines) -> RewrittenLines:
+def _moved(found: RewrittenLines, made: Edit) -> RewrittenLines:
     """An edit after another one was made."""
-    grown = len(before.text) - (before.end - before.start)
-    return edit if edit.start < before.start else replace(edit, start=edit.start + grown, end=edit.end + grown)
+    return replace(found, edit=replace(found.edit, start=moved_offset(found.edit.start, made)))
 
 
 def _joined(snapshot: Snapshot, edits: Sequence[RewrittenLines]) -> RewrittenLines:
     """Edits, from the top down, as one."""
-    whole = joined([_site(snapshot, each) for each in edits], snapshot)
-    probability = min(each.probability for each in edits)
-    return RewrittenLines(whole.start, whole.end, whole.new, probability, edits[0].at_risk)
+    whole = joined([each.edit for each in edits], snapshot)
+    return RewrittenLines(whole, min(each.probability for each in edits), edits[0].at_risk)
 
 
-def _is_sure_at_line(hunk: RewrittenLines, region: Place) -> bool:
+def _is_sure_at_line(found: RewrittenLines, region: Place) -> bool:
     """Whether an edit is sure and in its region's own line."""
-    source = region.snapshot.source
-    first, last = source.line_of(hunk.start), source.line_of(max(hunk.start, hunk.end - 1))
-    return hunk.probability >= MIN_RELATED_PROBABILITY and first <= region.line <= last
+    source, edit = region.snapshot.source, found.edit
+    first, last = source.line_of(edit.start), source.line_of(max(edit.start, edit.end - 1))
+    return found.probability >= MIN_RELATED_PROBABILITY and first <= region.line <= last

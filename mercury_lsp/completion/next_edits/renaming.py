@@ -1,83 +1,16 @@
 """The renamings in progress in one document; they continue after other edits until no place is left."""
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple
 
-from mercury_lsp.completion.next_edits.change import Change, narrowed
-from mercury_lsp.completion.next_edits.edit_sites import EditSite, below_first, joined
-from mercury_lsp.completion.next_edits.name_places import NamePlaces, is_shorthand, places_of, stands_at, was_there
-from mercury_lsp.completion.next_edits.proposals import Proposal, by_line
-from mercury_lsp.completion.next_edits.replacement import Replacement, replacement_of
-from mercury_lsp.completion.suggestions import RenamingProgress
+from mercury_lsp.completion.next_edits.edits import below_first, effective
+from mercury_lsp.completion.next_edits.names import NamePlaces, is_shorthand, places_of, renamed_by, stands_at
+from mercury_lsp.completion.suggestions import Renaming
 from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.redaction import edit_shows_secret
-from mercury_lsp.documents.syntax import breaks_document
-
-MAX_OFFERED_SITES = 8
-"""Most sites offered for one change at a time."""
 
 MIN_FINISHED_NAME_CHARS = 2
 """Shortest new name, in characters, that counts as finished with the cursor at its end."""
-
-PARSE_SECONDS = 0.5
-"""Budget of the parse that checks a renamed document."""
-
-
-@dataclass(frozen=True, slots=True)
-class Renaming:
-    """A name changed in some places, and the places that still have the old one."""
-
-    old: str
-    new: str
-    made: int
-    left: tuple[EditSite, ...]
-    """Remaining places, without those that the user dismissed."""
-    must_go_on: bool
-    """The name was changed where it is bound, or in two places: without the rest it would be undefined."""
-    is_told: bool
-    """The places come from another language server."""
-
-    @property
-    def remaining(self) -> int:
-        """Number of places with the old name."""
-        return len(self.left)
-
-    @property
-    def total(self) -> int:
-        """Number of all places."""
-        return self.made + self.remaining
-
-    def is_all_of(self, before: str, after: str) -> bool:
-        """Whether the renaming alone changed these lines."""
-        return before != after and re.sub(rf"\b{re.escape(self.old)}\b", self.new, before) == after
-
-    def progress(self, offered: int) -> RenamingProgress:
-        """The progress shown with an offer of so many places."""
-        first, last = self.made + 1, self.made + offered
-        return RenamingProgress(self.old, self.new, first, last, self.total, self.remaining)
-
-
-class RenamedDocument(NamedTuple):
-    """The places in one version of a document where a name is to be replaced, from top to bottom."""
-
-    snapshot: Snapshot
-    sites: tuple[EditSite, ...]
-    kept: int
-    """Number of places left alone because their lines look like secrets."""
-
-
-def renamed(snapshot: Snapshot, sites: Sequence[EditSite]) -> RenamedDocument | None:
-    """All places renamed except in secret lines; None if that would break the document's syntax."""
-    ordered = sorted(sites, key=lambda site: site.start)
-    open_to_all = [each for each in ordered if not edit_shows_secret(snapshot, each.start, each.end, each.new)]
-    if open_to_all:
-        whole = joined(open_to_all, snapshot)
-        if breaks_document(snapshot, whole.start, whole.end, whole.new, PARSE_SECONDS):
-            return None
-    return RenamedDocument(snapshot, tuple(open_to_all), len(ordered) - len(open_to_all))
 
 
 @dataclass(slots=True)
@@ -104,14 +37,14 @@ class _Begun:
 class Renamings:
     """The renamings in progress in one document; used on the event loop's thread only."""
 
-    def __init__(self, is_declined: Callable[[str, EditSite], bool] = lambda uri, site: False) -> None:
+    def __init__(self, is_declined: Callable[[str, Edit], bool] = lambda uri, edit: False) -> None:
         self._is_declined = is_declined
         """Whether the user did not want an edit of a document."""
         self._begun: list[_Begun] = []
         """In the order of their latest changes."""
         self._told = NamePlaces()
         """The places of the name at the cursor, from another language server."""
-        self._last: Replacement | None = None
+        self._last: Edit | None = None
         """The last change, if it replaced a name."""
         self._erased_at: int | None = None
         """Where the last edit was, if it only removed text."""
@@ -124,7 +57,7 @@ class Renamings:
 
     def record(self, edits: Sequence[Edit]) -> None:
         """Record edits, in order; every edit of the document must be recorded."""
-        for edit in filter(None, map(narrowed, edits)):
+        for edit in effective(edits):
             self._erased_at = None if edit.inserted else edit.start
             names = {each.new for each in self._begun}
             self._told = self._told.after(edit, names)
@@ -132,19 +65,19 @@ class Renamings:
                 begun.places = begun.places.after(edit, names)
 
     def under_way(
-        self, snapshot: Snapshot, changes: Sequence[Change], taken_back: tuple[int, int] | None = None
+        self, snapshot: Snapshot, changes: Sequence[Edit], taken_back: tuple[int, int] | None = None
     ) -> Renaming | None:
         """The renaming to continue: the latest that must go on, or else that of the last change, even if finished.
 
         `changes` are the user's in this document, oldest first; renamings that none of them touches are forgotten.
         `taken_back` is the span in which the user has just undone a change.
         """
-        found = [replacement_of(each, snapshot) for each in changes]
-        made = [each for each in found if each is not None]
+        found = [renamed_by(each, snapshot) for each in changes]
         self._last = found[-1] if found else None
-        for replacement in made:
-            self._begin(replacement, made, snapshot)
-        spans = [((name or each).start, each.end) for each, name in zip(changes, found, strict=True)]
+        made = [each for each in found if each is not None]
+        for each in made:
+            self._begin(each, made, snapshot)
+        spans = [((name or each).start, each.new_end) for each, name in zip(changes, found, strict=True)]
         self._begun = [each for each in self._begun if each.is_within(spans) and each.made(snapshot)]
         finished = None
         for begun in reversed(self._begun):
@@ -153,23 +86,23 @@ class Renamings:
             renaming = self._seen(begun, snapshot)
             if renaming.left and renaming.must_go_on:
                 return renaming
-            if self._last is not None and begun.new == self._last.new and begun.places.know(self._last):
+            if self._last is not None and begun.new == self._last.inserted and begun.places.know(self._last):
                 finished = renaming
         return finished
 
-    def _begin(self, found: Replacement, made: Sequence[Replacement], snapshot: Snapshot) -> None:
-        """Begin a renaming with a replacement, or continue one."""
+    def _begin(self, found: Edit, made: Sequence[Edit], snapshot: Snapshot) -> None:
+        """Begin a renaming with a changed name, or continue one."""
         known = [each for each in self._begun if each.places.know(found)]
-        begun = next((each for each in known if each.new == found.new), None)
+        begun = next((each for each in known if each.new == found.inserted), None)
         if begun is None:
-            same = (each.start for each in made if each[:2] == found[:2])
+            same = (each.start for each in made if (each.removed, each.inserted) == (found.removed, found.inserted))
+            seen, was_there = places_of(found, same, snapshot)
             told = self._told if self._told.know(found) else None
-            places = known[-1].places if known else told or places_of(found, same, snapshot)
+            places = known[-1].places if known else told or seen
             if places is None:
                 return
-            is_secret = edit_shows_secret(snapshot, found.start, found.end, found.old)
-            is_switch = not places.is_told and was_there(found, places, snapshot)
-            begun = _Begun(found.new, places, is_secret or is_switch)
+            is_secret = edit_shows_secret(snapshot, found.start, found.new_end, found.removed)
+            begun = _Begun(found.inserted, places, is_secret or (was_there and not places.is_told))
         begun.last = begun.places.starts.index(found.start)
         self._begun = [*(each for each in self._begun if each is not begun), begun]
 
@@ -182,42 +115,22 @@ class Renamings:
         earlier = self._begun[: self._begun.index(begun)]
         others = [each.new for each in earlier if each.places.starts == places.starts]
         left = [
-            EditSite(at, name, f"{name}: {new}" if is_shorthand(at, snapshot) else new)
+            Edit(at, name, f"{name}: {new}" if is_shorthand(at, snapshot) else new)
             for at in places.starts
             for name in (places.name, *others)
             if at not in made and stands_at(name, at, snapshot)
         ]
-        left = [
-            each for each in below_first(left, places.starts[begun.last]) if not self._is_declined(snapshot.uri, each)
-        ]
+        ordered = below_first(left, places.starts[begun.last])
+        open_ones = tuple(each for each in ordered if not self._is_declined(snapshot.uri, each))
         is_bound_here = places.binding is not None and places.starts[places.binding] in made
         must_go_on = is_bound_here or (len(made) > 1 and (places.binding is not None or places.is_told))
-        return Renaming(places.name, new, len(made), tuple(left), must_go_on, places.is_told)
+        return Renaming(places.name, new, len(made), open_ones, must_go_on, places.is_told)
 
     def is_unfinished(self, cursor: int) -> bool:
         """Whether the cursor is in the new name of the last change, and the user seems to be still editing it."""
         last = self._last
-        if last is None or not last.start <= cursor <= last.end:
+        if last is None or not last.start <= cursor <= last.new_end:
             return False
-        is_erasing = self._erased_at is not None and last.start <= self._erased_at <= last.end
-        return is_erasing or len(last.new) < MIN_FINISHED_NAME_CHARS or last.old.startswith(last.new)
-
-
-def proposals(
-    renaming: Renaming, snapshot: Snapshot, others: Iterable[Proposal], is_invoked: bool
-) -> Iterator[Proposal]:
-    """Other edits, then the renaming's places, grouped by line; without `is_invoked` only if it must go on.
-
-    Others that rename the same come last, or not at all if another language server told the places.
-    """
-    same = []
-    for each in others:
-        is_same = (each.site.old, each.site.new) == (renaming.old, renaming.new)
-        if renaming.must_go_on and is_same and each.snapshot.uri == snapshot.uri:
-            same.append(each)
-        else:
-            yield each
-    if is_invoked or renaming.must_go_on:
-        for line in by_line(renaming.left[:MAX_OFFERED_SITES], snapshot):
-            yield Proposal(snapshot, tuple(line), partial(renaming.progress, len(line)))
-    yield from () if renaming.is_told else same
+        is_erasing = self._erased_at is not None and last.start <= self._erased_at <= last.new_end
+        is_short = len(last.inserted) < MIN_FINISHED_NAME_CHARS
+        return is_erasing or is_short or last.removed.startswith(last.inserted)

@@ -18,6 +18,7 @@ from mercury_engine.text.lines import equal_ends, lines_of
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.context.context import ContextBuilder, without_start
 from mercury_lsp.documents.chunked_text import with_line_feeds
+from mercury_lsp.documents.document import Edit
 from mercury_lsp.documents.redaction import lines_show_secret, parts_without_secrets
 
 PREFIX_CHARS, SUFFIX_CHARS = 1200, 600
@@ -36,11 +37,9 @@ RewriteText = Callable[[RewriteRequest, Control], Awaitable[RegionRewrite | None
 
 @dataclass(frozen=True, slots=True)
 class RewrittenLines:
-    """The whole lines at [start, end) of a version of a document, by offsets, become `text`."""
+    """An edit of whole lines by a model."""
 
-    start: int
-    end: int
-    text: str
+    edit: Edit
     probability: float
     at_risk: int = 0
     """Number of lines that were rewritten together."""
@@ -76,11 +75,10 @@ async def rewrite_region(
             joined.append((start, end, text, min(probability, hunk.probability)))
         else:
             joined.append((start, end, text, hunk.probability))
+    starts = [source.offset_at(top + number, 0) for number in range(len(lines) + 1)]
     return [
         RewrittenLines(
-            source.offset_at(top + start, 0),
-            source.offset_at(top + end, 0),
-            text.replace("\n", line_break),
+            Edit(starts[start], source.slice(starts[start], starts[end]), text.replace("\n", line_break)),
             probability,
             len(lines),
         )

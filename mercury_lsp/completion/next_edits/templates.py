@@ -15,9 +15,9 @@ from functools import lru_cache
 
 from mercury_engine.text.lines import equal_ends
 
-from mercury_lsp.completion.next_edits.edit_sites import MAX_NEAR, EditSite, text_around
+from mercury_lsp.completion.next_edits.edits import MAX_NEAR, text_around
 from mercury_lsp.completion.next_edits.examples import Example, margin
-from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.document import Edit, Snapshot
 
 MIN_CHARS = 8
 """Shortest text of a template that is searched for in the whole document."""
@@ -53,7 +53,7 @@ class _Template:
     column: int
     """Where the second line changed; the nearest match counts."""
 
-    def edit(self, line: str, at: int) -> EditSite | None:
+    def edit(self, line: str, at: int) -> Edit | None:
         """The edit of the line at an offset, without equal ends; None if the line isn't like the examples."""
         text, margin = line.strip(), len(line) - len(line.lstrip())
         found = min(self.pattern.finditer(text), key=lambda each: abs(each.start("old") - self.column), default=None)
@@ -62,10 +62,10 @@ class _Template:
         old, new = found["old"], "".join(each if isinstance(each, str) else found[each] for each in self.new)
         first, last = equal_ends(old, new)
         start = at + margin + found.start("old") + first
-        return EditSite(start, old[first : len(old) - last], new[first : len(new) - last])
+        return Edit(start, old[first : len(old) - last], new[first : len(new) - last])
 
 
-def template_sites(first: Example, second: Example, snapshot: Snapshot) -> Iterator[EditSite]:
+def template_edits(first: Example, second: Example, snapshot: Snapshot) -> Iterator[Edit]:
     """The lines in which the change of both examples, of one line each, can be made, in order."""
     if max(map(len, (*first.lines, *second.lines))) > MAX_LINE_CHARS:
         return
@@ -76,7 +76,7 @@ def template_sites(first: Example, second: Example, snapshot: Snapshot) -> Itera
             return
 
 
-def _sites(template: _Template, first: Example, second: Example, snapshot: Snapshot) -> Iterator[EditSite]:
+def _sites(template: _Template, first: Example, second: Example, snapshot: Snapshot) -> Iterator[Edit]:
     """The sites near the second example if the template is long enough, or else the one on the next line."""
     step = second.line - first.line
     if template.length >= MIN_CHARS:

@@ -10,9 +10,9 @@ from textwrap import indent
 
 from mercury_engine.text.lines import lines_of
 
-from mercury_lsp.completion.next_edits.edit_sites import EditSite, near, text_around
+from mercury_lsp.completion.next_edits.edits import near, text_around
 from mercury_lsp.completion.next_edits.examples import Example, margin, nearest
-from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.document import Edit, Snapshot
 
 MIN_CHARS = 5
 """Shortest text that is searched for, without blanks: shorter ones occur everywhere."""
@@ -24,7 +24,7 @@ document counts as a blank line."""
 _NUMBER = re.compile(r"(?<![\w.'\"-])\d+(?![\w'\"-])")
 
 
-def same_lines(first: Example, second: Example, snapshot: Snapshot) -> Iterator[EditSite]:
+def same_lines(first: Example, second: Example, snapshot: Snapshot) -> Iterator[Edit]:
     """The same lines; for an insertion, the places between the same lines, with the example's indentation."""
     old, (before, after) = [line.strip() for line in lines_of(second.old)], second.around(first)
     before, after = ([], []) if old else (before[-ANCHOR_LINES:], after[:ANCHOR_LINES])
@@ -57,9 +57,9 @@ def _margin_between(example: Example, lines: Sequence[str], at: int) -> str:
     return margin([over]) + own[len(above) :] if own.startswith(above) else margin([under])
 
 
-def _site(start: int, old: Sequence[str], new: str, last: str) -> EditSite:
+def _site(start: int, old: Sequence[str], new: str, last: str) -> Edit:
     """The site that replaces lines; `last` is their last line, or the one before an insertion, and may lack a break."""
     if last.endswith("\n"):
-        return EditSite(start, "".join(old), new)
+        return Edit(start, "".join(old), new)
     bare = new.removesuffix("\n").removesuffix("\r")
-    return EditSite(start, "".join(old), bare if old else new[len(bare) :] + bare)
+    return Edit(start, "".join(old), bare if old else new[len(bare) :] + bare)

@@ -3,8 +3,7 @@
 import attrs
 from lsprotocol import types
 
-from mercury_lsp.completion.next_edits import Renaming
-from mercury_lsp.completion.suggestions import RenamingProgress, Suggestion
+from mercury_lsp.completion.suggestions import Renaming, Suggestion
 from mercury_lsp.documents.chunked_text import with_plain_breaks
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.utf16 import utf16_length
@@ -33,7 +32,7 @@ class EditDocument:
     text_document: types.OptionalVersionedTextDocumentIdentifier
 
 
-def apply_all_title(renaming: Renaming | RenamingProgress) -> str:
+def apply_all_title(renaming: Renaming) -> str:
     """The title of "Rename all" and of its code action."""
     return f"Rename all {renaming.remaining} remaining {renaming.old} to {renaming.new}"
 
@@ -80,7 +79,7 @@ async def apply_all_edits(server: MercuryServer, params: types.ExecuteCommandPar
     if (found := await server.suggester.rename_all(asked.uri)) is None:
         return {**_refused(server, "no renaming to finish")}
     at = found.snapshot.position_at
-    edits = [(at(site.start), at(site.end), site.new) for site in found.sites]
+    edits = [(at(each.start), at(each.end), each.inserted) for each in found.edits]
     applied = await server.editor.apply(found.snapshot, edits, "Mercury: rename all")
     if found.kept and applied:
         kept = f"Mercury: {found.kept} places stay, because their lines look like secrets"

@@ -1,14 +1,13 @@
 """An edit that the user did not want, or has made, is not offered again at its place."""
 
-from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.ledger import Ledger
 from mercury_lsp.documents.document import Edit
 
 A, B = "file:///a.py", "file:///b.py"
-SITE, OTHER = EditSite(50, "old", "newer"), EditSite(90, "old", "newer")
+SITE, OTHER = Edit(50, "old", "newer"), Edit(90, "old", "newer")
 
 
-def offered(*sites: EditSite) -> Ledger:
+def offered(*sites: Edit) -> Ledger:
     ledger = Ledger()
     ledger.offer("1", A, sites)
     return ledger
@@ -25,7 +24,7 @@ def test_a_dismissed_edit_is_declined_at_its_place_and_in_its_document_only():
 def test_an_edit_that_was_made_and_taken_back_is_declined_where_it_stands_now():
     ledger = offered(SITE)
     ledger.edited(A, [Edit(50, "old", "newer"), Edit(50, "newer", "old"), Edit(10, "", "four")])
-    assert ledger.is_declined(A, EditSite(54, "old", "newer"))
+    assert ledger.is_declined(A, Edit(54, "old", "newer"))
     assert not ledger.is_declined(A, OTHER)
 
 
@@ -47,4 +46,4 @@ def test_an_offer_moves_along_with_edits_above_it():
     ledger = offered(SITE)
     ledger.edited(A, [Edit(10, "", "four")])
     ledger.dismiss("1")
-    assert ledger.is_declined(A, EditSite(54, "old", "newer"))
+    assert ledger.is_declined(A, Edit(54, "old", "newer"))

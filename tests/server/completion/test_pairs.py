@@ -6,7 +6,7 @@ import pytest
 from lsprotocol import types
 
 from mercury_lsp.completion.next_edits.history import History
-from mercury_lsp.completion.next_edits.pairs import MAX_SITES_ELSEWHERE, paired_sites
+from mercury_lsp.completion.next_edits.pairs import MAX_SITES_ELSEWHERE, paired_edits
 from mercury_lsp.context.open_documents import OpenDocuments
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language_of
@@ -43,8 +43,8 @@ class ExampleDesk:
         """Line, old and new text of what would follow in a document."""
         hunks, snapshot = self.history.hunks(), self.parsed(number)
         origin = self.parsed(self.documents.uris.index(hunks[-1].uri))
-        found = [site for _, site in paired_sites(hunks, snapshot, origin, invoked)]
-        return [(snapshot.source.line_of(site.start), site.old, site.new) for site in found]
+        found = [edit for _, edit in paired_edits(hunks, snapshot, origin, invoked)]
+        return [(snapshot.source.line_of(edit.start), edit.removed, edit.inserted) for edit in found]
 
 
 # Replacements

@@ -9,6 +9,7 @@ from mercury_lsp.completion.price import (
     Price,
     least_probability_of_edit,
 )
+from mercury_lsp.documents.document import Edit
 
 LOW, MEDIUM, HIGH = (Price().gate(Utility(), level, "python") for level in ("low", "medium", "high"))
 
@@ -60,9 +61,10 @@ def test_the_user_is_told_what_the_level_comes_from():
 def test_an_edit_is_worth_showing_from_a_higher_probability_on_the_less_it_saves():
     low, medium, high = (Price().gate(OF_EDITS, level, "python") for level in ("low", "medium", "high"))
     old = "    return read(path)\n"
-    short, long = old.replace("path", "paths"), old + "    close(path, when=later)\n" * 3
-    assert least_probability_of_edit(old, long, medium) == OF_EDITS.min_probability
-    assert OF_EDITS.min_probability < least_probability_of_edit(old, short, medium) < 1
-    assert least_probability_of_edit(old, short, high) < least_probability_of_edit(old, short, medium)
-    assert least_probability_of_edit(old, long, medium) < least_probability_of_edit(old, long, low) <= 1
-    assert least_probability_of_edit(long, "", medium) == OF_EDITS.min_probability  # removed lines save keys, too
+    short, long = Edit(0, old, old.replace("path", "paths")), Edit(0, old, old + "    close(path, when=later)\n" * 3)
+    assert least_probability_of_edit(long, medium) == OF_EDITS.min_probability
+    assert OF_EDITS.min_probability < least_probability_of_edit(short, medium) < 1
+    assert least_probability_of_edit(short, high) < least_probability_of_edit(short, medium)
+    assert least_probability_of_edit(long, medium) < least_probability_of_edit(long, low) <= 1
+    removal = Edit(0, long.inserted, "")  # removed lines save keys, too
+    assert least_probability_of_edit(removal, medium) == OF_EDITS.min_probability

@@ -15,7 +15,7 @@ from mercury_lsp.completion.next_edits.places import Place, named_place
 from mercury_lsp.completion.next_edits.region_edits import MIN_PROBABILITY, MIN_RELATED_PROBABILITY, Question
 from mercury_lsp.completion.next_edits.rewriting import RewrittenLines
 from mercury_lsp.completion.suggestions import Suggestion
-from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.document import Edit, Snapshot
 from tests.server.completion.test_history import A, B, HistoryDesk
 
 CODE = "def load(path):\n    return read(path)\n\n\ndef show(name):\n    text = load(name)\n    return text\n"
@@ -45,7 +45,7 @@ class RewriteDesk(HistoryDesk):
         start, end = (source.offset_at(line, 0) for line in (region.start_line, region.end_line))
         for old, new, probability in self.changes:
             if (at := region.snapshot.slice(start, end).find(old)) >= 0:
-                found.append(RewrittenLines(start + at, start + at + len(old), new, probability))
+                found.append(RewrittenLines(Edit(start + at, old, new), probability))
         return found
 
     def found(self, invoked: bool = False, cursor: int = 0) -> list[Suggestion]:
@@ -70,8 +70,7 @@ class RewriteDesk(HistoryDesk):
 
 def why_not(desk: HistoryDesk, old: str, new: str) -> str | None:
     at = desk.text().index(old)
-    snapshot, hunks = desk.documents.parsed(A), desk.history.hunks()
-    return objection(snapshot, at, at + len(old), new, hunks)
+    return objection(desk.documents.parsed(A), Edit(at, old, new), desk.history.hunks())
 
 
 def wanted(desk: HistoryDesk, old: str, new: str) -> bool:

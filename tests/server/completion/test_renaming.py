@@ -5,8 +5,8 @@ from textwrap import dedent
 
 import pytest
 
-from mercury_lsp.completion.next_edits.edit_sites import EditSite
-from mercury_lsp.completion.next_edits.renaming import renamed
+from mercury_lsp.completion.next_edits import RenamedDocument
+from mercury_lsp.documents.document import Edit
 from tests.support.next_edit_desk import RENAMED, NextEditDesk
 
 CASES = {
@@ -116,5 +116,5 @@ def test_a_renaming_that_would_break_the_syntax_is_not_made_at_all():
     desk = NextEditDesk(RENAMED).replace("count", "total")
     snapshot = desk.snapshot
     sites = desk.renaming().left
-    assert renamed(snapshot, sites).sites == sites
-    assert renamed(snapshot, [*sites[:-1], EditSite(sites[-1].start, sites[-1].old, "a b")]) is None
+    assert RenamedDocument.of(snapshot, sites).edits == [*sites]
+    assert RenamedDocument.of(snapshot, [*sites[:-1], Edit(sites[-1].start, sites[-1].removed, "a b")]) is None

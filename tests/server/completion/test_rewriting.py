@@ -47,7 +47,7 @@ def hunk(old: str, new: str, **options) -> RewrittenLines:
 
 
 def applied(text: str, found: RewrittenLines) -> str:
-    return text[: found.start] + found.text + text[found.end :]
+    return text[: found.edit.start] + found.edit.inserted + text[found.edit.end :]
 
 
 def test_a_request_is_the_document_cut_at_whole_lines():
@@ -74,14 +74,14 @@ def test_a_rewrite_becomes_the_lines_that_differ(old, new, end):
     text = TEXT.replace("\n", end)
     found = hunk(old, new, text=text)
     assert applied(text, found) == TEXT.replace(old, new, 1).replace("\n", end)
-    assert not set(found.text.splitlines()) & set(text[found.start : found.end].splitlines())
+    assert not set(found.edit.inserted.splitlines()) & set(found.edit.removed.splitlines())
     assert found.probability == 0.9
 
 
 def test_neighbouring_lines_that_are_likely_enough_are_one_edit():
     pair = ("load(name)", "load(name, 1)", 0.8), ("return value", "return found", 0.6)
     [both] = hunks(*pair)
-    assert (both.text, both.probability) == ("    value = load(name, 1)\n    return found\n", 0.6)
+    assert (both.edit.inserted, both.probability) == ("    value = load(name, 1)\n    return found\n", 0.6)
     assert [each.probability for each in hunks(*pair, enough=0.7)] == [0.8, 0.6]
 
 

@@ -11,7 +11,7 @@ import attrs
 from lsprotocol import types
 from mercury_engine.errors import Cancelled
 
-from mercury_lsp.completion.suggestions import RenamingProgress, Suggestion
+from mercury_lsp.completion.suggestions import Renaming, Suggestion
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.server.convert import accepted_command, to_range
 from mercury_lsp.server.requests.edit_commands import APPLY_ALL_COMMAND, apply_all_title
@@ -86,16 +86,16 @@ def _edit(suggestion: Suggestion, document: VersionedDocument, asked: VersionedD
     } | ({"mercury": renaming_progress(suggestion.renaming, asked)} if suggestion.renaming else {})
 
 
-def renaming_progress(progress: RenamingProgress, document: VersionedDocument) -> dict[str, Any]:
+def renaming_progress(renaming: Renaming, document: VersionedDocument) -> dict[str, Any]:
     """The progress of a renaming, and the command that finishes it."""
     version = {} if document.version is None else {"version": document.version}
     return {
-        "label": progress.label,
-        "number": progress.number,
-        "total": progress.total,
-        "remaining": progress.remaining,
+        "label": renaming.label,
+        "number": renaming.number,
+        "total": renaming.total,
+        "remaining": renaming.remaining,
         "applyAll": {
-            "title": apply_all_title(progress),
+            "title": apply_all_title(renaming),
             "command": APPLY_ALL_COMMAND,
             "arguments": [{"textDocument": {"uri": document.uri} | version}],
         },

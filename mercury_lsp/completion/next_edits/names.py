@@ -1,7 +1,8 @@
-"""The places of a name in one document, from another language server or else from the syntax tree.
+"""The name that a change replaced, and the places of a document where the same name means the same.
 
-The uses of a plain name are those inside the smallest function that binds it, or else in the file; those of a member of
-`self` or `this` are in its class. Other members, and keys, need types and are left to language servers.
+Another language server reports the places, or else they are found in the syntax tree: the uses of a plain name inside
+the smallest function that binds it, or else in the file; those of a member of `self` or `this` in its class. Other
+members, and keys, need types and are left to language servers.
 """
 
 import re
@@ -10,12 +11,13 @@ from dataclasses import dataclass, replace
 
 from tree_sitter import Node
 
-from mercury_lsp.completion.next_edits.change import moved_offset
-from mercury_lsp.completion.next_edits.edit_sites import text_around
-from mercury_lsp.completion.next_edits.replacement import Replacement
+from mercury_lsp.completion.next_edits.edits import moved_offset, narrowed, text_around
 from mercury_lsp.context.scope import path_to
 from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.languages import language
+
+MAX_NAME_CHARS, MAX_LINE_CHARS = 80, 2000
+"""Longest name, old or new, and longest line in which a name is renamed."""
 
 MAX_USES = 1_000
 """Most uses of a name examined, the nearest first, at about 20 microseconds each, once for each changed name."""
@@ -23,6 +25,10 @@ MAX_USES = 1_000
 OWNER_CHARS = 8
 """Characters before a name that are searched for the owner of a member."""
 
+_NAME = re.compile(r"[^\W\d]\w*")
+_NO_LETTER = re.compile(r"\W")
+_GOES_ON = re.compile(r"\.|\?\.|::|->|[(\[!]")
+"""Extends a typed name to a longer expression (`self`, then `.path`)."""
 _OWNED = re.compile(r"(?<!\.)(?:\.|->|::)[ \t]*#?\Z")
 _OF_SELF = re.compile(r"\b(?:self|this)(?:\.|->)#?\Z")
 _FUNCTION = re.compile("func|method|arrow|closure|constructor|lambda")
@@ -36,6 +42,28 @@ _READ_FIELDS = ("value", "right", "type", "trait", "condition", "body", "start",
 _WITHIN_BINDING = re.compile("pattern|declarator|(variable|expression)_list|assignment_statement")
 """Nodes between a name and the node that binds it."""
 _ASSIGNMENT = re.compile("assign")
+
+
+def renamed_by(change: Edit, snapshot: Snapshot) -> Edit | None:
+    """The change extended to whole words, without text typed after the new name; None if these aren't two names."""
+    line, end = snapshot.source.line_bounds(change.start)
+    if end - line > MAX_LINE_CHARS:
+        return None
+    change = narrowed(change)
+    end = snapshot.source.line_bounds(change.new_end)[1]
+    head = _first_word(snapshot.slice(line, change.start)[::-1])[::-1]
+    tail = _first_word(snapshot.slice(change.new_end, end))
+    old, new = head + change.removed + tail, head + change.inserted + tail
+    name = _first_word(new)
+    if name != new and (tail or _GOES_ON.match(new, len(name))):
+        return None
+    are_names = all(_NAME.fullmatch(each) and len(each) <= MAX_NAME_CHARS for each in (old, name))
+    return Edit(change.start - len(head), old, name) if are_names and old != name else None
+
+
+def _first_word(text: str) -> str:
+    """The letters, digits and underscores with which a text begins."""
+    return _NO_LETTER.split(text, 1)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +87,26 @@ class NamePlaces:
         written = (index for index, (_, _, is_written) in enumerate(found) if is_written)
         return cls(names.pop(), tuple(start for start, _, _ in found), next(written, None), is_told=True)
 
-    def know(self, replacement: Replacement) -> bool:
-        """Whether a replacement changed the name in one of these places."""
-        return replacement.old == self.name and replacement.start in self.starts
+    def know(self, renamed: Edit) -> bool:
+        """Whether the name was changed in one of these places."""
+        return renamed.removed == self.name and renamed.start in self.starts
 
     def after(self, edit: Edit, names: Collection[str]) -> "NamePlaces":
         """The places after an edit, in which the name may have become one of `names`."""
         if not self.starts or edit.start > self.starts[-1]:
             return self
         return replace(self, starts=tuple(_moved(at, edit, {self.name, *names}) for at in self.starts))
+
+
+def _moved(at: int, edit: Edit, names: Collection[str]) -> int:
+    """A place after an edit: where one of its names occurs again, or else moved with the text."""
+    if edit.start <= at < edit.end:
+        pattern = rf"(?<!\w)(?:{'|'.join(map(re.escape, names))})(?!\w)"
+        old, new = ([each.start() for each in re.finditer(pattern, text)] for text in (edit.removed, edit.inserted))
+        if len(old) == len(new) and at - edit.start in old:
+            return edit.start + new[old.index(at - edit.start)]
+    is_typed_before = not edit.removed and re.search(r"\W\Z", edit.inserted) is not None
+    return at if edit.start == at and not is_typed_before else moved_offset(at, edit)
 
 
 def stands_at(name: str, at: int, snapshot: Snapshot) -> bool:
@@ -81,33 +120,26 @@ def is_shorthand(at: int, snapshot: Snapshot) -> bool:
     return any("shorthand" in node.type for node in _path_to(at, snapshot)[-2:])
 
 
-def places_of(replacement: Replacement, made: Iterable[int], snapshot: Snapshot) -> NamePlaces | None:
-    """The places where the old name means the same; `replacement` and, perhaps, `made` have the new one already.
+def places_of(renamed: Edit, made: Iterable[int], snapshot: Snapshot) -> tuple[NamePlaces | None, bool]:
+    """The places where the old name means the same, and whether the new one was in use there already.
 
-    None for anything else, and before the document is parsed.
+    The place of `renamed` and, perhaps, those of `made` have the new name. None for anything else, and before the
+    document is parsed.
     """
-    here = _use_at(replacement.start, snapshot)
+    here = _use_at(renamed.start, snapshot)
     if here is None:
-        return None
+        return None, False
     there = (_use_at(at, snapshot) for at in made if at != here.start)
-    uses = [here, *filter(None, there), *_uses(replacement.old, here, snapshot)]
+    uses = [here, *filter(None, there), *_uses(renamed.removed, here, snapshot)]
     uses.sort(key=lambda use: use.start)
     outer = {each.around for each in uses if each.is_outer}
     binders = {each.around for each in uses if each.binds or each.is_member} - outer
-    same = [each for each in uses if each.home(binders) == here.home(binders)]
-    binding = next((index for index, each in enumerate(same) if each.binds), None)
-    return NamePlaces(replacement.old, tuple(each.start for each in same), binding)
-
-
-def was_there(replacement: Replacement, places: NamePlaces, snapshot: Snapshot) -> bool:
-    """Whether the new name was in use in the old one's scope: the user switched to it instead of renaming."""
-    here = _use_at(replacement.start, snapshot)
-    if here is None:
-        return False
-    binding = None if places.binding is None else _use_at(places.starts[places.binding], snapshot)
-    home = () if binding is None else binding.around
-    uses = _uses(replacement.new, here, snapshot)
-    return any(each.around[: len(home)] == home and each.start not in places.starts for each in uses)
+    home = here.home(binders)
+    same = {each.start: each.binds for each in uses if each.home(binders) == home}
+    binding = next((index for index, binds in enumerate(same.values()) if binds), None)
+    others = (each for each in _uses(renamed.inserted, here, snapshot) if each.start not in same)
+    was_there = any(each.around[: len(home)] == home for each in others)
+    return NamePlaces(renamed.removed, tuple(same), binding), was_there
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,16 +214,3 @@ def _binder(path: list[Node], binding: re.Pattern[str]) -> Node | None:
         if not _WITHIN_BINDING.search(parent.type):
             return None
     return None
-
-
-def _moved(at: int, edit: Edit, names: Collection[str]) -> int:
-    """A place after an edit: where one of its names occurs again, or else moved with the text."""
-    if edit.start <= at < edit.start + len(edit.removed):
-        pattern = rf"(?<!\w)(?:{'|'.join(map(re.escape, names))})(?!\w)"
-        before, after = (
-            [each.start() for each in re.finditer(pattern, text)] for text in (edit.removed, edit.inserted)
-        )
-        if len(before) == len(after) and at - edit.start in before:
-            return edit.start + after[before.index(at - edit.start)]
-    is_typed_before = not edit.removed and re.search(r"\W\Z", edit.inserted) is not None
-    return at if edit.start == at and not is_typed_before else moved_offset(at, edit)
