@@ -1,12 +1,12 @@
 """`mercury-lsp complete FILE:LINE:COL`: prints the text that an editor shows there."""
 
 import argparse
-import json
 import sys
 
-from mercury_lsp.commands.file_position import FilePosition
+from mercury_lsp.commands.file_position import context_of
 from mercury_lsp.commands.loading import add_model_argument, load, settings_for
 from mercury_lsp.commands.shown import Shown
+from mercury_lsp.commands.terminal import note, print_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,22 +17,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the text that an editor shows automatically at the position, or why it shows none."""
-    context, snapshot = FilePosition.parse(arguments.position).context()
+    context, snapshot = context_of(arguments.position)
     settings = settings_for(arguments.model)
     engine = load(settings)
     shown = Shown.of(engine, settings, context, snapshot)
-    answer = {
-        "text": shown.text,
-        "reason": shown.reason,
-        "confidence": round(shown.fill.confidence, 4),
-        "steps": shown.fill.steps,
-        "elapsed_ms": round(shown.fill.elapsed * 1000, 3),
-        "device": engine.device,
-        "model": engine.name,
-    }
     if arguments.json:
-        sys.stdout.write(json.dumps(answer, ensure_ascii=False) + "\n")
-    elif shown.text:
-        sys.stdout.write(shown.text + "\n")
-    sys.stderr.write("" if arguments.json else shown.complaint())
+        print_json(
+            {
+                "text": shown.text,
+                "reason": shown.reason,
+                "confidence": round(shown.fill.confidence, 4),
+                "steps": shown.fill.steps,
+                "elapsed_ms": round(shown.fill.elapsed * 1000, 3),
+                "device": engine.device,
+                "model": engine.name,
+            }
+        )
+    elif shown.reason is None:
+        sys.stdout.write(f"{shown.text}\n")
+    else:
+        note(shown.complaint)
     return 0

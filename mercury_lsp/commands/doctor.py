@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
 
 from mercury_engine.api import FillRequest, InferenceEngine
 from mercury_engine.errors import MercuryError, ModelError
@@ -85,10 +84,13 @@ def on_gpu(arguments: argparse.Namespace) -> Iterator[Finding]:
 
 def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
     """Check everything from the interpreter to a fill."""
-    yield _python()
+    is_old = sys.version_info < OLDEST_PYTHON
+    python = f"{platform.python_version()} at {sys.executable}"
+    yield Finding("python", python, "install Python 3.11 or newer" if is_old else None)
     yield Finding("platform", platform.platform())
     for package in REQUIRED_PACKAGES:
-        yield _package(package)
+        there = version_of(package)
+        yield Finding(package, there or "not installed", None if there else f"pip install {package}")
     yield _folders()
     yield _guarded("daemon", _daemons, "run mercury-lsp --in-process")
     yield _gpu(settings)
@@ -112,17 +114,9 @@ def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
         value = "they also draw text at the cursor: disable them there, unless Mercury is their server"
         yield Finding("plugins", f"{', '.join(others)}: {value}")
     if gpu.nvidia_gpus() and gpu.has_torch():  # after the fill, which may have found broken kernels
-        yield _guarded("gpu kernels", _kernels, "set mercury.device to 'cpu'")
+        from mercury_kernels import ops
 
-
-def _python() -> Finding:
-    fix = None if sys.version_info >= OLDEST_PYTHON else "install Python 3.11 or newer"
-    return Finding("python", f"{platform.python_version()} at {sys.executable}", fix)
-
-
-def _package(name: str) -> Finding:
-    found = version_of(name)
-    return Finding(name, found or "not installed", None if found else f"pip install {name}")
+        yield _guarded("gpu kernels", ops.availability, "set mercury.device to 'cpu'")
 
 
 def _folders() -> Finding:
@@ -149,14 +143,9 @@ def _daemons() -> str:
 
 
 def _daemon_at(address: Address) -> str:
-    if (status := control.ask(address, "status")) is not None:
-        return _daemon(status)
-    if lock.is_taken(control.lock_path(address)):
-        return f"the one at {address.path} does not answer; mercury-lsp serve --stop stops it"
-    return ""
-
-
-def _daemon(status: dict[str, Any]) -> str:
+    if (status := control.ask(address, "status")) is None:
+        is_silent = lock.is_taken(control.lock_path(address))
+        return f"the one at {address.path} does not answer; mercury-lsp serve --stop stops it" if is_silent else ""
     engines = ", ".join(f"{each['name']} on {each['device']}" for each in status["engines"]) or "no model"
     editors = f"{status['connections']} editor{'' if status['connections'] == 1 else 's'}"
     memory = f", {status['memoryMb']:.0f} MB" if status["memoryMb"] else ""
@@ -168,39 +157,31 @@ def _gpu(settings: Settings) -> Finding:
     found = gpu.nvidia_gpus()
     if not found:
         return Finding("gpu", "no NVIDIA GPU, and none is needed: C kernels run the model on the CPU")
+    unused = f"{found[0]} is not used"
     if not gpu.has_torch():
-        packages = f"to use it, install torch and triton (about 4 GB): {install_command('gpu')}"
-        return Finding("gpu", f"{found[0]} is not used; {packages}")
+        how = f"to use it, install torch and triton (about 4 GB): {install_command('gpu')}"
+        return Finding("gpu", f"{unused}; {how}")
     if (why := gpu.why_without_cuda()) is not None:
         value, _, fix = why.partition(": ")
-        return Finding("gpu", f"{found[0]} is not used: {value}", fix)
-    import torch
-
+        return Finding("gpu", f"{unused}: {value}", fix)
     if why_not := gpu_proof.why_not(settings):
-        return Finding("gpu", f"{found[0]} is not used: {why_not}", "mercury-lsp doctor --gpu")
-    return Finding("gpu", f"{found[0]}, torch {torch.__version__}")
+        return Finding("gpu", f"{unused}: {why_not}", "mercury-lsp doctor --gpu")
+    return Finding("gpu", f"{found[0]}, torch {version_of('torch')}")
 
 
 def _cpu_kernels() -> Finding:
     from mercury_kernels.cpu import library
 
-    name = "cpu kernels"
     try:
         library.library()
+        return Finding("cpu kernels", f"built for {library.built()}")
     except library.UnsupportedProcessor as error:
         value = "none for this processor: torch runs the model, several times slower"
-        return Finding(name, value, None if find_spec("torch") else str(error))
+        return Finding("cpu kernels", value, None if find_spec("torch") else str(error))
     except OSError as error:
         forced = os.environ.get(library.FORCED)
         value = f"not loaded: {library.FORCED} is {forced!r}" if forced else "do not work"
-        return Finding(name, value, str(error))
-    return Finding(name, f"built for {library.built()}")
-
-
-def _kernels() -> str:
-    from mercury_kernels import ops
-
-    return ops.availability()
+        return Finding("cpu kernels", value, str(error))
 
 
 def _model(settings: Settings, load: LoadEngine, loaded: list[InferenceEngine]) -> str:

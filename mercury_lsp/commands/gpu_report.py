@@ -6,6 +6,7 @@ import statistics
 import sysconfig
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, Any
@@ -53,22 +54,20 @@ class Compared:
     """Medians."""
 
     @property
+    def differing(self) -> list[tuple[str, str]]:
+        return [pair for pair in self.texts if pair[0] != pair[1]]
+
+    @property
     def same(self) -> int:
-        return sum(one == other for one, other in self.texts)
+        return len(self.texts) - len(self.differing)
 
     def __str__(self) -> str:
         times = f"{self.gpu_ms:.1f} ms a fill, {self.cpu_ms:.1f} on the CPU"
         return f"{self.same} of {len(self.texts)} texts equal the CPU's, {times}"
 
     def as_json(self) -> dict[str, Any]:
-        differing = [pair for pair in self.texts if pair[0] != pair[1]]
-        return {
-            "compared": len(self.texts),
-            "same": self.same,
-            "gpu_ms": round(self.gpu_ms, 2),
-            "cpu_ms": round(self.cpu_ms, 2),
-            "differing": differing,
-        }
+        times = {"gpu_ms": round(self.gpu_ms, 2), "cpu_ms": round(self.cpu_ms, 2)}
+        return {"compared": len(self.texts), "same": self.same, **times, "differing": self.differing}
 
 
 def surroundings() -> dict[str, Any]:
@@ -119,19 +118,15 @@ def compared(model: str | None, on_gpu: "Engine", on_cpu: "Engine", requests: Se
 def why_not_trusted(model: str | None) -> str:
     """Why the quick check rejects the GPU for a model; empty if it does not."""
     try:
-        return _why_not_trusted(model)
+        on_gpu, on_cpu = both(model)
+        if wrong := _wrong_kernels(on_gpu):
+            return wrong
+        sure = (each for each in places(FILLS) if filled(on_cpu, each).confidence >= SURE)
+        found = compared(model, on_gpu, on_cpu, list(islice(sure, QUICK_FILLS)))
     except MercuryError as error:
         return str(error)
-
-
-def _why_not_trusted(model: str | None) -> str:
-    on_gpu, on_cpu = both(model)
-    if wrong := _wrong_kernels(on_gpu):
-        return wrong
-    sure = (each for each in places(FILLS) if filled(on_cpu, each).confidence >= SURE)
-    found = compared(model, on_gpu, on_cpu, [request for request, _ in zip(sure, range(QUICK_FILLS), strict=False)])
-    if differing := [pair for pair in found.texts if pair[0] != pair[1]]:
-        return f"it writes {differing[0][0]!r} where the CPU writes {differing[0][1]!r}"
+    if found.differing:
+        return f"it writes {found.differing[0][0]!r} where the CPU writes {found.differing[0][1]!r}"
     if found.gpu_ms > found.cpu_ms:
         return f"the CPU is faster: {found.cpu_ms:.1f} ms a fill, {found.gpu_ms:.1f} on the GPU"
     return ""
@@ -152,6 +147,8 @@ def _wrong_kernels(engine: "Engine") -> str:
 
 def report(model: str | None) -> Iterator[tuple[str, str, str | None]]:
     """Run the checks and yield the name, value and fix of each; the file REPORT gets all of them."""
+    from mercury_engine.device.check import step_times
+
     found: dict[str, Any] = surroundings()
     yield "card", ", ".join(f"{name} {value}" for name, value in found.items() if name != "mercury"), _fix(found)
     for kind, name in (("causal", model), ("masked", DIFFUSION_MODEL)):
@@ -163,7 +160,7 @@ def report(model: str | None) -> Iterator[tuple[str, str, str | None]]:
         bits = 8 if held.has_codes else 8 * held.embedding.itemsize
         found[f"weights {kind}"] = {"bits": bits, "bytes": held.weight_bytes}
         yield "weights", f"{bits} bits each in the layers, {held.weight_bytes / 1e6:,.1f} MB in all", None
-        steps = _steps(on_gpu)
+        steps = [each.as_json() for each in step_times(_network(on_gpu))]
         found[f"steps {kind}"] = steps
         slowest = max((each["times_the_floor"] for each in steps), default=0)
         yield "steps", f"{len(steps)} captured, at most {slowest} times what the card's bandwidth allows", None
@@ -185,12 +182,6 @@ def _fix(found: dict[str, Any]) -> str | None:
     if found["compiler"] is None:
         return "install a C compiler (apt install gcc)"
     return None if found["python_h"] else "install Python's headers (apt install python3-dev)"
-
-
-def _steps(engine: "Engine") -> list[dict[str, Any]]:
-    from mercury_engine.device.check import step_times
-
-    return [each.as_json() for each in step_times(_network(engine))]
 
 
 def _network(engine: "Engine") -> "TorchNetwork":

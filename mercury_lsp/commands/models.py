@@ -1,22 +1,20 @@
 """`mercury-lsp models`: lists, adds and removes models, and chooses the one that editors use."""
 
 import argparse
-import json
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 
 from mercury_engine.downloads.catalogue import KNOWN_REPOSITORIES
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 from rich.table import Table
 
 from mercury_lsp import default_model
+from mercury_lsp.commands.terminal import agrees, note, print_json, table
 from mercury_lsp.errors import UsageError
 from mercury_lsp.installed_models import installing, listing, measuring
-from mercury_lsp.installed_models.installing import SOURCES, Addition
+from mercury_lsp.installed_models.installing import SOURCES
 from mercury_lsp.installed_models.listing import Model
 from mercury_lsp.installed_models.record import ModelRecord
 from mercury_lsp.installed_models.store import Store
@@ -74,12 +72,12 @@ def _list(store: Store, as_json: bool, measure: bool) -> int:
     if measure:
         with store.changing():
             for name in (BUNDLED, *store.names()):
-                _note(f"measuring {name}")
+                note(f"measuring {name}")
                 known = store.record(name) or ModelRecord(str(listing.folder_of(store, name)))
                 store.write_record(name, replace(known, measured=measuring.measured(listing.folder_of(store, name))))
     rows = listing.models(store)
     if as_json:
-        sys.stdout.write(json.dumps([asdict(row) for row in rows], ensure_ascii=False) + "\n")
+        print_json([asdict(row) for row in rows])
     else:
         console = Console(highlight=False)
         console.print(_table(rows))
@@ -103,33 +101,23 @@ def _add(store: Store, arguments: argparse.Namespace) -> int:
     sources = (arguments.source,) if arguments.source else SOURCES
     addition = installing.addition(arguments.model, arguments.name, sources)
     store.require_free(addition.name)
-    if addition.download_bytes and not _agreed(addition, arguments.yes):
-        return 1
+    if addition.download_bytes:
+        note(addition.terms)
+        if not (arguments.yes or agrees("Download it?")):
+            return 1
     try:
         with store.changing(), _bar(addition.download_bytes) as progress:
             store.require_free(addition.name)
             record = addition.install(store, progress)
     except KeyboardInterrupt:
-        _note("stopped; nothing was installed. Run the same command to continue")
+        note("stopped; nothing was installed. Run the same command to continue")
         raise
     speed = f": {record.measured.answer_ms:.0f} ms a suggestion" if record.measured else ""
     use, does = f"mercury-lsp models use {addition.name}", "selects it for your editors"
     if addition.edit_format is not None:
         use, does = f"{use} --edits", "selects it for next edits"
-    _note(f"added {addition.name}{speed}; {use} {does}")
+    note(f"added {addition.name}{speed}; {use} {does}")
     return 0
-
-
-def _agreed(addition: Addition, yes: bool) -> bool:
-    """Show the terms of the download and ask the user."""
-    _note(addition.terms)
-    if yes:
-        return True
-    if not sys.stdin.isatty():
-        raise UsageError("models add asks before it downloads; without a terminal, add --yes")
-    sys.stderr.write("Download it? [y/N] ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _remove(store: Store, name: str, yes: bool) -> int:
@@ -141,11 +129,11 @@ def _remove(store: Store, name: str, yes: bool) -> int:
         store.remove(name)
         if default_model.read() == name:
             store.make_default(BUNDLED)
-            _note("editors use the bundled model again")
+            note("editors use the bundled model again")
         if default_model.read(edits=True) == name:
             store.make_default(SAME, edits=True)
-            _note("the model for completions makes the next edits again")
-    _note(f"removed {name}")
+            note("the model for completions makes the next edits again")
+    note(f"removed {name}")
     return 0
 
 
@@ -153,7 +141,7 @@ def _use(store: Store, name: str, edits: bool) -> int:
     store.make_default(name, edits)
     what = "the model for completions also" if name == SAME else name
     done = f"{what} makes the next edits" if edits else f"editors use {name}"
-    _note(f"{done} after their next start, unless their settings name a model")
+    note(f"{done} after their next start, unless their settings name a model")
     return 0
 
 
@@ -174,21 +162,17 @@ def _bar(size: int) -> Iterator[installing.Progress]:
         bar.stop()
 
 
-def _note(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-
-
 def _table(rows: Sequence[Model]) -> Table:
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    made = table()
     for column in ("", "name", "licence"):
-        table.add_column(column, overflow="fold", no_wrap=True)
+        made.add_column(column, overflow="fold", no_wrap=True)
     for column in ("size\nMB", "memory\nMB", "pass\nms", "answer\nms"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("measured")
+        made.add_column(column, justify="right", no_wrap=True)
+    made.add_column("measured")
     for row in rows:
         mark = f"{'*' if row.in_use else ''}{'e' if row.in_use_for_edits else ''}" or ("+" if row.installed else "")
-        table.add_row(mark, row.name, row.licence or "unknown", *_figures(row))
-    return table
+        made.add_row(mark, row.name, row.licence or "unknown", *_figures(row))
+    return made
 
 
 def _figures(row: Model) -> list[str]:

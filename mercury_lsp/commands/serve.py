@@ -99,14 +99,6 @@ def http_listener(address: str, model: str | None) -> "HttpListener":
     return HttpListener(HttpAddress.parse(address), settings)
 
 
-def _make_room(address: Address) -> int | None:
-    """Stop a daemon that an editor started; its relay connects to ours once the returned lock is closed."""
-    turn = take_turn(address)
-    if lock.signature(control.lock_path(address))[1] == control.ON_DEMAND:
-        control.stop(address)
-    return turn
-
-
 def serve(
     address: Address, idle_seconds: float | None, load: "LoadEngine | None" = None, http: "HttpListener | None" = None
 ) -> bool:
@@ -114,15 +106,17 @@ def serve(
 
     Listens before importing anything slow, so that an editor starting meanwhile waits instead of starting a daemon.
     """
+    path, turn = control.lock_path(address), None
     try:
-        turn = _make_room(address) if http is not None else None
-        if (taken := lock.take(control.lock_path(address))) is None:
+        if http is not None:
+            turn = take_turn(address)  # editors connect to this daemon once it is released
+            if lock.signature(path)[1] == control.ON_DEMAND:
+                control.stop(address)
+        if (taken := lock.take(path)) is None:
             return False
         lock.sign(taken, "" if idle_seconds is None else control.ON_DEMAND)
     except OSError as error:
-        raise DaemonError(
-            f"cannot lock {control.lock_path(address)}: {error}; choose another path with --socket"
-        ) from error
+        raise DaemonError(f"cannot lock {path}: {error}; choose another path with --socket") from error
     listening, key = address.listen()
     if turn is not None:
         os.close(turn)
@@ -147,7 +141,7 @@ def serve(
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
 
     async def main() -> None:
-        has_address = partial(lock.is_current, taken, control.lock_path(address))
+        has_address = partial(lock.is_current, taken, path)
         daemon = Daemon(address, load or load_engine, idle_seconds, has_address)
         async with http.serving(daemon.engines) if http is not None else nullcontext():
             await daemon.run(listening, key)

@@ -38,9 +38,8 @@ class Shown:
     ) -> "Shown":
         """Fill the gap as for an automatic request, without a deadline. Raises what the engine raises."""
         if context.on_secret:
-            return cls(
-                Fill("", 0.0, steps=0, elapsed=0.0), "", "the line looks like a secret; the model does not see it"
-            )
+            reason = "the line looks like a secret; the model does not see it"
+            return cls(Fill("", 0.0, steps=0, elapsed=0.0), "", reason)
         utility = Price().gate(engine.utility, settings.eagerness, context.language_id)
         request = replace(context.request(), effort=settings.effort, utility=utility)
         check = partial(first_error, snapshot, context.offset)
@@ -49,13 +48,14 @@ class Shown:
         fill = filled(engine, request, Control(on_step=on_step, check=check, stays_here=stays_here))
         text = postprocess(fill.text, context, snapshot)
         if text:
-            reason = why_silent(text, fill.confidence, fill.is_finished, context, utility)
+            why = why_silent(text, fill.confidence, fill.is_finished, context, utility)
         elif fill.text:
-            reason = f"the code around the cursor already says {fill.text!r}"
+            why = f"the code around the cursor already says {fill.text!r}"
         else:
-            reason = "the model is not sure enough of anything that could come here"
-        return cls(fill, "" if reason else text, reason)
+            why = "the model is not sure enough of anything that could come here"
+        return cls(fill, "" if why else text, why)
 
+    @property
     def complaint(self) -> str:
         """A sentence that says why nothing is shown; empty if something is."""
-        return f"an editor shows nothing here, because {self.reason}\n" if self.reason else ""
+        return f"an editor shows nothing here, because {self.reason}" if self.reason else ""

@@ -1,19 +1,17 @@
 """`mercury-lsp stats`: what happened to the suggestions shown on this machine."""
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from mercury_lsp.commands.terminal import agrees, print_json, table
 from mercury_lsp.completion.price import Price
-from mercury_lsp.errors import UsageError
 from mercury_lsp.statistics import OutcomeRecord, store
 from mercury_lsp.statistics.statistics import LEARNED_ROWS, learn
 from mercury_lsp.statistics.summary import Summary, by_day, by_language, parted
@@ -38,11 +36,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Print or delete the figures."""
     path = store.default_path()
     if arguments.reset:
-        return _reset(path, arguments.yes)
+        if not arguments.yes and not agrees(f"Delete all counts in {path}?"):
+            return 1
+        deleted = store.reset(path)
+        sys.stdout.write(f"deleted {deleted} {'row' if deleted == 1 else 'rows'}\n")
+        return 0
     since = date.today() - timedelta(days=arguments.days - 1)
     records = store.read(path, datetime.combine(since, datetime.min.time()).timestamp())
     if arguments.json:
-        sys.stdout.write(json.dumps(_object(records, since), ensure_ascii=False) + "\n")
+        print_json(_object(records, since))
     else:
         _print(records, arguments.days, path)
     return 0
@@ -65,15 +67,15 @@ def _print(rows: Sequence[OutcomeRecord], days: int, path: Path) -> None:
 
 
 def _table(key: str, rows: Mapping[str, Summary], total: Summary) -> Table:
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column(key, overflow="fold", min_width=len("2026-01-01"))
+    made = table()
+    made.add_column(key, overflow="fold", min_width=len("2026-01-01"))
     for column in COLUMNS:
-        table.add_column(column, justify="right", no_wrap=True)
+        made.add_column(column, justify="right", no_wrap=True)
     for name, summary in rows.items():
-        table.add_row(name, *_cells(summary))
-    table.add_section()
-    table.add_row("all", *_cells(total), style="bold")
-    return table
+        made.add_row(name, *_cells(summary))
+    made.add_section()
+    made.add_row("all", *_cells(total), style="bold")
+    return made
 
 
 def _levels(path: Path) -> list[str]:
@@ -100,17 +102,6 @@ def _object(rows: Sequence[OutcomeRecord], since: date) -> dict[str, object]:
         "edit_requests": requests,
         "by_day": {name: asdict(each) for name, each in by_day(records).items()},
     }
-
-
-def _reset(path: Path, sure: bool) -> int:
-    if not sure:
-        if not sys.stdin.isatty():
-            raise UsageError("--reset asks before it deletes; without a terminal, add --yes")
-        if input(f"Delete all counts in {path}? [y/N] ").strip().lower() not in ("y", "yes"):
-            return 1
-    deleted = store.reset(path)
-    sys.stdout.write(f"deleted {deleted} {'row' if deleted == 1 else 'rows'}\n")
-    return 0
 
 
 def _days(text: str) -> int:

@@ -91,4 +91,4 @@ def _show(console: Console, example: SampleFile, shown: Shown) -> None:
     console.print(lexer.highlight(before)[:-1] + Text(shown.text, "dim italic") + lexer.highlight(after))
     fill = shown.fill
     figures = f"{fill.steps} steps, {fill.elapsed * 1000:.1f} ms, confidence {fill.confidence:.2f}"
-    console.print(Text(shown.complaint().rstrip() or figures, "cyan"))
+    console.print(Text(shown.complaint or figures, "cyan"))

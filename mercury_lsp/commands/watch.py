@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from mercury_lsp.commands.file_position import FilePosition
+from mercury_lsp.commands.file_position import context_of
 from mercury_lsp.commands.loading import add_model_argument, load, settings_for
 from mercury_lsp.commands.shown import Shown
 from mercury_lsp.context.context import CompletionContext
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Fill the gap, then replay the steps and the shown text; without a terminal, print one line for each."""
-    context, snapshot = FilePosition.parse(arguments.position).context()
+    context, snapshot = context_of(arguments.position)
     console = Console(highlight=False)
     settings = settings_for(arguments.model)
     engine = load(settings)
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _list(console, steps, shown)
     if shown.reason is not None:
-        console.print(Text(shown.complaint().rstrip()), soft_wrap=True)
+        console.print(Text(shown.complaint), soft_wrap=True)
     steps_taken = f"{fill.steps} step{'s' * (fill.steps != 1)}, {fill.elapsed * 1000:.1f} ms"
     confidence = f", confidence {fill.confidence:.2f}" if fill.text else ""  # no text has none
     console.print(f"{steps_taken}{confidence}, {engine.name} on {engine.device}", style="dim")

@@ -325,8 +325,8 @@ def test_where_memory_is_short_a_line_says_so(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems limit no address space")
-def test_with_300_mb_of_address_space_a_command_ends_without_a_traceback():
-    command = f"ulimit -v 300000; exec {sys.executable} -m mercury_lsp complete {__file__}:1:1"
+def test_with_240_mb_of_address_space_a_command_ends_without_a_traceback():
+    command = f"ulimit -v 240000; exec {sys.executable} -m mercury_lsp complete {__file__}:1:1"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "Traceback" not in done.stderr
     assert done.stderr.splitlines()[-1].startswith("mercury-lsp: there is not enough memory")
