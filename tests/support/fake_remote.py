@@ -1,11 +1,18 @@
 """A small HTTP server on a thread of its own that keeps what it is sent and replies as a script has it."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any, Self
+
+from mercury_engine.api import Answer, Control, Fill, FillRequest
+
+from mercury_lsp.engine_host.remote import wire
+from mercury_lsp.engine_host.remote.engine import RemoteEngine
+from tests.support.fake_engine import FakeEngine
 
 
 @dataclass(frozen=True)
@@ -83,3 +90,23 @@ def elsewhere(remote: FakeRemote) -> str:
 def says(*lines: Any, status: int = 200) -> Route:
     """A reply of lines of JSON."""
     return lambda _: (status, b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+
+
+ABOUT = wire.plain(wire.About("elsewhere", "cuda", "torch", "sweep"))
+
+
+def mercury(answer: Answer | Route) -> FakeRemote:
+    """A Mercury server that describes itself and gives every request this answer."""
+    route = answer if callable(answer) else says({"answer": wire.plain(answer)})
+    return FakeRemote({f"GET {wire.PATH}": says(ABOUT), f"POST {wire.PATH}": route})
+
+
+async def remote(url: str, *arguments: Any) -> RemoteEngine:
+    """The engine at a URL; unless the arguments name another local one, that fills `local`."""
+    return await asyncio.to_thread(RemoteEngine, url, *(arguments or (lambda: FakeEngine("local"),)))
+
+
+async def filled(engine: RemoteEngine, request: FillRequest, control: Control | None = None) -> Fill:
+    found = await engine.answer(request, control)
+    assert isinstance(found, Fill)
+    return found

@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
-from mercury_engine.api import Fill, FillRequest, InferenceEngine
+from mercury_engine.api import (
+    Answer,
+    Control,
+    Fill,
+    FillRequest,
+    InferenceEngine,
+    RegionHunk,
+    Request,
+    Rewrite,
+    RewriteRequest,
+)
 
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.http.listener import HttpAddress, HttpListener
@@ -31,6 +41,24 @@ class Scripted(FakeEngine):
         return Fill(first, 0.9, 2, 0.002, True, tokens_read=3, prompt_tokens=8, tokens=2, others=tuple(made[1:]))
 
 
+class Editing(Scripted):
+    """Renames `old` to `new` in a region."""
+
+    edit_format = "mercury"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.regions: list[RewriteRequest] = []
+
+    async def answer(self, request: Request, control: Control | None = None) -> Answer:
+        if not isinstance(request, RewriteRequest):
+            return await super().answer(request, control)
+        self.regions.append(request)
+        lines = enumerate(request.text.splitlines(keepends=True))
+        hunks = tuple(RegionHunk(at, at + 1, line.replace("old", "new"), 0.9) for at, line in lines if "old" in line)
+        return Rewrite(request.text.replace("old", "new"), 4, 0.0, True, tokens_read=20, hunks=hunks)
+
+
 @dataclass
 class Served:
     """A server, and a client of it."""
@@ -39,6 +67,20 @@ class Served:
     engine: Any
     engines: Engines
     client: httpx.AsyncClient
+
+    @property
+    def inception(self) -> Any:
+        """Mercury's SDK."""
+        from inceptionai import AsyncInception
+
+        return AsyncInception(api_key="any", base_url=self.url, max_retries=0)
+
+    @property
+    def openai(self) -> Any:
+        """OpenAI's SDK."""
+        from openai import AsyncOpenAI
+
+        return AsyncOpenAI(api_key="any", base_url=f"{self.url}/v1", max_retries=0)
 
     async def post(self, path: str, body: Any, **headers: str) -> httpx.Response:
         return await self.client.post(path, json=body, headers=headers)

@@ -23,11 +23,10 @@ from mercury_lsp.engine_host.remote import engine as remote_engine
 from mercury_lsp.engine_host.remote import wire
 from mercury_lsp.engine_host.remote.answers import cleaned
 from mercury_lsp.engine_host.remote.connection import MAX_REPLY_BYTES
-from mercury_lsp.engine_host.remote.engine import RemoteEngine
 from tests.support import tiny
 from tests.support.fake_engine import FakeEngine, begun
-from tests.support.fake_remote import FakeRemote, Reply, Route, Sent, says
-from tests.support.http_server import Scripted, served
+from tests.support.fake_remote import ABOUT, FakeRemote, Reply, Route, Sent, mercury, remote, says
+from tests.support.http_server import Editing, served
 
 FILL = FillRequest(
     "x = é\n",
@@ -50,49 +49,19 @@ REWRITE = RewriteRequest(
     "a\nb\n", "n\n", ("f\n",), ("s\n",), (EditHunk(3, "a", "b", None),), "p.py", "python", 1, 3, 0.5, 0.75, 900.0
 )
 
-ABOUT = wire.plain(wire.About("elsewhere", "cuda", "torch", "sweep"))
-
 LINE = Fill("items[0]", 0.75, 2, 0.5, True, tokens=3, others=(Fill("items", 0.25, 2, 0.5),))
-
-
-class Editing(Scripted):
-    """Scripted, and trained to rewrite."""
-
-    edit_format = "zeta"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rewrites: list[RewriteRequest] = []
-
-    async def answer(self, request, control=None):
-        if isinstance(request, RewriteRequest):
-            self.rewrites.append(request)
-        return await super().answer(request, control)
-
-
-def local() -> FakeEngine:
-    return FakeEngine("local")
-
-
-async def remote(url: str, load=local) -> RemoteEngine:
-    return await asyncio.to_thread(RemoteEngine, url, load)
-
-
-def answering(answer: Route | None = None) -> FakeRemote:
-    answer = answer or says({"answer": wire.plain(LINE)})
-    return FakeRemote({f"GET {wire.PATH}": says(ABOUT), f"POST {wire.PATH}": answer})
 
 
 async def test_whole_requests_arrive_and_whole_answers_come_back():
     async with served(Editing()) as server:
         engine = await remote(server.url)
-        assert (engine.name, engine.edit_format, engine.utility) == ("fake", "zeta", Utility())
+        assert (engine.name, engine.edit_format, engine.utility) == ("fake", "mercury", Utility())
         assert engine.device == f"cpu at {server.url}" and not engine.has_failed
         assert await engine.answer(FILL) == server.engine.fill(FILL)
         assert server.engine.asked == [FILL]
         found = await engine.answer(REWRITE)
         assert isinstance(found, Rewrite) and found.text == REWRITE.text
-        [rewrite] = server.engine.rewrites
+        [rewrite] = server.engine.regions
         assert replace(rewrite, deadline_ms=900.0) == REWRITE and 450 <= rewrite.deadline_ms <= 900
 
 
@@ -161,7 +130,7 @@ async def test_a_server_that_dies_is_replaced_by_the_local_engine_and_tried_agai
 
     def load() -> FakeEngine:
         loads.append(1)
-        return local()
+        return FakeEngine("local")
 
     def answer(sent: Sent) -> Reply | None:
         return says({"answer": wire.plain(LINE)})(sent) if is_up else None
@@ -210,7 +179,7 @@ async def test_what_is_no_mercury_server_is_not_asked(about: bytes):
     ids=["busy", "fault", "cut off", "error", "wrong answer", "no json", "hung up", "too long", "too long a fault"],
 )
 async def test_a_failed_request_is_answered_here_and_sent_no_more_than_this_often(route: Route, times: int):
-    with answering(route) as server:
+    with mercury(route) as server:
         engine = await remote(server.url)
         assert (await engine.answer(FILL)).text == "local"
         assert len(server.posted(wire.PATH)) == times and engine.has_failed
@@ -230,7 +199,7 @@ async def test_the_key_is_from_the_environment_and_in_no_notice(monkeypatch: pyt
 
 async def test_no_redirect_is_followed():
     with (
-        answering() as other,
+        mercury(LINE) as other,
         FakeRemote({f"GET {wire.PATH}": lambda _: (307, f"{other.url}{wire.PATH}".encode())}) as server,
     ):
         engine = await remote(server.url)

@@ -8,13 +8,11 @@ from threading import Event
 from typing import Any
 
 import pytest
-from mercury_engine.api import Control, Fill, FillRequest
+from mercury_engine.api import Control, FillRequest
 from mercury_engine.errors import Cancelled
 
 from mercury_lsp.engine_host.remote.dialects import UNKNOWN_CONFIDENCE
-from mercury_lsp.engine_host.remote.engine import RemoteEngine
-from tests.support.fake_engine import FakeEngine
-from tests.support.fake_remote import FakeRemote, Reply, Route, Sent, says
+from tests.support.fake_remote import FakeRemote, Reply, Route, Sent, filled, remote, says
 
 ASKED = FillRequest("x = é", far=("import a\n", "\n"), suffix=("\n", "print(x)\n"), lookup_text=("y\n",))
 
@@ -29,16 +27,6 @@ def choice(text: str, reason: str | None = None, *nats: float) -> Any:
     return {"choices": [{"text": text, "finish_reason": reason, "logprobs": {"token_logprobs": [*nats]}}]}
 
 
-async def remote(url: str) -> RemoteEngine:
-    return await asyncio.to_thread(RemoteEngine, url, lambda: FakeEngine("local"))
-
-
-async def filled(engine: RemoteEngine, request: FillRequest = ASKED, control: Control | None = None) -> Fill:
-    answer = await engine.answer(request, control)
-    assert isinstance(answer, Fill)
-    return answer
-
-
 async def test_llama_server_is_found_and_asked_in_its_own_dialect():
     tokens = [{"token": "f", "logprob": -0.25}, {"token": "(x)", "logprob": -0.5}]
     last = {"content": "", "stop": True, "stop_type": "word"}
@@ -46,7 +34,7 @@ async def test_llama_server_is_found_and_asked_in_its_own_dialect():
     with FakeRemote(MODELS | {"POST /infill": reply}) as server:
         engine = await remote(server.url)
         assert (engine.name, engine.backend, engine.edit_format) == ("served-model", "/infill", None)
-        found = await filled(engine)
+        found = await filled(engine, ASKED)
         assert (found.text, found.is_finished, found.confidence) == ("f(x)", True, pytest.approx(math.exp(-0.25)))
         [probe, asked] = server.posted("/infill")
         assert probe["input_prefix"] == "x = " and probe["n_predict"] == 1
@@ -89,7 +77,7 @@ async def test_completions_with_a_suffix_are_found_last_and_their_probabilities_
     reply = events(choice("f", None, -0.5), choice("()\nmore", "length", -0.25, -0.25), {"choices": [], "usage": {}})
     with FakeRemote(MODELS | {"POST /v1/completions": reply}) as server:
         engine = await remote(f"{server.url}/v1")
-        found = await filled(engine)
+        found = await filled(engine, ASKED)
         assert (found.text, found.confidence, found.tokens) == ("f()", pytest.approx(math.exp(-1)), 3)
         asked = server.posted("/v1/completions")[-1]
         assert (asked["model"], asked["suffix"], asked["logprobs"]) == ("served-model", "\nprint(x)\n", 1)
@@ -105,7 +93,7 @@ async def test_where_no_suffix_is_taken_the_models_markers_are_written():
 
     with FakeRemote({"POST /v1/completions": complete}) as server:
         engine = await remote(f"{server.url}#Qwen/Qwen2.5-Coder-7B")
-        assert (await filled(engine)).text == "f()"
+        assert (await filled(engine, ASKED)).text == "f()"
         asked = server.posted("/v1/completions")[-1]
         gap = "<|fim_prefix|>import a\n\nx = é<|fim_suffix|>\nprint(x)\n<|fim_middle|>"
         assert asked["prompt"] == gap and "suffix" not in asked
@@ -172,4 +160,4 @@ async def test_a_reply_that_is_not_understood_is_answered_here(reply: Route):
     replies = [good, reply]
     with FakeRemote({"POST /v1/fim/completions": lambda sent: replies.pop(0)(sent)}) as server:
         engine = await remote(f"{server.url}/v1/fim/completions#any")
-        assert (await filled(engine)).text == "local" and engine.has_failed
+        assert (await filled(engine, ASKED)).text == "local" and engine.has_failed

@@ -19,13 +19,11 @@ from mercury_lsp.engine_host.remote.answers import MAX_TOKEN_CHARS
 from mercury_lsp.engine_host.remote.engine import RemoteEngine
 from mercury_lsp.engine_host.remote.patience import MAX_MISSED
 from tests.support.fake_engine import FakeEngine
-from tests.support.fake_remote import FakeRemote, says
+from tests.support.fake_remote import ABOUT, FakeRemote, filled, mercury, remote, says
 
 BY_KEY = FillRequest("x = ", suffix=("\n",))
 
 TYPED = replace(BY_KEY, utility=Utility())
-
-ABOUT = wire.plain(wire.About("elsewhere"))
 
 LINE = Fill("items[0]", 0.75, 2, 0.01, True, tokens=3)
 
@@ -88,17 +86,6 @@ class Clock:
         return self.now
 
 
-async def remote(url: str, clock: Callable[[], float] | None = None) -> RemoteEngine:
-    arguments: list[Any] = [url, lambda: FakeEngine("local"), *([] if clock is None else [clock])]
-    return await asyncio.to_thread(RemoteEngine, *arguments)
-
-
-async def filled(engine: RemoteEngine, request: FillRequest = TYPED) -> Fill:
-    found = await engine.answer(request)
-    assert isinstance(found, Fill)
-    return found
-
-
 async def until(is_so: Callable[[], bool]) -> None:
     while not is_so():
         await asyncio.sleep(0.001)
@@ -154,17 +141,17 @@ async def test_the_local_model_answers_the_very_key_that_the_server_does_not(
 async def test_keys_that_withdraw_each_other_count_as_misses_together():
     clock = Clock()
     async with stuck() as server:
-        engine = await remote(server.url, clock)
+        engine = await remote(server.url, lambda: FakeEngine("local"), clock)
         while not engine.has_failed:
             await typed_on(engine, clock, 0.35, lambda: server.asked)
         assert server.asked <= 12  # 1.4 seconds of keys for each of three misses
-        assert (await filled(engine)).text == "local" and "does not answer" in engine.notice
+        assert (await filled(engine, TYPED)).text == "local" and "does not answer" in engine.notice
 
 
 async def test_keys_faster_than_the_server_usually_answers_are_no_misses():
     clock = Clock()
     async with stuck() as server:
-        engine = await remote(server.url, clock)
+        engine = await remote(server.url, lambda: FakeEngine("local"), clock)
         for _ in range(50):
             await typed_on(engine, clock, 0.25, lambda: server.asked)
         assert not engine.has_failed
@@ -176,7 +163,7 @@ async def test_at_the_start_a_silent_server_is_not_waited_for(monkeypatch: pytes
         for route in ("", "/infill", "/v1#any"):
             engine = await remote(f"{server.url}{route}")
             assert engine.has_failed and "took too long" in engine.notice
-            assert (await filled(engine)).text == "local"
+            assert (await filled(engine, TYPED)).text == "local"
 
 
 async def test_one_that_describes_itself_and_answers_nothing_is_not_taken_back(
@@ -187,15 +174,10 @@ async def test_one_that_describes_itself_and_answers_nothing_is_not_taken_back(
     async with stuck() as server:
         engine = await remote(server.url)
         while not engine.has_failed:
-            await filled(engine)
+            await filled(engine, TYPED)
         while server.asked < MAX_MISSED + 3:  # tries
-            assert (await filled(engine)).text == "local" and engine.has_failed
+            assert (await filled(engine, TYPED)).text == "local" and engine.has_failed
             await asyncio.sleep(0.001)
-
-
-def answering(fill: Fill | Rewrite) -> FakeRemote:
-    routes = {f"GET {wire.PATH}": says(ABOUT), f"POST {wire.PATH}": says({"answer": wire.plain(fill)})}
-    return FakeRemote(routes)
 
 
 def dripping(text: str, times: int = 1, **logprobs: Any) -> FakeRemote:
@@ -212,7 +194,7 @@ SMALL = replace(BY_KEY, max_slots=7, multiline=True)
 async def test_an_answer_is_as_long_as_was_asked_for():
     long = "word " * 10_000
     others = tuple(replace(LINE, text=f"{long}{i}") for i in range(9))
-    with answering(replace(LINE, text=long, others=others)) as server:
+    with mercury(replace(LINE, text=long, others=others)) as server:
         found = await filled(await remote(server.url), replace(SMALL, candidates=3))
         assert 0 < len(found.text) <= ROOM and not found.is_finished
         assert len(found.others) == 3 and all(len(each.text) <= ROOM for each in found.others)
@@ -226,7 +208,7 @@ async def test_an_answer_is_as_long_as_was_asked_for():
 
 async def test_control_characters_and_halves_of_pairs_go():
     odd, plain = "a\x00b\x1b[31m\r\n\tc\x85\ud800d\ud83d\ude00\x7f", "ab[31m\n\tcd\U0001f600"
-    with answering(replace(LINE, text=odd, unsure_from=4)) as server:
+    with mercury(replace(LINE, text=odd, unsure_from=4)) as server:
         found = await filled(await remote(server.url), replace(BY_KEY, multiline=True))
         assert (found.text, found.unsure_from) == (plain, 2)
     with dripping(odd, finish_reason="stop") as server:
@@ -245,20 +227,19 @@ async def test_control_characters_and_halves_of_pairs_go():
     ],
 )
 async def test_an_answer_with_a_number_out_of_range_is_answered_here(changed: dict[str, Any]):
-    answer = says({"answer": wire.plain(LINE) | changed})
-    with FakeRemote({f"GET {wire.PATH}": says(ABOUT), f"POST {wire.PATH}": answer}) as server:
+    with mercury(says({"answer": wire.plain(LINE) | changed})) as server:
         engine = await remote(server.url)
-        assert (await filled(engine)).text == "local" and "not understood" in engine.notice
+        assert (await filled(engine, TYPED)).text == "local" and "not understood" in engine.notice
 
 
 async def test_a_rewrite_stays_in_its_region_and_keeps_the_regions_own_characters():
     request = RewriteRequest("a\x0c\nb\n")
     good = Rewrite("a\x0c\nc\x1b\n", 1, 0.1, True, 1, (RegionHunk(1, 2, "\x0cc\x1b\n", 0.5),))
-    with answering(good) as server:
+    with mercury(good) as server:
         found = await (await remote(server.url)).answer(request)
         assert found == replace(good, text="a\x0c\nc\n", hunks=(RegionHunk(1, 2, "\x0cc\n", 0.5),))
     for wrong in (RegionHunk(1, 3, "c\n", 0.5), RegionHunk(-1, 1, "", 0.5), RegionHunk(0, 1, "c\n" * 9999, 0.5)):
-        with answering(replace(good, hunks=(wrong,))) as server:
+        with mercury(replace(good, hunks=(wrong,))) as server:
             engine = await remote(server.url)
             await engine.answer(request)
             assert engine.has_failed

@@ -4,9 +4,7 @@ import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
-import openai
 import pytest
-from inceptionai import AsyncInception
 from mercury_engine.api import (
     Chat,
     Sampling,
@@ -50,17 +48,9 @@ async def server() -> AsyncIterator[Served]:
         yield made
 
 
-def sdk(server: Served) -> openai.AsyncOpenAI:
-    return openai.AsyncOpenAI(api_key="any", base_url=f"{server.url}/v1", max_retries=0)
-
-
-def inception(server: Served) -> AsyncInception:
-    return AsyncInception(api_key="any", base_url=server.url, max_retries=0)
-
-
 async def test_the_sdks_get_a_reply_with_its_usage(server: Served):
-    theirs = await inception(server).chat.completions.create(model="mercury-2", **HELLO)
-    found = await sdk(server).chat.completions.create(model="gpt", **HELLO)
+    theirs = await server.inception.chat.completions.create(model="mercury-2", **HELLO)
+    found = await server.openai.chat.completions.create(model="gpt", **HELLO)
     for reply in (theirs, found):
         assert (reply.choices[0].message.content, reply.choices[0].finish_reason) == ("Hi there", "stop")
         assert (reply.usage.prompt_tokens, reply.usage.completion_tokens, reply.usage.total_tokens) == (7, 2, 9)
@@ -72,8 +62,8 @@ async def test_the_sdks_get_a_reply_with_its_usage(server: Served):
 async def test_the_sdks_stream_a_reply_with_its_usage_at_the_end(server: Served):
     options = {"stream": True, "stream_options": {"include_usage": True}}
     for stream in (
-        await inception(server).chat.completions.create(model="mercury-2", **HELLO, **options),
-        await sdk(server).chat.completions.create(model="gpt", **HELLO, **options),
+        await server.inception.chat.completions.create(model="mercury-2", **HELLO, **options),
+        await server.openai.chat.completions.create(model="gpt", **HELLO, **options),
     ):
         chunks = [chunk async for chunk in stream]
         deltas = [chunk.choices[0].delta for chunk in chunks if chunk.choices]
@@ -121,7 +111,7 @@ async def test_what_the_client_asks_for_reaches_the_engine(server: Served):
 
 async def test_calls_of_tools_are_read_from_the_reply(server: Served):
     server.engine.parts = ("Let me see. ", CALL, CALL.replace("Rome", "Oslo"))
-    found = await inception(server).chat.completions.create(model="m", tools=[WEATHER], **HELLO)
+    found = await server.inception.chat.completions.create(model="m", tools=[WEATHER], **HELLO)
     [choice] = found.choices
     assert (choice.finish_reason, choice.message.content) == ("tool_calls", "Let me see.")
     assert [json.loads(call.function.arguments)["city"] for call in choice.message.tool_calls] == ["Rome", "Oslo"]
@@ -165,7 +155,7 @@ async def test_log_probabilities_come_token_by_token(monkeypatch: pytest.MonkeyP
     told = (TokenLogProbability("é", -0.5, (0xC3, 0xA9), others),)
     made = replace(Chatting().generation, log_probabilities=told)
     monkeypatch.setattr(Chatting, "generation", property(lambda _: made))
-    found = await sdk(server).chat.completions.create(model="m", logprobs=True, top_logprobs=2, **HELLO)
+    found = await server.openai.chat.completions.create(model="m", logprobs=True, top_logprobs=2, **HELLO)
     [token] = found.choices[0].logprobs.content
     assert (token.token, token.logprob, bytes(token.bytes)) == ("é", -0.5, "é".encode())
     assert [each.logprob for each in token.top_logprobs] == [-0.5, -9999.0]

@@ -1,6 +1,5 @@
 """`/v1/completions` with its detections, Tabby, llama.cpp's `/completion`, Ollama, and the figures of all."""
 
-import openai
 import pytest
 
 from mercury_lsp.http.gap import Gap, OtherText
@@ -9,13 +8,13 @@ from tests.support.http_server import served
 
 
 async def test_the_openai_package_gets_a_completion_and_a_stream():
-    async with served() as server, openai.AsyncOpenAI(api_key="any", base_url=f"{server.url}/v1") as client:
-        whole = await client.completions.create(
+    async with served() as server:
+        whole = await server.openai.completions.create(
             model="qwen", prompt="x = ", suffix="\ny", max_tokens=9, temperature=0.2
         )
         assert (whole.choices[0].text, whole.choices[0].finish_reason) == ("suggested", "stop")
         assert whole.usage is not None and whole.usage.total_tokens == 10
-        stream = await client.completions.create(model="qwen", prompt="x = ", suffix="\nz", stream=True, n=1)
+        stream = await server.openai.completions.create(model="qwen", prompt="x = ", suffix="\nz", stream=True, n=1)
         assert "".join([chunk.choices[0].text async for chunk in stream]) == "suggested"
         assert server.engine.asked[0].max_slots == 9
 

@@ -4,35 +4,11 @@ import json
 import re
 
 import pytest
-from inceptionai import AsyncInception
-from mercury_engine.api import Answer, Control, RegionHunk, Request, Rewrite, RewriteRequest
 
 from mercury_lsp.http import rewriting
 from mercury_lsp.http.apply import merged
 from mercury_lsp.http.rewriting import read_diff
-from tests.support.http_server import Scripted, Served, served
-
-
-class Editing(Scripted):
-    """Renames `old` to `new` in a region."""
-
-    edit_format = "mercury"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.regions: list[RewriteRequest] = []
-
-    async def answer(self, request: Request, control: Control | None = None) -> Answer:
-        if not isinstance(request, RewriteRequest):
-            return await super().answer(request, control)
-        self.regions.append(request)
-        lines = request.text.splitlines(keepends=True)
-        hunks = [
-            RegionHunk(at, at + 1, line.replace("old", "new"), 0.9) for at, line in enumerate(lines) if "old" in line
-        ]
-        text = request.text.replace("old", "new")
-        return Rewrite(text, steps=4, elapsed=0.0, is_finished=True, tokens_read=20, hunks=tuple(hunks))
-
+from tests.support.http_server import Editing, served
 
 DIFF = "--- a/main.py\n+++ b/main.py\n@@ -1,2 +1,2 @@\n-x = old(1)\n+x = new(1)\n y = 2\n"
 
@@ -51,14 +27,10 @@ BESIDE = (
 )
 
 
-def inception(server: Served) -> AsyncInception:
-    return AsyncInception(api_key="any", base_url=server.url, max_retries=0)
-
-
 @pytest.mark.parametrize("prompt", [INSIDE, BESIDE], ids=["inside", "beside"])
 async def test_the_sdk_gets_the_region_as_it_should_be(prompt: str):
     async with served(Editing()) as server:
-        found = await inception(server).edit.completions.create(
+        found = await server.inception.edit.completions.create(
             model="mercury-edit", messages=[{"role": "user", "content": prompt}]
         )
         [asked] = server.engine.regions

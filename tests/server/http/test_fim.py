@@ -3,25 +3,19 @@
 import asyncio
 
 import httpx
-import openai
 import pytest
-from inceptionai import AsyncInception
 from mercury_engine.api import Fill, FillRequest
 
 from mercury_lsp.settings import Settings
 from tests.support.fake_engine import begun
-from tests.support.http_server import Scripted, Served, served
+from tests.support.http_server import Scripted, served
 
 QUICKSORT = {"= ": "items[0]", "items[0]\n": "    return items", "items\n": ""}
 
 
-def inception(server: Served) -> AsyncInception:
-    return AsyncInception(api_key="any", base_url=server.url, max_retries=0)
-
-
 async def test_the_sdk_gets_a_completion_with_its_usage():
     async with served() as server:
-        found = await inception(server).fim.completions.create(model="mercury-coder", prompt="x = ", suffix="\ny = 1\n")
+        found = await server.inception.fim.completions.create(model="mercury-coder", prompt="x = ", suffix="\ny = 1\n")
     assert (found.choices[0].text, found.choices[0].finish_reason, found.model) == ("suggested", "stop", "fake")
     usage = found.usage
     assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (8, 2, 10)
@@ -30,7 +24,7 @@ async def test_the_sdk_gets_a_completion_with_its_usage():
 
 async def test_the_sdk_streams_a_completion_with_its_usage_at_the_end():
     async with served(Scripted(QUICKSORT)) as server:
-        stream = await inception(server).fim.completions.create(
+        stream = await server.inception.fim.completions.create(
             model="mercury-coder", prompt="x = ", stream=True, stream_options={"include_usage": True}
         )
         chunks = [chunk async for chunk in stream]
@@ -105,12 +99,11 @@ async def test_infill_reads_the_line_and_the_other_files():
 async def test_the_models_are_what_the_sdks_expect():
     async with served() as server:
         for path in ("list", "list_fim"):
-            lists = inception(server).models
+            lists = server.inception.models
             found = await getattr(lists, path, lists.list)()
             assert [model.id for model in found.data] == ["fake"]
-        async with openai.AsyncOpenAI(api_key="any", base_url=f"{server.url}/v1") as client:
-            assert [model.id async for model in client.models.list()] == ["fake"]
-            assert (await client.models.retrieve("fake")).id == "fake"
+        assert [model.id async for model in server.openai.models.list()] == ["fake"]
+        assert (await server.openai.models.retrieve("fake")).id == "fake"
 
 
 async def test_secrets_are_cut_and_a_line_that_is_one_is_not_completed():
