@@ -8,6 +8,7 @@ from operator import itemgetter
 
 from mercury_engine.text.lines import indent_of
 
+from mercury_lsp.documents.secret_text import values
 from mercury_lsp.documents.secret_text.data import LIMITS, shapes
 from mercury_lsp.documents.secret_text.lines import (
     CODE_LANGUAGES,
@@ -20,7 +21,6 @@ from mercury_lsp.documents.secret_text.lines import (
     named,
     shows_password,
 )
-from mercury_lsp.documents.secret_text.values import MIXED, WORDS_AND_NUMBER, is_password, is_wordy
 
 BLOCKS = shapes("blocks")
 
@@ -86,39 +86,32 @@ def _values_apart(lines: Sequence[str], number: int, language_id: str) -> set[in
     found, pairs = set[int](), list[tuple[int, str]]()
     if has_named_alone(name):
         apart = next((at for at in below if BLOCKS.other_item.match(lines[at])), len(lines))
-        near = [*range(number + 1, min(number + 1 + REACH_LINES, apart)), *range(max(0, number - 1), number)]
+        near = range(max(0, number - 1), min(number + 1 + REACH_LINES, apart))
         pairs += [(at, f"{name} {lines[at].strip()}") for at in near if BLOCKS.value_line.match(lines[at])]
-        option, item = BLOCKS.option.search(name), BLOCKS.item.match(lines[below[0]]) if below else None
-        pairs += [(below[0], f"{option[0]} {item['value']}")] if option and item else []
     if name.lstrip().startswith("chpasswd"):
         found |= {at for at in below if BLOCKS.user_line.match(lines[at])}
     if BLOCKS.hidden_block.search(name):
-        found |= {*_entries(lines, below), *_entries(lines, range(number - 1, -1, -1))}
+        entries = ((at, BLOCKS.entry.match(line)) for at, line in enumerate(lines))
+        found |= {at for at, entry in entries if entry and values.is_password(entry["value"])}
     if BLOCKS.block_header.search(name):
         inside = takewhile(lambda at: not lines[at].strip() or indent_of(lines[at]) > indent_of(name), all_below)
         rows, header = list(inside), name.rstrip("|>+-0123456789 \t")
         if any(is_secret_line(f"{header} {lines[row].strip()}", language_id) for row in rows[:2]):
             found |= set(rows)
-    if BLOCKS.list_header.search(name):
-        items = takewhile(itemgetter(1), ((at, BLOCKS.item.match(lines[at])) for at in below))
-        pairs += [(at, f"{name.rstrip('[{( ')} {item['value']}") for at, item in items if item]
+    if (option := BLOCKS.option.search(name)) or BLOCKS.list_header.search(name):
+        head = option[0] if option else name.rstrip("[{( ")
+        items = takewhile(itemgetter(1), ((at, BLOCKS.item.match(lines[at])) for at in below[: 1 if option else None]))
+        pairs += [(at, f"{head} {item['value']}") for at, item in items if item]
     if language_id not in CODE_LANGUAGES:
         if BLOCKS.row.match(name) or BLOCKS.header.match(name):
             pairs += _cells(lines, number, below)
         if LINES.cue.search(name.lower()):
-            least = WORDS_AND_NUMBER if BLOCKS.introduces.search(name) else MIXED
-            nearby = ((at, len(lines[at].split()) <= LIMITS.short_words) for at in below[:REACH_LINES])
-            found |= {at for at, is_short in nearby if shows_password(lines[at], True, least if is_short else MIXED)}
+            least = values.WORDS_AND_NUMBER if BLOCKS.introduces.search(name) else values.MIXED
+            for at in below[:REACH_LINES]:
+                is_short = len(lines[at].split()) <= LIMITS.short_words
+                if shows_password(lines[at], True, least if is_short else values.MIXED):
+                    found.add(at)
     return found | {at for at, line in pairs if is_secret_line(line, language_id)}
-
-
-def _entries(lines: Sequence[str], near: Iterable[int]) -> Iterator[int]:
-    """The lines with values in a block that one of its lines declares secret."""
-    for at in near:
-        if lines[at].startswith(("---", "}", "resource")):
-            return
-        if (entry := BLOCKS.entry.match(lines[at])) and is_password(entry["value"]):
-            yield at
 
 
 def _cells(lines: Sequence[str], header: int, below: Iterable[int]) -> Iterator[tuple[int, str]]:
@@ -148,7 +141,7 @@ def _is_key(rows: Iterable[str]) -> bool:
     bodies = [found["body"] for row in rows if (found := KEYS.key_row.match(row))]
     joined = "".join(bodies)
     is_mixed = all(any(map(kind, joined)) for kind in (str.isupper, str.islower, str.isdigit))
-    is_data = any(map(is_wordy, bodies)) or KEYS.repeated.search(joined)
+    is_data = any(map(values.is_wordy, bodies)) or KEYS.repeated.search(joined)
     return len(bodies) >= LIMITS.key_rows and is_mixed and not is_data
 
 

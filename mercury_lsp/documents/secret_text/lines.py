@@ -4,20 +4,8 @@ import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
+from mercury_lsp.documents.secret_text import values
 from mercury_lsp.documents.secret_text.data import LIMITS, read, shapes, words
-from mercury_lsp.documents.secret_text.values import (
-    MIXED,
-    SIGNED,
-    WORDS_AND_NUMBER,
-    has_opaque_run,
-    has_sign,
-    is_mnemonic,
-    is_opaque,
-    is_password,
-    is_wordy,
-    looks_random,
-    password_look,
-)
 
 KEYS, LINES, COMMANDS, ADDRESSES = shapes("keys"), shapes("lines"), shapes("commands"), shapes("addresses")
 CLEAR = tuple(vars(shapes("clear")).values())
@@ -66,14 +54,12 @@ def has_word(low: str) -> bool:
 def _may_be_token(run: str) -> bool:
     if any(map(str.isdigit, run)):
         return True
-    return len(run) >= LIMITS.undigited_chars and not run.islower() and not run.isupper() and not is_wordy(run)
+    return len(run) >= LIMITS.undigited_chars and not run.islower() and not run.isupper() and not values.is_wordy(run)
 
 
 @lru_cache(CACHED_LINES)
 def is_secret_line(line: str, language_id: str) -> bool:
     """Whether a line looks like a secret."""
-    if len(line) < LIMITS.line_chars:
-        return False
     low, is_code = line.lower(), language_id in CODE_LANGUAGES
     is_text = not is_code or language_id in MARKUP_LANGUAGES
     if (
@@ -84,34 +70,37 @@ def is_secret_line(line: str, language_id: str) -> bool:
         or (not is_code and "*" in line and _has_any(line, ADDRESSES.chap))
         or (has_word(low) and _has_named_value(line, is_code, language_id))
         or (LINES.any_command.search(low) and _has_command_secret(line))
-        or (
-            (found := LINES.mnemonic.search(line))
-            and is_mnemonic(line, found, is_code and not LINES.wallet.search(line))
-        )
+        or (LINES.quoted_mnemonic if is_code and not LINES.wallet.search(line) else LINES.mnemonic).search(line)
         or (language_id == "sql" and LINES.sql_setting.match(line) and is_secret_line(line, "yaml"))
     ):
         return True
     if not any(map(str.isdigit, line)):
         return False
     has_cue = (LINES.cue if is_text else LINES.code_cue).search(low) is not None
-    least = WORDS_AND_NUMBER if has_cue else MIXED if not is_code and LINES.pair.match(line) else SIGNED
+    least = (
+        values.WORDS_AND_NUMBER
+        if has_cue
+        else values.MIXED
+        if not is_code and LINES.pair.match(line)
+        else values.SIGNED
+    )
     if shows_password(line, is_text, least):
         return True
     if is_text or (found := LINES.comment.search(line)) is None or not LINES.cue.search(found["text"].lower()):
         return False
-    return shows_password(found["text"], True, MIXED if LINES.code_cue.search(low) else SIGNED)
+    return shows_password(found["text"], True, values.MIXED if LINES.code_cue.search(low) else values.SIGNED)
 
 
 def shows_password(line: str, is_text: bool, least: int) -> bool:
     """Whether a word of a text, or a string of code, is a password with this certainty (`values.password_look`)."""
     typed = LINES.tokens.findall(line) if is_text else LINES.strings.findall(line)
-    found = (word for word in typed if password_look(word.strip("`*_.,;:()<>|")) >= least)
+    found = (word for word in typed if values.password_look(word.strip("`*_.,;:()<>|")) >= least)
     return any(is_text or not LINES.code_cue.search(word.lower()) for word in found)
 
 
 def _has_any(line: str, *each: re.Pattern[str]) -> bool:
     """Whether the last group of one of the shapes is a password."""
-    return any(is_password(found[found.lastgroup or 0]) for shape in each for found in shape.finditer(line))
+    return any(values.is_password(found[found.lastgroup or 0]) for shape in each for found in shape.finditer(line))
 
 
 def _has_token(line: str) -> bool:
@@ -119,19 +108,17 @@ def _has_token(line: str) -> bool:
         return True
     if not any(map(str.isdigit, line)):
         return False
-    if KEYS.hashed.search(line) or (has_opaque_run(line) and not KEYS.embedded.search(line)):
+    if KEYS.hashed.search(line) or (values.has_opaque_run(line) and not KEYS.embedded.search(line)):
         return True
-    return any(map(looks_random, LINES.issued.findall(line))) and any(
-        looks_random(found[1]) for found in LINES.named_issuer.finditer(line)
+    return any(map(values.looks_random, LINES.issued.findall(line))) and any(
+        values.looks_random(found[1]) for found in LINES.named_issuer.finditer(line)
     )
 
 
 def _has_url_secret(line: str) -> bool:
     """Whether a URL has a password, or a token as its user or its last segment."""
-    users = [found.group("user", "password") for found in ADDRESSES.user.finditer(line)]
-    tokens = [user for user, _ in users if len(user) >= LIMITS.url_token_chars and "%40" not in user]
-    has_password = any(password is not None and is_password(password) for _, password in users)
-    return has_password or any(map(looks_random, tokens)) or any(map(is_opaque, ADDRESSES.path.findall(line)))
+    tokens, paths = ADDRESSES.token.findall(line), ADDRESSES.path.findall(line)
+    return _has_any(line, ADDRESSES.user) or any(map(values.looks_random, tokens)) or any(map(values.is_opaque, paths))
 
 
 def _has_command_secret(line: str) -> bool:
@@ -142,14 +129,14 @@ def _has_command_secret(line: str) -> bool:
         return False
     if _has_any(line, COMMANDS.pair, COMMANDS.long, COMMANDS.sshpass):
         return True
-    return any(is_password(value) and COMMANDS.odd.match(value) for value in COMMANDS.short.findall(line))
+    return any(values.is_password(value) and COMMANDS.odd.match(value) for value in COMMANDS.short.findall(line))
 
 
 def _inserts_password(found: _Found) -> bool:
     """Whether the first row's value in a password column, or a value that looks like one, may be a password."""
     column = next(at for at, name in enumerate(found["columns"].split(",")) if "pass" in name.lower())
     value = [*found["values"].split(","), ""][: column + 1][-1].strip(" '`\")")
-    return is_password(value) or any(map(COMMANDS.odd.match, COMMANDS.literal.findall(found["values"])))
+    return values.is_password(value) or any(map(COMMANDS.odd.match, COMMANDS.literal.findall(found["values"])))
 
 
 def named(shape: re.Pattern[str], line: str) -> Iterator[_Found]:
@@ -174,20 +161,18 @@ def has_named_alone(line: str) -> bool:
 
 def _has_named_value(line: str, is_code: bool, language_id: str) -> bool:
     """Whether a line has a secret's name and value, or a header of authorization."""
-    line = line.replace("'static", "")
-    if "[[" in line:
-        line = LINES.long_string.sub(r'["\1"]', line)
+    line = LINES.long_string.sub(r'["\1"]', line.replace("'static", ""))
     if LINES.pin.search(line) or _has_bare(line, language_id):
         return True
     if any(_is_quoted_secret(found, is_code) for found in named(LINES.quoted, line)):
         return True
-    values = [found["value"] for shape in _GIVEN for found in named(shape, line)]
+    given = [found["value"] for shape in _GIVEN for found in named(shape, line)]
     for found in named(LINES.setting, line):
         if not (found["value"] and is_code) and not LINES.about.search(found["rest"]):
-            values.append(found["value"] or found["quoted"])
+            given.append(found["value"] or found["quoted"])
     runs = ADDRESSES.run.findall(line) if "uthorization" in line else ()
-    is_header = any(looks_random(run) and not is_wordy(run) for run in runs)
-    return any(map(is_password, values)) or _has_any(line, LINES.substituted) or is_header
+    is_header = any(values.looks_random(run) and not values.is_wordy(run) for run in runs)
+    return is_header or any(map(values.is_password, given)) or _has_any(line, LINES.substituted)
 
 
 _GIVEN = (LINES.otherwise, LINES.default, LINES.element)
@@ -200,38 +185,39 @@ def _is_quoted_secret(found: _Found, is_code: bool) -> bool:
     before, after = line[: found.start()], line[found.end() + 1 :]
     if LINES.looked_up.search(gap) or (LINES.key_begins.search(gap) and LINES.key_ends.match(after)):
         return False
-    if not after and line.count(found["mark"], 0, found.start("quoted") - 1) % 2:
-        return False  # the quote ends the text with the name
     if found["blank"] is not None and after.strip() == "{":
         return False  # a block with names
     if close and "::" in before.rpartition(close[:1])[2]:
         return False  # the name of a type
-    if looks_random(value) or is_opaque(value):
+    if values.looks_random(value) or values.is_opaque(value):
         return True
     name = _strong_name(found, is_code)
-    if not is_code and (found["weak"] or "").lower() == "auth" and LINES.user_begins.match(value):
-        return is_password(value.partition(":")[2])
-    if name is None or not is_password(value) or LINES.about.search(rest) or value.lower() == name + rest.lower():
+    if (
+        name is None
+        or not values.is_password(value)
+        or LINES.about.search(rest)
+        or value.lower() == name + rest.lower()
+    ):
         return False
     if name == "pass" and rest.strip("_0123456789"):
         return False
     is_verb = name == "pass" and not re.search(r"\w\Z", before)
     if compared is not None:
         if compared.strip() != ",":
-            return has_sign(value) or (len(value) >= LIMITS.compared_chars and "=" in compared)
+            return values.has_sign(value) or (len(value) >= LIMITS.compared_chars and "=" in compared)
         if close[-1:] not in ("'", '"', "`"):
             return LINES.compares.search(before) is not None
         is_plural = (name + rest.lower()).endswith(("words", "secrets"))  # kinds of resources
         is_pair = LINES.pair_begun.search(before) and after.lstrip()[:1] in ("]", ")", "}")
-        return has_sign(value) or (not is_plural and bool(is_pair or LINES.passes.search(before)))
+        return values.has_sign(value) or (not is_plural and bool(is_pair or LINES.passes.search(before)))
     if "." in rest and found["called"] is not None:
-        return LINES.sets.search(rest) is not None or (".equal" in rest and has_sign(value))
+        return LINES.sets.search(rest) is not None or (".equal" in rest and values.has_sign(value))
     if found["called"] is not None:
-        is_alone = has_sign(value) or not re.match(r"\s?,\s?[A-Za-z]", after)
+        is_alone = values.has_sign(value) or not re.match(r"\s?,\s?[A-Za-z]", after)
         return not is_verb and not LINES.asks.search(before) and is_alone
     if found["blank"] is not None:
         return not is_verb and not gap.strip(" \t(\"'")
-    is_call = LINES.calls.search(gap) and not LINES.wrappers.search(gap) and not has_sign(value)
+    is_call = LINES.calls.search(gap) and not LINES.wrappers.search(gap) and not values.has_sign(value)
     is_given = not is_call and not (is_verb and found["fallback"] is not None) and ("." not in rest or "(" not in gap)
     return found["typed"] is not None or is_given
 
@@ -244,15 +230,12 @@ def _strong_name(found: _Found, is_code: bool) -> str | None:
 
 def _has_bare(line: str, language_id: str) -> bool:
     """Values without quotes: anywhere outside code, else in comments and strings."""
-    line = LINES.template.sub("x", line)
-    if language_id not in CODE_LANGUAGES:
-        is_command = language_id in COMMAND_LANGUAGES and line.lstrip()[:1] != "#"
-        return any(_is_bare_secret(found, False, is_command) for found in named(LINES.bare, line))
-    alone = named(LINES.bare, line) if LINES.alone.match(line) or LINES.documented.match(line) else ()
-    named_ones = (found for found in alone if found["strong"] or looks_random(found["text"].strip()))
-    if any(_is_bare_secret(found, is_code=False) for found in named_ones):
+    line, is_code = LINES.template.sub("x", line), language_id in CODE_LANGUAGES
+    is_command = language_id in COMMAND_LANGUAGES and line.lstrip()[:1] != "#"
+    is_setting = not is_code or LINES.alone.match(line) or LINES.documented.match(line)
+    if is_setting and any(_is_bare_secret(found, False, is_command) for found in named(LINES.bare, line)):
         return True
-    texts = (line,) if language_id in MARKUP_LANGUAGES else _free_texts(line)
+    texts = () if not is_code else (line,) if language_id in MARKUP_LANGUAGES else _free_texts(line)
     return any(_is_bare_secret(found, is_code=True) for text in texts for found in named(LINES.bare, text))
 
 
@@ -262,28 +245,27 @@ def _is_bare_secret(found: _Found, is_code: bool, is_command: bool = False) -> b
     is_free = is_code or (prose is not None and (prose[0] == "|" or LINES.adjective.search(found["text"]) is not None))
     text, sep = LINES.trailing.sub("", found["text"]).strip(), found["sep"]
     is_free = is_free and text[:1] != "`" and (sep or "")[-1:] not in ("{", "*", "_")  # marked as it is to be typed
-    text = text.lstrip("`")
-    text = re.sub(r"^\{([^{}:\s]+)\}$", r"\1", text)
+    text = re.sub(r"^\{([^{}:\s]+)\}$", r"\1", text.lstrip("`"))
     token = LINES.token.match(text)
     if token is None or text[token.end() :][:1] in ("(", "[") or text[-1] == ":":
         return False
     value, is_whole = token[0].rstrip(".,:;!?*/"), token.end() == len(text)
     if value[:1] == "&" and is_whole:
         return False  # an anchor
-    if looks_random(value):
+    if values.looks_random(value):
         return True
     if _strong_name(found, is_code or sep is None) is None or LINES.about.search(found["rest"]):
         return False
     if sep is None:
-        if is_free or not is_whole or not is_password(value):
+        if is_free or not is_whole or not values.is_password(value):
             return False
         before = found.string[: found.start()]
         is_given = len(found["gap"]) > 1 or LINES.command.match(before) or (is_command and not found["rest"])
-        return has_sign(value) or bool(is_given)
+        return values.has_sign(value) or bool(is_given)
     is_whole = is_whole or LINES.next_setting.match(text, token.end()) is not None
-    if is_password(value) and (has_sign(value) or sep == "=" or (is_whole and not is_free)):
+    if values.is_password(value) and (values.has_sign(value) or sep == "=" or (is_whole and not is_free)):
         return True
-    return not is_free and is_password(text)
+    return not is_free and values.is_password(text)
 
 
 def _free_texts(line: str) -> Iterator[str]:

@@ -3,7 +3,6 @@
 import math
 import re
 from collections import Counter
-from functools import cache
 from itertools import pairwise
 
 from mercury_lsp.documents.secret_text.data import LIMITS, read, shapes, words
@@ -11,7 +10,8 @@ from mercury_lsp.documents.secret_text.data import LIMITS, read, shapes, words
 VALUES, RUNS = shapes("values"), shapes("runs")
 
 _DESCRIPTIONS, _SENTENCE_WORDS = frozenset(words("no_passwords")), frozenset(words("sentences"))
-_FUNCTION_WORDS, _QUOTED = frozenset(words("prose")), frozenset((quote, quote) for quote in "\"'`")
+
+_BIGRAMS = [list(map(int, row)) for row in read("bigrams.txt").split()]
 
 WORDS_AND_NUMBER, MIXED, SIGNED = 1, 2, 3
 """How certainly a word is a password by itself: words with a number, like many names; digits or capitals inside words;
@@ -67,8 +67,6 @@ def _is_passphrase(text: str) -> bool:
     is_label = text[0].isupper() and not text.istitle() and not VALUES.mixed.search(text)
     if is_label or not 2 <= count <= LIMITS.passphrase_words or VALUES.no_phrase.search(text):
         return False
-    if count >= LIMITS.mnemonic_words and re.fullmatch(r"[a-z ]+", text):
-        return True
     is_sentence = VALUES.keyword.search(text) or not _SENTENCE_WORDS.isdisjoint(found)
     return not is_sentence and sum(map(len, found)) > len(text) // 2
 
@@ -117,7 +115,7 @@ def _is_key(line: str, start: int, end: int) -> bool:
     is_bare, size = digits == value, len(digits)
     if size in LIMITS.hash_chars and (size != 32 or not is_bare):
         return RUNS.given.search(before) is not None and (is_bare or size == 64) and not digits.isupper()
-    return is_bare and size <= LIMITS.most_hex_chars and not RUNS.names_file.match(line, end)
+    return is_bare and not RUNS.names_file.match(line, end)
 
 
 def is_opaque(run: str, least: int = LIMITS.piece_chars) -> bool:
@@ -159,13 +157,8 @@ def _changes(piece: str) -> int:
 def surprise(piece: str) -> float:
     """Bits per pair of letters within words, by their frequency in code and prose."""
     pairs = [pair for word in RUNS.letters.findall(piece) for pair in pairwise(word.lower())]
-    bits = sum(_bigrams()[ord(first) - 97][ord(second) - 97] for first, second in pairs)
+    bits = sum(_BIGRAMS[ord(first) - 97][ord(second) - 97] for first, second in pairs)
     return (2 * 5.5 + bits) / (2 + len(pairs))
-
-
-@cache
-def _bigrams() -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(map(int, row)) for row in read("bigrams.txt").split())
 
 
 def start_of_random(text: str, before: str) -> int | None:
@@ -191,11 +184,3 @@ def password_look(word: str) -> int:
     if is_mixed or RUNS.inside.search(word):
         return MIXED
     return WORDS_AND_NUMBER if RUNS.numbered.fullmatch(word) else 0
-
-
-def is_mnemonic(line: str, found: re.Match[str], is_code: bool) -> bool:
-    """Whether successive words are a wallet's recovery phrase; in code it is a whole string."""
-    ends = line[: found.start()].rstrip(" \t")[-1:], line[found.end() :].strip()[:1]
-    is_alone = ends in _QUOTED if is_code else ends[1] in "\"'`"
-    is_phrase = is_alone and found[0].count(" ") + 1 in LIMITS.phrase_words
-    return bool(is_phrase) and _FUNCTION_WORDS.isdisjoint(found[0].split())
