@@ -3,7 +3,7 @@
 Offsets count code points, LSP columns UTF-16 units, and tree-sitter bytes; conversions bisect the accumulated lengths
 of the chunks. No chunk ends between CR and LF.
 
-One key looks up the cursor's line some twenty times, so the last line looked up is cached.
+One key looks up the cursor's chunk and line some twenty times, so the last ones looked up are cached.
 """
 
 import re
@@ -50,6 +50,8 @@ class ChunkedText:
         """Counts before each chunk, and for the whole text; `starts` counts code points."""
         self.length = self.starts[-1]
         """Code points."""
+        self._chunk = 0, -1, -1
+        """The index, start and end of the chunk looked up last."""
         self._line: tuple[int, int, int] | None = None
         """The number, start and end of the line looked up last."""
 
@@ -71,13 +73,16 @@ class ChunkedText:
 
     def chunk_at(self, offset: int) -> int:
         """Index of the chunk with the character before offset; 0 at the start."""
-        return max(0, self.starts.bisect_left(offset) - 1)
+        return self._chunk_at(offset)[0]
 
     def slice(self, start: int, end: int) -> str:
         """The text in [start, end), both clamped."""
         start, end = max(0, start), min(end, self.length)
         if start >= end:
             return ""
+        index, before, after = self._chunk
+        if before <= start and end <= after:
+            return self.chunks[index][start - before : end - before]
         first, last = self.starts.bisect_right(start) - 1, self.chunk_at(end)
         before = self.starts[first]
         if first == last:
@@ -218,8 +223,16 @@ class ChunkedText:
         """The index of the chunk with the character before offset, and its text up to offset."""
         if not self.chunks:
             return 0, ""
-        index = self.chunk_at(offset)
-        return index, self.chunks[index][: offset - self.starts[index]]
+        index, start, _ = self._chunk_at(offset)
+        return index, self.chunks[index][: offset - start]
+
+    def _chunk_at(self, offset: int) -> tuple[int, int, int]:
+        """The index, start and end of the chunk with the character before offset."""
+        known = self._chunk  # other threads may look up chunks, too
+        if not known[1] < offset <= known[2]:
+            index = max(0, self.starts.bisect_left(offset) - 1)
+            known = self._chunk = index, self.starts[index], self.starts[min(index + 1, len(self.chunks))]
+        return known
 
     def _line_at(self, offset: int) -> tuple[int, int, int]:
         """The number, start and end of the line that contains offset."""
