@@ -2,6 +2,7 @@
 
 from collections import defaultdict, deque
 from collections.abc import Callable
+from functools import lru_cache
 from time import monotonic
 
 from mercury_engine.text.lines import equal_ends
@@ -66,7 +67,7 @@ class Price:
     def gate(self, model: Utility, eagerness: Eagerness, language: str) -> Utility:
         """When a text is worth showing automatically: the model's own rule, at the user's eagerness."""
         level = self._level(language) if eagerness == "auto" else LEVELS[eagerness]
-        return model.times(2.0 ** (self._wants_calm() - level))
+        return _times(model, 2.0 ** (self._wants_calm() - level))
 
     def explanation(self, eagerness: Eagerness, language: str) -> str:
         """A sentence for the user that says how readily texts are shown in a language, and why."""
@@ -89,3 +90,8 @@ class Price:
             return False
         first, last = self._refused[0], self._refused[-1]
         return last - first <= REFUSED_WITHIN_SECONDS and self._clock() - last <= CALM_SECONDS
+
+
+@lru_cache(16)  # the same twice a key, until the price moves
+def _times(model: Utility, factor: float) -> Utility:
+    return model.times(factor)

@@ -81,8 +81,18 @@ def with_neighbours(chunks: Sequence[str], number: int) -> tuple[str, str, str]:
 
 def chunk_without_secrets(chunks: Sequence[str], number: int, language_id: str) -> str:
     """A chunk without secrets, and without parts of long secret lines."""
+    above, below = chunks[number - 1] if number else "", chunks[number + 1] if number + 1 < len(chunks) else ""
+    if _is_plain(above, chunks[number], below, language_id):
+        return chunks[number]
     redacted = _redacted_in_chunk(chunks, number, language_id)
     return _kept(chunks[number], redacted) if redacted else chunks[number]
+
+
+@lru_cache(CACHED_TEXTS)
+def _is_plain(above: str, chunk: str, below: str, language_id: str) -> bool:
+    """Whether a chunk between these is whole lines without a secret: true of most chunks around every key."""
+    chunks, number = ((above, chunk, below), 1) if above else ((chunk, below), 0)
+    return not (_redacted_in_chunk(chunks, number, language_id) or holds_partial_line(chunks, number))
 
 
 def around_cursor(chunks: Sequence[str], number: int, at: int, language_id: str) -> tuple[str, str, bool]:

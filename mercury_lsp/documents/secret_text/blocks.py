@@ -67,7 +67,8 @@ def secret_lines(text: str, language_id: str) -> frozenset[int]:
     lines = LINE.findall(text)
     suspects = [at for at, line in enumerate(lines) if is_suspect(line, language_id)]
     found = {at for at in suspects if is_secret_line(lines[at], language_id) and not _is_image_row(lines, at)}
-    if "-----" in text or sum(map(key_row, lines)) >= LIMITS.key_rows or any(key_row(lines[at]) for at in found):
+    has_mark = "-----" in text and (KEYS.key_start.search(text) or KEYS.key_end.search(text))
+    if has_mark or sum(map(key_row, lines)) >= LIMITS.key_rows or any(key_row(lines[at]) for at in found):
         found |= set(_key_lines(lines, frozenset(found)))
     if language_id not in CODE_LANGUAGES and BLOCKS.lone_key.match(text):
         found.add(0)
