@@ -8,7 +8,7 @@ from threading import local
 from typing import Any
 
 import tree_sitter
-from mercury_engine.prompt.comment_marks import CommentMarks, comment_marks
+from mercury_engine.prompt.layout import CommentMarks, comment_marks
 
 NodeTypes = frozenset[str]
 

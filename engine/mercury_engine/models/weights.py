@@ -3,16 +3,19 @@
 A model is a path: a folder with safetensors, or a GGUF file, see `gguf`.
 """
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_args
+
+import numpy as np
 
 from mercury_engine.errors import ModelCorrupt, ModelError, ModelNotFound
 from mercury_engine.models import json_files, limits, masked_families
 from mercury_engine.models.gguf.checkpoint import GgufTensors, config_of, is_eight_bit
 from mercury_engine.models.gguf.file import gguf_of, opened
 from mercury_engine.models.network import CONTEXT_LENGTH, Kind, ModelConfig
-from mercury_engine.models.rotary import factors_of
 from mercury_engine.models.safetensors_files import StoredTensors, weight_files
 from mercury_engine.models.tensors import Tensors
 
@@ -81,7 +84,7 @@ def _parse_config(raw: dict[str, Any], path: Path) -> ModelConfig:
         attention_multiplier=raw.get("attention_multiplier"),
         residual_multiplier=float(raw.get("residual_multiplier", 1.0)),
         logits_scaling=float(raw.get("logits_scaling", 1.0)),
-        rope_factors=factors_of(raw, width, theta),
+        rope_factors=rope_factors(raw, width, theta),
         max_position_embeddings=raw.get("max_position_embeddings", CONTEXT_LENGTH),
         name=raw.get("name", path.parent.name),
         kind=_kind(raw, path) if attention is None else "masked",
@@ -106,6 +109,23 @@ def _granite_4_width(raw: dict[str, Any], path: Path) -> int:
     if raw.get("num_local_experts") or kinds != {"attention"} or raw.get("position_embedding_type") != "rope":
         raise ModelCorrupt(f"{path}: Granite 4 is only supported without experts and Mamba layers; use a dense one")
     return int(raw["shared_intermediate_size"])
+
+
+def rope_factors(config: Mapping[str, Any], width: int, base: float) -> tuple[float, ...]:
+    """Divisors of the frequencies [width / 2] that a config.json asks for; empty for plain ones. Raises ModelError.
+
+    The formula is `_compute_llama3_parameters` of transformers.
+    """
+    scaling = config.get("rope_scaling") or config.get("rope_parameters") or {}
+    kind = scaling.get("rope_type") or scaling.get("type") or "default"
+    if kind == "default":
+        return ()
+    if kind != "llama3":
+        raise ModelError(f"rotary angles of kind {kind!r} are not supported; choose another model")
+    factor, low, high = (float(scaling[name]) for name in ("factor", "low_freq_factor", "high_freq_factor"))
+    turns = scaling["original_max_position_embeddings"] * base ** (-np.arange(0, width, 2) / width) / (2 * math.pi)
+    smooth = np.clip((turns - low) / (high - low), 0, 1)
+    return tuple((1 / ((1 - smooth) / factor + smooth)).tolist())
 
 
 def base_of(folder: Path) -> Path:

@@ -6,11 +6,11 @@ use. Names of special tokens in a client's messages are guarded, so that they st
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from mercury_kernels.installation import install_command
 
@@ -20,9 +20,6 @@ from mercury_engine.models import json_files
 from mercury_engine.models.gguf.file import gguf_of, opened
 from mercury_engine.prompt.tokenizer import Tokenizer
 
-if TYPE_CHECKING:
-    from jinja2 import Template
-
 TOOL_CALL, TOOL_CALL_END = "<tool_call>", "</tool_call>"
 """Around a call as JSON with `name` and `arguments`, in the templates of Qwen, Granite 4, SmolLM 3 and Hermes."""
 
@@ -30,9 +27,6 @@ TEMPLATE_FILE = "chat_template.jinja"
 
 TOKEN_NAMES = ("bos_token", "eos_token")
 """Special tokens whose names templates use."""
-
-MAX_CHARS = 8_000_000
-"""Longest text of a conversation."""
 
 PRIVATE_CHARACTERS = range(0xE000, 0xF900)
 
@@ -67,7 +61,7 @@ class ChatTemplate:
             guard = _unused(chat)
             messages = [_guarded(_message(each), self._tokenizer.special_names, guard) for each in chat.messages]
             tools = [_guarded(each, self._tokenizer.special_names, guard) for each in chat.tools]
-            text = self._written(
+            text = self._render(
                 messages=messages,
                 tools=tools or None,
                 add_generation_prompt=True,
@@ -80,30 +74,20 @@ class ChatTemplate:
             raise RequestError(f"the model's chat template cannot write these messages: {error}") from error
         return text + chat.reply, guard
 
-    def _written(self, **variables: Any) -> str:
-        """What the template writes. Raises RequestError if that is too much or takes too long, and as the template."""
-        template, parts, room = self._template, list[str](), MAX_CHARS
-        with template.environment.limited():  # type: ignore[attr-defined]  # a TemplateSandbox
-            for part in template.generate(**variables):
-                parts.append(part)
-                room -= len(part)
-                if room < 0:
-                    raise RequestError("the model's chat template writes too much; choose another model")
-        return "".join(parts)
-
     @cached_property
-    def _template(self) -> "Template":
+    def _render(self) -> Callable[..., str]:
+        """Writes what the template does with variables. Raises RequestError, and what the template raises."""
         try:
             from jinja2 import TemplateError
 
             from mercury_engine.prompt.template_sandbox import TemplateSandbox
         except ImportError as error:
             raise RequestError(f"chat needs jinja2: {install_command('http')}") from error
-        environment = TemplateSandbox()
-        environment.add_filter("tojson", lambda value, **options: json.dumps(value, ensure_ascii=False, **options))
-        environment.globals["raise_exception"] = _refuse
+        sandbox = TemplateSandbox()
+        sandbox.add_filter("tojson", lambda value, **options: json.dumps(value, ensure_ascii=False, **options))
+        sandbox.globals["raise_exception"] = _refuse
         try:
-            return environment.from_string(self.source)
+            return partial(sandbox.render, sandbox.from_string(self.source))
         except TemplateError as error:
             raise RequestError(f"the model's chat template is not valid ({error}); choose another model") from error
 

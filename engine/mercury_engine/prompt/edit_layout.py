@@ -16,10 +16,10 @@ Two blocks come last among the far blocks, just before the near chunk; the regio
 The titles are comments of the language; the region is plain code, so that its tokens are those of its replacement.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from mercury_engine.api import EditHunk
-from mercury_engine.prompt.comment_marks import comment_line
+from mercury_engine.prompt.layout import CommentMarks, comment_marks
 from mercury_engine.text.common_prefix import common_prefix
 from mercury_engine.text.lines import equal_ends
 
@@ -38,32 +38,25 @@ def edit_blocks(history: Sequence[EditHunk], region_text: str, language: str) ->
     `history` is oldest first; `region_text` is whole lines of the current text; `language` is an LSP
     languageId or a language of the corpus. Every block ends in a line break.
     """
-    recent = history_block(history, language)
-    region = region_block(region_text, language)
+    marks = comment_marks(language)
+    recent = _recent_edits(history, marks)
+    end = "" if region_text.endswith("\n") or not region_text else "\n"
+    region = marks.line(_REGION) + region_text + end
     return (recent, region) if recent else (region,)
 
 
-def history_block(history: Sequence[EditHunk], language: str) -> str:
+def _recent_edits(history: Sequence[EditHunk], marks: CommentMarks) -> str:
     """Recent edits as a unified diff, newest last, up to `HISTORY_CHARS`; empty without history."""
-    title = comment_line(_TITLE, language)
-    room = HISTORY_CHARS - len(title)
+    room = HISTORY_CHARS - len(marks.line(_TITLE))
     shown: list[str] = []
     for change in reversed(history):
-        lines = _lines(change)
-        if not shown:
-            lines = _fitting(lines, room, language)
-        text = "".join(comment_line(line, language) for line in lines)
+        lines = _lines(change) if shown else _fitting(_lines(change), room, marks)
+        text = _commented(lines, marks)
         if not lines or len(text) > room:
             break
         shown.append(text)
         room -= len(text)
-    return title + "".join(reversed(shown)) if shown else ""
-
-
-def region_block(region_text: str, language: str) -> str:
-    """The lines that the gap replaces, as they are now, under their title."""
-    end = "" if region_text.endswith("\n") or not region_text else "\n"
-    return comment_line(_REGION, language) + region_text + end
+    return marks.line(_TITLE) + "".join(reversed(shown)) if shown else ""
 
 
 def _lines(change: EditHunk) -> list[str]:
@@ -94,16 +87,15 @@ def _clipped(old: str, new: str) -> tuple[str, str]:
     return (_MORE + old[cut:], _MORE + new[cut:]) if cut else (old, new)
 
 
-def _fitting(lines: list[str], room: int, language: str) -> list[str]:
+def _fitting(lines: list[str], room: int, marks: CommentMarks) -> list[str]:
     """The lines of a change; if there are too many, without the last ones of each side."""
-    if _size(lines, language) <= room or not lines:
+    if len(_commented(lines, marks)) <= room:
         return lines
     removed = [line for line in lines[1:] if line.startswith("-")]
     inserted = lines[1 + len(removed) :]
-    longest = max(len(removed), len(inserted))
-    for kept in range(longest - 1, 0, -1):
+    for kept in range(max(len(removed), len(inserted)) - 1, 0, -1):
         short = [lines[0], *_first(removed, kept), *_first(inserted, kept)]
-        if _size(short, language) <= room:
+        if len(_commented(short, marks)) <= room:
             return short
     return [_MORE]
 
@@ -112,5 +104,5 @@ def _first(lines: list[str], count: int) -> list[str]:
     return lines if len(lines) <= count else [*lines[:count], lines[0][0] + _MORE]
 
 
-def _size(lines: Iterable[str], language: str) -> int:
-    return sum(len(comment_line(line, language)) for line in lines)
+def _commented(lines: Sequence[str], marks: CommentMarks) -> str:
+    return "".join(map(marks.line, lines))

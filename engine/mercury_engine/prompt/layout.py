@@ -1,12 +1,37 @@
-"""The amount and order of text that the reader sees around a gap; shared by training and the server."""
+"""The text that a model reads around a gap, as training and the server lay it out: its amount, order and comments."""
 
 from collections.abc import Sequence
-
-from mercury_engine.prompt.comment_marks import comment_line
+from typing import NamedTuple
 
 PREFIX_CHARS = 2400
 SUFFIX_CHARS = 1200
 """Characters before and after the cursor's chunk; training and the server both use these."""
+
+
+class CommentMarks(NamedTuple):
+    """What a comment line starts and ends with; `closing` is empty where the line break ends it."""
+
+    opening: str
+    closing: str = ""
+
+    def line(self, text: str) -> str:
+        """Text as one comment line with its line break."""
+        return f"{self.opening}{text}{self.closing}\n"
+
+
+_HASHED = ("python", "shell", "shellscript", "sh", "bash", "yaml", "toml", "plaintext")
+_SLASHES = CommentMarks("// ")
+_MARKS = {
+    **dict.fromkeys(_HASHED, CommentMarks("# ")),
+    "lua": CommentMarks("-- "),
+    "html": CommentMarks("<!-- ", " -->"),
+    "css": CommentMarks("/* ", " */"),
+}
+
+
+def comment_marks(language: str) -> CommentMarks:
+    """The marks of an LSP languageId or a language of the corpus; slashes if it is not listed."""
+    return _MARKS.get(language, _SLASHES)
 
 
 def path_line(path: str) -> str:
@@ -16,7 +41,7 @@ def path_line(path: str) -> str:
 
 def path_block(path: str, language: str) -> str:
     """The far block that names the file: a comment line."""
-    return comment_line(path_line(path), language)
+    return comment_marks(language).line(path_line(path))
 
 
 def rest_and_below(suffix: Sequence[str]) -> tuple[list[str], list[str]]:

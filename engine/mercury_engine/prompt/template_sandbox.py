@@ -3,13 +3,12 @@
 Every body of a loop, branch or macro checks the time; results of operations, calls and filters have a limit.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from threading import local
 from time import thread_time
 from typing import Any
 
-from jinja2 import nodes
+from jinja2 import Template, nodes
 from jinja2.compiler import CodeGenerator, Frame
 from jinja2.ext import loopcontrols
 from jinja2.runtime import Context
@@ -45,7 +44,7 @@ class _Watched(CodeGenerator):
 
 
 class TemplateSandbox(ImmutableSandboxedEnvironment):
-    """Compiles templates; what they write runs within `limited`, on any thread."""
+    """Compiles templates, and renders them on any thread."""
 
     code_generator_class = _Watched
     intercepted_binops = frozenset({"+", "*", "**", "%"})
@@ -62,19 +61,19 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         """A filter whose texts are short enough, what goes in and what comes out."""
         self.filters[name] = _bounded(made)
 
-    @contextmanager
-    def limited(self) -> Iterator[None]:
-        """The time of this thread begins."""
+    def render(self, template: Template, **variables: Any) -> str:
+        """What a template writes. Raises RequestError if it is too much or takes too long, and as the template."""
         self._time.end = thread_time() + RENDER_SECONDS
-        try:
-            yield
-        finally:
-            self._time.end = None
+        parts, size = list[str](), 0
+        for part in template.generate(**variables):
+            parts.append(part)
+            size += len(part)
+            _require(size)
+        return "".join(parts)
 
     def tick(self) -> None:
-        """Raises RequestError once the time is up."""
-        end = getattr(self._time, "end", None)
-        if end is not None and thread_time() > end:
+        """Raises RequestError once the time of this thread is up."""
+        if thread_time() > self._time.end:
             raise RequestError("the model's chat template takes too long; choose another model")
 
     def joined(self, parts: tuple[Any, ...]) -> str:

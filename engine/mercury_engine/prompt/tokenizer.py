@@ -22,7 +22,6 @@ from mercury_engine.models.gguf.file import gguf_of, opened
 from mercury_engine.prompt import gguf_vocabulary, tokenizer_file
 from mercury_engine.prompt.edit_families import FAMILIES
 from mercury_engine.prompt.gap_format import MARKER_TEXTS, find_markers
-from mercury_engine.prompt.token_bytes import token_bytes
 from mercury_engine.text.common_prefix import common_text_prefix
 
 TokenArray = NDArray[np.int32]
@@ -50,6 +49,13 @@ OVERLAP = 4
 
 RELEASED_PER_CHARACTER = 2
 """Tokens that may enter the cached prefix per typed character."""
+
+
+_PRINTABLE = (*range(33, 127), *range(161, 173), *range(174, 256))
+_BYTES = {chr(byte): byte for byte in _PRINTABLE} | {
+    chr(256 + number): byte for number, byte in enumerate(each for each in range(256) if each not in _PRINTABLE)
+}
+"""The byte that a character stands for in a byte-level vocabulary: a printable one for itself."""
 
 
 class BlockTokens(tuple[int, ...]):
@@ -253,6 +259,14 @@ class Tokenizer:
         ids = list(self._encode_word(word))
         begun = max((i + 1 for i, token in enumerate(ids) if "\ufffd" in self.texts[token]), default=0)
         return (ids[:begun], self.decode(ids[begun:])) if begun else ([], word)
+
+
+def token_bytes(name: str, text: str) -> bytes:
+    """A token's bytes, perhaps of a part of a character: of its name in a byte-level vocabulary, else of its text."""
+    try:
+        return bytes(_BYTES[character] for character in name)
+    except KeyError:
+        return text.encode()
 
 
 def _with_special_markers(bpe: tokenizers.Tokenizer) -> tokenizers.Tokenizer:

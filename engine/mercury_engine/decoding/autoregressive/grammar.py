@@ -11,8 +11,7 @@ from mercury_kernels.installation import install_command
 
 from mercury_engine.errors import RequestError
 from mercury_engine.models.arrays import MaskArray
-from mercury_engine.prompt.token_bytes import token_bytes
-from mercury_engine.prompt.tokenizer import Tokenizer
+from mercury_engine.prompt.tokenizer import Tokenizer, token_bytes
 
 if TYPE_CHECKING:
     import llguidance

@@ -7,11 +7,9 @@ import contextlib
 import math
 import mmap
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from mercury_kernels.cpu.blocks import TYPES, BlockMatrix, BlockType, Bytes
@@ -45,8 +43,7 @@ _OTHER_TYPES |= {21: "IQ3_S", 22: "IQ2_S", 23: "IQ4_XS", 29: "IQ1_M", 34: "TQ1_0
 """Names of types that cannot be loaded."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Array:
+class _Array(NamedTuple):
     """An array in the metadata, decoded on demand."""
 
     kind: int
@@ -54,8 +51,7 @@ class _Array:
     start: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Tensor:
+class _Tensor(NamedTuple):
     """A tensor's shape (outputs first), its type's number, and where its data start."""
 
     shape: tuple[int, ...]
@@ -66,7 +62,7 @@ class _Tensor:
 class GgufFile:
     """A GGUF file, mapped into memory.
 
-    Raises ModelCorrupt for a file that is damaged, truncated, or only a part of a model.
+    Raises ModelCorrupt for a file that is damaged or truncated, ModelError for one that is only a part of a model.
     """
 
     def __init__(self, path: Path) -> None:
@@ -80,17 +76,19 @@ class GgufFile:
             raise ModelCorrupt(f"{path} is no GGUF file; fetch it again")
         try:
             self._read_header()
-        except (struct.error, ValueError, IndexError, OverflowError) as error:
+        except (struct.error, ValueError, LookupError, OverflowError) as error:
             raise ModelCorrupt(f"{path} is truncated or damaged ({error}); fetch it again") from error
-        self._refuse_parts()
+        if (parts := self.value("split.count", 0)) not in (0, 1):
+            raise ModelError(
+                f"{path} is one of {parts} parts; join them first: llama-gguf-split --merge FIRST-PART OUT"
+            )
 
     def _read_header(self) -> None:
         (version,) = struct.unpack_from("<I", self._map, 4)
         if version not in _VERSIONS:
             raise ValueError(f"its version is {version}")
         tensors, entries = struct.unpack_from("<QQ", self._map, 8)
-        if max(tensors, entries) > _MOST_ENTRIES:
-            raise ValueError("its header is nonsense")
+        _require_within(max(tensors, entries), _MOST_ENTRIES)
         self._at = 24
         self._values = {self._string(): self._value(self._take("I")) for _ in range(entries)}
         self._tensors = dict(self._tensor() for _ in range(tensors))
@@ -103,46 +101,32 @@ class GgufFile:
         if kind == _STRING:
             return self._string()
         if kind != _ARRAY:
-            return self._take(_number(kind))
-        kind, count = self._take("I"), self._take("Q")
-        _require_within(count, _MOST_VALUES)
+            return self._take(_NUMBERS[kind])
+        kind, count = self._take("I"), _require_within(self._take("Q"), _MOST_VALUES)
         array = _Array(kind, count, self._at)
-        if kind == _STRING:
-            for _ in range(count):
-                self._at += 8 + _require_within(self._take_at("Q", self._at), _MOST_VALUES)
-        else:
-            self._at += count * struct.calcsize(_number(kind))
-        if self._at > len(self._map):
-            raise ValueError("it ends within its metadata")
+        if kind != _STRING:
+            self._at += count * struct.calcsize(_NUMBERS[kind])
+            return array
+        for _ in range(count):  # not decoded
+            size = _require_within(self._take("Q"), _MOST_VALUES)
+            self._at += size
         return array
 
     def _tensor(self) -> tuple[str, _Tensor]:
-        name, dimensions = self._string(), self._take("I")
-        shape = tuple(self._take("Q") for _ in range(_require_within(dimensions, _MOST_DIMENSIONS)))
+        name, dimensions = self._string(), _require_within(self._take("I"), _MOST_DIMENSIONS)
+        shape = tuple(self._take("Q") for _ in range(dimensions))
         return name, _Tensor(shape[::-1], self._take("I"), self._take("Q"))
 
     def _string(self) -> str:
         size = _require_within(self._take("Q"), _MOST_VALUES)
-        text = self._map[self._at : self._at + size]
         self._at += size
-        if len(text) < size:
-            raise ValueError("it ends within its metadata")
-        return text.decode("utf-8")
+        return self._map[self._at - size : self._at].decode("utf-8")
 
     def _take(self, form: str) -> Any:
-        value = self._take_at(form, self._at)
+        """The next number; struct.error beyond the end of the file."""
+        (value,) = struct.unpack_from(f"<{form}", self._map, self._at)
         self._at += struct.calcsize(f"<{form}")
         return value
-
-    def _take_at(self, form: str, at: int) -> Any:
-        return struct.unpack_from(f"<{form}", self._map, at)[0]
-
-    def _refuse_parts(self) -> None:
-        if self.value("split.count", 0) not in (0, 1):
-            raise ModelError(
-                f"{self.path} is one of {self.value('split.count')} parts; join them first: "
-                "llama-gguf-split --merge FIRST-PART OUT"
-            )
 
     def value(self, key: str, default: Any = None) -> Any:
         """A value from the metadata; arrays are lists."""
@@ -157,19 +141,16 @@ class GgufFile:
 
     def _decoded(self, array: _Array) -> list[Any]:
         if array.kind != _STRING:
-            form = _number(array.kind)
-            return list(struct.unpack_from(f"<{array.count}{form}", self._map, array.start))
+            return list(struct.unpack_from(f"<{array.count}{_NUMBERS[array.kind]}", self._map, array.start))
+        found, at, size_of = list[str](), array.start, struct.Struct("<Q").unpack_from
         try:
-            return list(self._strings(array))
+            for _ in range(array.count):
+                start = at + 8
+                at = start + size_of(self._map, at)[0]
+                found.append(self._map[start:at].decode("utf-8"))
         except UnicodeDecodeError as error:
             raise ModelCorrupt(f"{self.path} is damaged ({error}); fetch it again") from error
-
-    def _strings(self, array: _Array) -> Iterator[str]:
-        at, size_of = array.start, struct.Struct("<Q").unpack_from
-        for _ in range(array.count):
-            start = at + 8
-            at = start + size_of(self._map, at)[0]
-            yield self._map[start:at].decode("utf-8")
+        return found
 
     @property
     def tensor_names(self) -> list[str]:
@@ -205,12 +186,6 @@ class GgufFile:
         """Take the file's pages out of this process's memory; they are mapped again when they are read."""
         with contextlib.suppress(AttributeError, OSError, ValueError):
             self._map.madvise(mmap.MADV_DONTNEED)
-
-
-def _number(kind: int) -> str:
-    if kind not in _NUMBERS:
-        raise ValueError(f"a value is of kind {kind}")
-    return _NUMBERS[kind]
 
 
 def _require_within(number: int, most: int) -> int:
