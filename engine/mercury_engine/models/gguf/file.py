@@ -47,7 +47,7 @@ class _Array(NamedTuple):
     """An array in the metadata, decoded on demand."""
 
     kind: int
-    count: int
+    length: int
     start: int
 
 
@@ -141,10 +141,10 @@ class GgufFile:
 
     def _decoded(self, array: _Array) -> list[Any]:
         if array.kind != _STRING:
-            return list(struct.unpack_from(f"<{array.count}{_NUMBERS[array.kind]}", self._map, array.start))
+            return list(struct.unpack_from(f"<{array.length}{_NUMBERS[array.kind]}", self._map, array.start))
         found, at, size_of = list[str](), array.start, struct.Struct("<Q").unpack_from
         try:
-            for _ in range(array.count):
+            for _ in range(array.length):
                 start = at + 8
                 at = start + size_of(self._map, at)[0]
                 found.append(self._map[start:at].decode("utf-8"))
