@@ -32,11 +32,11 @@ class EditEngine:
         """`fills`: the connection's lease of the other engine."""
         self._own, self._fills, self._clock = engines.lease(), fills, clock
         self._settings: Settings | None = None
-        """They name the second model as their model; None without one."""
+        """Settings with the second model as their model; None without one."""
         self._refused_until = -math.inf
         self._told = ""
         self.tell: Callable[[str], None] = logger.warning
-        """Called with what the user should know, once."""
+        """Called with messages for the user, once each."""
         self.log: Callable[[str], None] = logger.info
         self.count: Callable[[str, int], None] = lambda model, requests: None
         """Called with the model's name and the number of requests that were sent to its server."""
@@ -48,7 +48,7 @@ class EditEngine:
 
     @property
     def can_rewrite(self) -> bool:
-        """Whether there is a model that was trained to rewrite, as far as is known before it is loaded."""
+        """Whether a model can rewrite, as far as is known before it is loaded."""
         return self._settings is not None or self._fills_rewrite
 
     @property
@@ -74,7 +74,7 @@ class EditEngine:
 
     @property
     def looks_ahead(self) -> bool:
-        """Whether it may be asked ahead: not if requests may cost money."""
+        """Whether it may be asked ahead of time: not if requests may cost money."""
         return not self.is_remote or bool(getattr(self.engine, "is_own", False))
 
     async def family(self) -> Family | None:
@@ -141,7 +141,7 @@ class EditEngine:
         return self._settings is settings
 
     def _refuse(self, why: str, settings: Settings | None = None) -> bool:
-        """Do without the second engine for a while, unless the settings changed meanwhile; returns False."""
+        """Unload the second engine for a while, unless the settings changed meanwhile; returns False."""
         if settings is None or settings is self._settings:
             self._own.unload()
             self._pause(why)

@@ -88,7 +88,7 @@ class SharedEngine:
         self._loading: asyncio.Future[InferenceEngine] | None = None
         """The load; None before it and after a failed one."""
         self._loads: list[Future[InferenceEngine]] = []
-        """The same on its thread, until it has ended."""
+        """The same load on its thread, until it has ended."""
         self._may_answer = asyncio.Event()
         """Set once the load has ended, or nobody uses the engine any more."""
         self._running: list[Control] = []
@@ -110,7 +110,7 @@ class SharedEngine:
         """The engine's answer, once it is loaded; None if it could not be. Raises Cancelled, and as the engine does."""
         await self._may_answer.wait()
         if self._closed or control.cancel.is_set():
-            raise Cancelled("the model is no longer in use" if self._closed else "given up while the model was loaded")
+            raise Cancelled("the model is no longer in use" if self._closed else "cancelled while it was loaded")
         if self.engine is None:
             return None
         self._running.append(control)
@@ -177,7 +177,7 @@ class Lease:
         return await shared.load()
 
     def others_asked_within(self, seconds: float) -> bool:
-        """Whether another connection has asked the engine in the last so many seconds."""
+        """Whether another connection has asked the engine within this many seconds."""
         since, users = monotonic() - seconds, self._shared.users if self._shared is not None else ()
         return any(other.asked > since for other in users if other is not self)
 

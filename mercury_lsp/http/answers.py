@@ -36,9 +36,9 @@ class Asked:
         """The request. Raises ApiError."""
         given = [each for each in (self.fill, self.rewrite) if each is not None]
         if len(given) != 1:
-            raise bad_request("the body has to hold either fill or rewrite")
+            raise bad_request("the body must have either fill or rewrite")
         if _is_too_large(given[0]):
-            raise bad_request("the request is larger than any of another Mercury; install the same version there")
+            raise bad_request("the request is larger than Mercury sends; install the same version on both sides")
         return given[0]
 
 

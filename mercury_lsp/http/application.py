@@ -27,7 +27,7 @@ DIALECTS = (chat, completions, tabby, llama, ollama, edits, apply, models, token
 
 
 def application(service: Service, token: str | None) -> ASGIApp:
-    """What answers requests. `token`: what clients must send; None: this machine's clients need none."""
+    """The ASGI application. `token`: what clients must send; None if clients on this machine need none."""
     metrics = Metrics(service)
     routes = [metrics.route(), *(route for dialect in DIALECTS for route in dialect.routes(service))]
     handlers = dict.fromkeys((MercuryError, HTTPException, Exception), on_error)

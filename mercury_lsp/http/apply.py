@@ -23,15 +23,15 @@ from mercury_lsp.http.errors import ApiError, bad_request
 from mercury_lsp.http.service import Service
 
 MIN_ANCHOR_WORD_CHARS = 3
-"""Letters and digits of a line that is looked for in the original; a bracket stands anywhere."""
+"""Least letters and digits in a line that is searched for in the original; a lone bracket occurs anywhere."""
 
 LEAST_ALIKE = 0.6
-"""Share of two lines beside an anchor that is the same, from which on one is a version of the other."""
+"""Least similarity at which a line beside an anchor counts as a version of the other side's line."""
 
 MAX_LINES = 5_000
 
 MAX_COMPARED_CHARS = 400
-"""Longest line of which it is asked whether it is a version of another."""
+"""Longest line that is compared by similarity."""
 
 _LEFT_OUT = re.compile(r"\W*(?:\.\.\.|…)\s*(?:(?:existing|rest|unchanged|remaining|other)\b.*|\W*)", re.IGNORECASE)
 
@@ -46,18 +46,18 @@ def routes(service: Service) -> list[Route]:
         if original is None or snippet is None:
             raise bad_request("the message has no <|original_code|> or no <|update_snippet|>", "messages")
         if original.count("\n") + snippet.count("\n") > MAX_LINES:
-            raise bad_request(f"the original and the snippet have more than {MAX_LINES:,} lines", "messages")
+            raise bad_request(f"the original and the snippet together exceed {MAX_LINES:,} lines", "messages")
         async with turn:
             text = await asyncio.to_thread(merged, original, snippet)
         if text is None:
-            raise ApiError(422, "the snippet's lines are not in the original; send more of the lines around a change")
+            raise ApiError(422, "the snippet's lines are not in the original; send more lines around the change")
         return await replies.known(service, "chat.completion", Completion(text, "stop"), asked.stream)
 
     return [Route("/v1/apply/completions", apply, methods=["POST"])]
 
 
 def merged(original: str, snippet: str) -> str | None:
-    """The original with the snippet's lines in place of its own; None if their place is not clear."""
+    """The original with the snippet merged into it; None if the snippet's place is unclear."""
     old, new = lines_of(original), lines_of(snippet)
     parts: list[list[str]] = [[]]
     for line in new:
@@ -85,13 +85,13 @@ def merged(original: str, snippet: str) -> str | None:
 
 
 def _ends(lines: Sequence[str]) -> tuple[str, str] | None:
-    """The first and the last line that are not blank."""
+    """The first and the last non-blank line."""
     written = [line.strip() for line in lines if line.strip()]
     return (written[0], written[-1]) if written else None
 
 
 def _span(old: Sequence[str], part: Sequence[str]) -> tuple[int, int] | None:
-    """The lines of the original that a part of the snippet stands for; None if none of its lines is there."""
+    """The lines of the original that a part of the snippet replaces; None if it shares no line with them."""
     matcher = SequenceMatcher(None, _anchors(old, "old"), _anchors(part, "new"), autojunk=False)
     blocks = [block for block in matcher.get_matching_blocks() if block.size]
     if not blocks:
@@ -109,19 +109,19 @@ def _span(old: Sequence[str], part: Sequence[str]) -> tuple[int, int] | None:
 
 
 def _is_version(old: str, new: str) -> bool:
-    """Whether one line is the other, changed in a part."""
+    """Whether one line is a changed version of the other."""
     if old.strip() == new.strip():
         return True
     return len(old) + len(new) <= 2 * MAX_COMPARED_CHARS and SequenceMatcher(None, old, new).ratio() >= LEAST_ALIKE
 
 
 def _indent(line: str) -> float:
-    """Width of the blanks before a line; a blank line is in every block."""
+    """Width of a line's indentation; a blank line belongs to every block."""
     return len(line) - len(line.lstrip()) if line.strip() else math.inf
 
 
 def _anchors(lines: Sequence[str], side: str) -> list[str]:
-    """The lines to compare; those that could stand anywhere are made different from all others."""
+    """The lines to compare; lines that could stand anywhere match nothing."""
     return [
         line.strip() if sum(map(str.isalnum, line)) >= MIN_ANCHOR_WORD_CHARS else f"{side} {number}\n"
         for number, line in enumerate(lines)

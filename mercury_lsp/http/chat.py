@@ -95,14 +95,14 @@ class ChatRequest(fields.StreamableRequest):
     def _checked(self) -> tuple[dict[str, Any], ...]:
         """The messages. Raises ApiError for none, and for what is no message of text."""
         if not self.messages:
-            raise bad_request("there is no message", "messages")
+            raise bad_request("there are no messages", "messages")
         for message in self.messages:
             content = message.get("content")
             if not isinstance(message.get("role"), str) or not isinstance(content, str | list | None):
-                raise bad_request("each message needs a role and, as content, a text or a list of parts", "messages")
+                raise bad_request("each message needs a role, and a string or a list of parts as content", "messages")
             for part in content if isinstance(content, list) else ():
                 if not isinstance(part, Mapping) or part.get("type", "text") != "text":
-                    raise bad_request("the model reads text only; leave out parts of other types", "messages")
+                    raise bad_request("the model reads text only; leave out other parts", "messages")
         return self.messages
 
     def _schema(self) -> str | None:
@@ -129,7 +129,7 @@ def routes(service: Service) -> list[Route]:
         if prompt is not None and (service.edits.can_rewrite or chat_format is None):
             return await replies.known(service, KIND, await prompt.answered(request, service), asked.stream)
         if use.tools and chat_format != "tool_call":
-            raise bad_request("the model was not trained to call tools; use another, or leave the tools out", "tools")
+            raise bad_request("the model was not trained to call tools; use another model, or leave out tools", "tools")
         head = await replies.head(service, KIND)
         if asked.stream:
             return await _streamed(request, service, asked, wanted, use, head | {"object": f"{KIND}.chunk"})
@@ -149,7 +149,7 @@ async def _streamed(
     request: Request, service: Service, asked: ChatRequest, wanted: GenerateRequest, use: ToolUse, head: replies.Body
 ) -> Response:
     if asked.n > 1:
-        raise bad_request("several choices cannot be streamed; leave out n", "n")
+        raise bad_request("only one choice can be streamed; leave out n", "n")
     role = {"role": "assistant"}
 
     def chunk(delta: dict[str, Any], **more: Any) -> replies.Body:

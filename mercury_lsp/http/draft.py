@@ -1,4 +1,4 @@
-"""A completion while it is written: fills of the engine's own length, one after another, and where they end."""
+"""A completion in progress: a series of fills, and the rules that end it."""
 
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -41,7 +41,7 @@ class CompletionDraft:
         self.context, self._snapshot = gap.context()
         self._text = ""
         self._checked = 0
-        """Lines that are no repeats."""
+        """Number of lines known not to be repeats."""
         self._tokens = 0
         self._first: Fill | None = None
         self._first_seconds = 0.0
@@ -50,7 +50,7 @@ class CompletionDraft:
 
     @property
     def settled(self) -> str:
-        """The text without an end that may be cut off yet: a part of a stop text, a line, or lines of a repeat."""
+        """The text without an end that may still be cut off: the start of a stop text, a line, or a repeat."""
         if self._reason == "stop":
             return self._text
         held = max((begun(self._text, stop) for stop in self._gap.stop), default=0)
@@ -95,7 +95,7 @@ class CompletionDraft:
             self._text = self._text if is_late else self._text.rstrip()
 
     def _break_line(self, has_text: bool) -> None:
-        """Go on in the next line: where nothing follows the gap, a fill ends with its line."""
+        """Continue on the next line: if nothing follows the gap, a fill ends with its line."""
         if not has_text and self._text.endswith("\n\n"):
             self._text, self._reason = self._text.rstrip(), "stop"
             return

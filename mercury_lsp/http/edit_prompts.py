@@ -25,7 +25,7 @@ _DUET_FILE = re.compile(r'^User edited "(.*)":$', re.MULTILINE)
 SWEEP_SEPARATOR = "<|file_sep|>"
 
 MAX_SWEEP_PARTS = 256
-"""Parts of a prompt of Sweep's that are looked at, from the end."""
+"""Most parts of a Sweep prompt to read, from the end."""
 
 _SWEEP_FILE = re.compile(r"(original|current|updated)/(.{0,1000}?)(?::\d{1,9}:\d{1,9})?\n")
 
@@ -38,7 +38,7 @@ class EditPrompt:
 
     document: EditedDocument
     reply: Callable[[str], str] = str
-    """The reply, from the region as it should be."""
+    """Makes the reply from the rewritten region."""
 
     async def answered(self, request: Request, service: Service) -> Completion:
         """The reply. Raises what `rewritten` raises, and ApiError if the client disconnects."""
@@ -93,7 +93,7 @@ def duet(prompt: str) -> EditPrompt | None:
 
 
 def sweep(prompt: str) -> EditPrompt | None:
-    """A prompt of Sweep's models, whose reply follows what the client wrote of it; None for any other."""
+    """A prompt of Sweep's models, whose reply continues the client's prefill; None for any other."""
     parts: dict[str, str] = {}
     history, path = list[EditHunk](), ""
     for each in prompt.rsplit(SWEEP_SEPARATOR, MAX_SWEEP_PARTS)[1:]:

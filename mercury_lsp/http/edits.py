@@ -25,13 +25,13 @@ class EditRequest:
 
 @dataclass(frozen=True, slots=True)
 class SweepRequest:
-    """The fields of a plugin's request that are read."""
+    """The fields of a plugin's request that we use."""
 
     file_path: str = ""
     file_contents: str = ""
     recent_changes: str = ""
     cursor_position: int = 0
-    """UTF-16 units, as the positions of the reply."""
+    """In UTF-16 units, like the positions in the reply."""
 
     def document(self) -> EditedDocument:
         """The lines around the cursor to rewrite."""
@@ -48,12 +48,12 @@ class SweepRequest:
 def last_text(messages: Sequence[Mapping[str, Any]]) -> str:
     """The last message's text, with the parts of a list joined. Raises ApiError."""
     if not messages:
-        raise bad_request("there is no message", "messages")
+        raise bad_request("there are no messages", "messages")
     content = messages[-1].get("content") or ""
     parts = content if isinstance(content, list) else [content]
     texts = [part.get("text", "") if isinstance(part, Mapping) else part for part in parts]
     if not all(isinstance(text, str) for text in texts):
-        raise bad_request("a message's content must be a text or a list of parts with texts", "messages")
+        raise bad_request("a message's content must be a string or a list of text parts", "messages")
     return "".join(texts)
 
 

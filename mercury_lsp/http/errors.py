@@ -10,11 +10,11 @@ from starlette.responses import JSONResponse, Response
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1
-"""What `Retry-After` says when the queue is full: a fill takes less."""
+"""`Retry-After` when the queue is full; a fill takes less."""
 
 
 class ApiError(MercuryError):
-    """An error reply; `param` is the invalid field."""
+    """An error reply; `param` names the invalid field."""
 
     def __init__(self, status: int, message: str, param: str | None = None, code: str | None = None):
         super().__init__(message)
@@ -22,7 +22,7 @@ class ApiError(MercuryError):
 
 
 def bad_request(message: str, param: str | None = None) -> ApiError:
-    """The request's fields are wrong."""
+    """The request is invalid."""
     return ApiError(400, message, param)
 
 
@@ -32,7 +32,7 @@ def queue_full() -> ApiError:
 
 
 def reply_to(error: ApiError, dialect: str = "") -> Response:
-    """The reply; to Ollama's clients the error is a text."""
+    """The reply; Ollama's clients get the error as a string."""
     kind = "server_error" if error.status >= 500 else "invalid_request_error"
     message = str(error).encode("utf-8", "replace").decode("utf-8")
     about = {"message": message, "type": kind, "param": error.param, "code": error.code}
@@ -45,12 +45,12 @@ async def on_error(request: Request, error: Exception) -> Response:
     dialect = "ollama" if request.url.path.startswith("/api/") else ""
     if isinstance(error, HTTPException) and error.status_code == 404:
         paths = sorted({route.path for route in request.app.routes if route.path.count("/") > 1})
-        error = ApiError(404, f"there is no such route; there are {', '.join(paths)}")
+        error = ApiError(404, f"no such route; the routes are {', '.join(paths)}")
     return reply_to(as_api_error(error), dialect)
 
 
 def as_api_error(error: Exception) -> ApiError:
-    """The error as shown to a client; our own faults are logged."""
+    """The error as clients see it; our own bugs are logged."""
     match error:
         case ApiError():
             return error

@@ -25,7 +25,7 @@ MAX_EXPLANATION_CHARS = 500
 """Longest error message that repeats what the client sent."""
 
 MAX_STRINGS, MAX_VALUES = 20_000, 200_000
-"""Strings, and lists, objects and items, of a body: the event loop waits while they are read."""
+"""Most strings, and most lists, objects and items, in a body: reading them blocks the event loop."""
 
 _SCALARS: dict[Any, tuple[type | UnionType, str]] = {
     str: (str, "a string"),
@@ -42,7 +42,7 @@ _HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """What a stream tells besides."""
+    """What a stream sends beside the text."""
 
     include_usage: bool = False
 
@@ -108,7 +108,7 @@ def structured(body: Mapping[str, Any], kind: Callable[..., T]) -> T:
 def require_few(stop: tuple[str, ...]) -> None:
     """Raise ApiError for too many or too long stop texts."""
     if len(stop) > MAX_STOPS or any(len(each) > MAX_STOP_CHARS for each in stop):
-        raise bad_request(f"stop may have {MAX_STOPS} texts of {MAX_STOP_CHARS} characters", "stop")
+        raise bad_request(f"stop may have at most {MAX_STOPS} strings of {MAX_STOP_CHARS} characters", "stop")
 
 
 @cache
@@ -130,7 +130,7 @@ def _value(value: Any, kind: Any) -> Any:
     if origin is tuple:
         return _items(value, parts[0])
     if origin is Literal and value not in parts:
-        raise TypeError(f"{value!r} is none of {', '.join(parts)}")
+        raise TypeError(f"{value!r} is not one of {', '.join(parts)}")
     is_object = is_dataclass(kind)
     if (is_object or origin is dict) and not isinstance(value, Mapping):
         raise TypeError(f"{value!r} is not an object")
@@ -146,7 +146,7 @@ def _items(value: Any, kind: Any) -> tuple[Any, ...]:
     if not isinstance(value, list):
         raise TypeError(f"{value!r} is not a list")
     if len(value) > MAX_ITEMS and kind not in (str, int):
-        raise TypeError(f"it has {len(value):,} items; allowed are {MAX_ITEMS:,}")
+        raise TypeError(f"{len(value):,} items, of which {MAX_ITEMS:,} are allowed")
     return tuple(_value(each, kind) for each in value)
 
 

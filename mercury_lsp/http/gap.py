@@ -36,7 +36,7 @@ MAX_TOKENS = 8192
 """Most tokens of one text; a negative limit means as many, as in llama.cpp's server. 0 only reads."""
 
 ONE_PARAGRAPH = ("\n\n", "\n \n")
-"""Where a completion stops for a client that does not say, as in Mercury's API."""
+"""Stop texts of Mercury's API for clients that send none."""
 
 MAX_CANDIDATES = 8
 
@@ -44,7 +44,7 @@ BLANK_SUFFIX = "<|endoftext|>"
 """Continue sends it in place of no suffix."""
 
 _JSON = re.compile(r"\s*(?:\[\s*)*\{\s*\"")
-"""The beginning of a JSON document, as most clients name no file."""
+"""Recognises the beginning of a JSON document, because most clients name no file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Gap:
     suffix: str = ""
     path: str = ""
     language: str = ""
-    """LSP's languageId; empty: by the path."""
+    """LSP's languageId; empty: inferred from the path."""
     others: tuple[OtherText, ...] = ()
     """The most important last."""
     max_tokens: int = 512
@@ -108,7 +108,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class GapRequest(StreamableRequest):
-    """A gap by the names of all dialects; fields of sampling are ignored, as the text is always the most likely one."""
+    """A gap in any dialect; sampling parameters are ignored, because a gap gets the most likely text."""
 
     prompt: tuple[str, ...] = ()
     """One text; after `input_prefix` the cursor's line up to the cursor."""
@@ -126,9 +126,9 @@ class GapRequest(StreamableRequest):
     t_max_predict_ms: float | None = None
 
     def gap(self, max_tokens: int, stop: tuple[str, ...] = ()) -> Gap:
-        """The gap, with the dialect's limit and ends if the client names none. Raises ApiError."""
+        """The gap, with the dialect's limit and stop texts if the client sends none. Raises ApiError."""
         if len(self.prompt) > 1:
-            raise bad_request("prompt has to be a text, or a list of one", "prompt")
+            raise bad_request("prompt must be a string, or a list of one string", "prompt")
         limits = (self.max_completion_tokens, self.max_tokens, self.n_predict, self.num_predict, max_tokens)
         tokens = next(each for each in limits if each is not None)
         milliseconds = self.t_max_predict_ms or 0.0

@@ -51,10 +51,10 @@ class Guard:
             return ApiError(403, f"pages from {origin[:200]} may not use this server")
         if self._token is None:
             is_local = _split(f"//{host}").hostname in LOCAL_HOSTS
-            return None if is_local else ApiError(403, f"this server is not called {host[:200]!r}; use 127.0.0.1")
+            return None if is_local else ApiError(403, f"{host[:200]!r} is not this server's name; use 127.0.0.1")
         if path in OPEN_ROUTES or hmac.compare_digest(_token(headers), self._token):
             return None
-        return ApiError(401, "a wrong token; send MERCURY_TOKEN as Authorization: Bearer", code="invalid_api_key")
+        return ApiError(401, "wrong token; send MERCURY_TOKEN as Authorization: Bearer", code="invalid_api_key")
 
 
 def _split(url: str) -> SplitResult:

@@ -32,7 +32,7 @@ HEAD_SECONDS = 10.0
 """For a client to send the head of a request."""
 
 SEND_SECONDS = 20.0
-"""For a client to take what was sent."""
+"""For a client to read what was sent."""
 
 UNREAD_BYTES = 2**16
 """The system's buffer for a client that does not read; by default Linux keeps megabytes."""
@@ -50,7 +50,7 @@ MAX_FILES = 4096
 """Files and sockets that the process may open if the system allows it, including editors' connections."""
 
 STOP_SECONDS = 2
-"""For replies under way when the server stops."""
+"""For running replies when the server stops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class HttpAddress:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """HOST:PORT, [IPV6]:PORT, HOST or PORT; what is missing is the default. Raises UsageError."""
+        """HOST:PORT, [IPV6]:PORT, HOST or PORT; the rest is the default. Raises UsageError."""
         found = re.fullmatch(r"(?:(\[[\da-fA-F:]+\]|[\w.-]*[a-zA-Z.][\w.-]*)(?::|$))?(\d{1,5})?", text)
         if found is None or int(found[2] or 0) > 65535:
             raise UsageError(f"{text!r} is not HOST:PORT; an example is {DEFAULT_HOST}:{DEFAULT_PORT}")
@@ -90,7 +90,7 @@ def token_for(address: HttpAddress) -> str | None:
 
 
 def named_token() -> str | None:
-    """The token in the environment. Raises UsageError for one that is short or cannot be sent."""
+    """The token in the environment. Raises UsageError if it is too short or cannot be sent."""
     token = os.environ.get(TOKEN_VARIABLE) or None
     if token is not None and len(token) < MIN_TOKEN_CHARS:
         raise UsageError(f"{TOKEN_VARIABLE} is shorter than {MIN_TOKEN_CHARS} characters; make a longer one")
@@ -207,7 +207,7 @@ class _Protocol(H11Protocol):
         self._unread.cancel()
 
     def _expect_head(self) -> None:
-        """Wait so long for a whole head, however its bytes arrive."""
+        """Wait a limited time for a whole head, however slowly its bytes arrive."""
         is_answering = self.cycle is not None and not self.cycle.response_complete
         if is_answering:
             self._silence.cancel()

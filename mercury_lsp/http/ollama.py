@@ -1,4 +1,4 @@
-"""The part of Ollama's API that writes: `/api/generate`, `/api/chat`, and what clients ask before they use them."""
+"""Ollama's `/api/generate` and `/api/chat`, and what clients request before they use them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ from mercury_lsp.http.tool_calls import ToolUse
 DEFAULT_TOKENS = 128
 
 TEMPLATE = "{{ .Prompt }}{{ if .Suffix }}{{ .Suffix }}{{ end }}"
-"""Says that a suffix is understood; clients look for its name."""
+"""Tells clients that a suffix is supported; they search for its name."""
 
 LOADED = {"done": True, "done_reason": "load"}
-"""What is said of a request that only loads the model."""
+"""The reply to a request that only loads the model."""
 
 NEVER = "9999-12-31T23:59:59Z"
 """When a loaded model is unloaded."""

@@ -29,7 +29,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""Nothing of elsewhere is loaded, asked or told. CodeMirror adds its styles at run time, under the nonce."""
+"""The page talks to this server only. CodeMirror adds its styles at run time, under the nonce."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,11 @@ class StepsRequest:
     several_lines: bool = False
 
     def context(self) -> CompletionContext:
-        """What the engine is asked about, without secrets. Raises ApiError where the line looks like one."""
+        """The context for the engine, without secrets. Raises ApiError if the line looks like one."""
         stop = () if self.several_lines else ("\n",)
         context, _ = Gap(self.prompt, self.suffix, self.path, stop=stop).context()
         if context.on_secret:
-            raise bad_request("the line looks like a secret, so the model is not asked")
+            raise bad_request("the line looks like a secret, so it is not completed")
         return context
 
 

@@ -24,7 +24,7 @@ DONE = b"data: [DONE]\n\n"
 """Ends a stream of OpenAI's kind."""
 
 IDS = {"text_completion": "cmpl", "chat.completion": "chatcmpl", "edit.completion": "edit"}
-"""How the ids of each kind of object begin."""
+"""Prefixes of ids by kind of object."""
 
 
 async def whole(request: Request, writing: Writing, body: Callable[[Completion], Any]) -> Response:
@@ -37,7 +37,7 @@ async def written(
     last: Callable[[Completion], Sequence[Body]],
     text: Callable[[Completion], str] = attrgetter("text"),
 ) -> AsyncGenerator[Body]:
-    """The bodies of a completion in pieces; `text` is the part of it that clients see."""
+    """A completion as a series of bodies; `text` returns the part that clients see."""
     sent = 0
     async with aclosing(writing.pieces()) as pieces:
         async for each in pieces:
@@ -84,7 +84,7 @@ async def while_connected(request: Request, awaited: Awaitable[T]) -> T:
     try:
         await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
         if not work.done():
-            raise ApiError(499, "the client is gone")
+            raise ApiError(499, "the client disconnected")
         return await work
     finally:
         work.cancel()
@@ -106,13 +106,13 @@ def new_id(prefix: str) -> str:
 
 
 def choice(text: str, finish_reason: str | None, place: str = "message", index: int = 0) -> dict[str, Any]:
-    """A choice with its text in each of the places where clients look for it; a stream's `place` is "delta"."""
+    """A choice with its text in every place where clients look for it; in a stream `place` is "delta"."""
     message = {"role": "assistant", "content": text}
     return {"index": index, "text": text, place: message, "finish_reason": finish_reason, "logprobs": None}
 
 
 async def known(service: Service, kind: str, completion: Completion, stream: bool) -> Response:
-    """The reply with a completion that is already finished, in one piece."""
+    """The reply with a finished completion, in one piece."""
     begin = await head(service, kind)
     if not stream:
         choices = [choice(completion.text, completion.finish_reason)]
@@ -122,7 +122,7 @@ async def known(service: Service, kind: str, completion: Completion, stream: boo
 
 
 def usage(completion: Completion) -> dict[str, Any]:
-    """Numbers of tokens, with the details in both places that clients read."""
+    """Token counts, with the details in both places that clients read."""
     return {
         "prompt_tokens": completion.prompt_tokens,
         "completion_tokens": completion.completion_tokens,

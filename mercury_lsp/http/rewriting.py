@@ -55,18 +55,18 @@ class EditedDocument:
 
     @classmethod
     def whole(cls, text: str, path: str, history: tuple[EditHunk, ...]) -> Self:
-        """A document that may change everywhere, with no cursor."""
+        """A document that may change anywhere, without a cursor."""
         return cls(text, 0, len(text), path, history=history)
 
     @classmethod
     def marked(cls, before: str, region: str, after: str, mark: str, path: str, history: tuple[EditHunk, ...]) -> Self:
-        """A document in three parts; the mark is the cursor in the region, if it is there."""
+        """A document in three parts; the mark in the region, if any, is the cursor."""
         cursor, region = region.find(mark), region.replace(mark, "", 1)
         start, end = len(before), len(before) + len(region)
         return cls(before + region + after, start, end, path, None if cursor < 0 else start + cursor, history)
 
     def window(self) -> tuple["EditedDocument", int]:
-        """The whole lines around the cursor or the region's start, and their offset."""
+        """The lines around the cursor or the region's start, and their offset."""
         middle = self.start if self.cursor is None else self.cursor
         first, last = max(0, middle - WINDOW_CHARS), min(len(self.text), middle + WINDOW_CHARS)
         first = self.text.find("\n", first, middle) + 1 or first if first else 0
@@ -76,7 +76,7 @@ class EditedDocument:
         return replace(self, text=self.text[first:last], start=start, end=end, cursor=cursor), first
 
     def region(self, snapshot: Snapshot) -> Place:
-        """The region's whole lines; those around the cursor, if they are too many."""
+        """The region's lines, or those around the cursor if there are too many."""
         line_of = snapshot.source.line_of
         first, last = line_of(self.start), line_of(max(self.start, self.end - 1))
         line = line_of(self.start if self.cursor is None else self.cursor)
@@ -88,7 +88,7 @@ class EditedDocument:
 
 @dataclass(frozen=True, slots=True)
 class RewrittenRegion:
-    """What the model would change, from the top down."""
+    """A region and the model's changes, from the top down."""
 
     document: EditedDocument
     changes: tuple[RewrittenLines, ...]
@@ -98,7 +98,7 @@ class RewrittenRegion:
 
     @property
     def text(self) -> str:
-        """The region as it should be."""
+        """The region after the changes."""
         text, end = self.document.text, self.document.end
         for edit in (each.edit for each in reversed(self.changes)):
             text = text[: edit.start] + edit.inserted + text[edit.end :]

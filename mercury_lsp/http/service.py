@@ -33,7 +33,7 @@ MAX_OPEN = 128
 """Requests that run or wait; more are rejected."""
 
 MAX_AT_ONCE = 3
-"""Concurrent fills, and as many replies; the engine runs four requests, so neither alone keeps an editor waiting."""
+"""Concurrent fills, and as many replies; the engine runs four requests, so neither alone makes editors wait."""
 
 MAX_BESIDE_EDITOR = 1
 """Concurrent fills while an editor is active; they yield to its next request."""
@@ -42,7 +42,7 @@ MAX_STOPS = 8
 """A completion yields to an editor's requests this often; then it runs beside them."""
 
 MAX_SEARCHED_CHARS = 20_000
-"""Characters of other files that are searched for secrets on the event loop; takes up to 40 ms."""
+"""Most characters of other files to search for secrets on the event loop, in up to 40 ms."""
 
 EDITOR_SECONDS = 2.0
 """An editor counts as active this long after a request."""
@@ -55,7 +55,7 @@ class Writing:
         self.control = Control(is_patient=True)
         """Of the engine's current request."""
         self.is_ended = False
-        """Whether it shall end with the text so far, or nobody waits for it."""
+        """Whether it is to end with the text so far, or nobody waits for it."""
         self.text = ""
         """The text so far; its beginning never changes."""
         self._grown = asyncio.Event()

@@ -32,7 +32,7 @@ _CODESTRAL_SUFFIX, _CODESTRAL_PREFIX = "[SUFFIX]", "[PREFIX]"
 
 
 def taken_apart(gap: Gap) -> Gap:
-    """The gap whose prompt is such a template, with text on both sides; another one as it is.
+    """The gap with the template in its prompt resolved into both sides; other gaps stay as they are.
 
     Text of a file may spell markers, too: those in quotes don't count beside others, and of several before the gap's
     end the last one is the template's.
@@ -51,7 +51,7 @@ def taken_apart(gap: Gap) -> Gap:
 
 
 def _parts(prompt: str, template: GapTemplate) -> tuple[str, str, str] | None:
-    """What stands before the prefix marker, and the text on both sides of the gap; None if it is no such prompt."""
+    """The text before the prefix marker and on both sides of the gap; None for other prompts."""
     whole, ended, beyond = prompt.rpartition(template.middle)
     begins = _places(whole, template.prefix)
     if not begins or not ended or beyond.strip():
@@ -64,7 +64,7 @@ def _parts(prompt: str, template: GapTemplate) -> tuple[str, str, str] | None:
 
 
 def _places(text: str, marker: str) -> list[int]:
-    """Where a marker stands outside quotes; where it stands in quotes, if it does nowhere else."""
+    """Where a marker occurs outside quotes, or, if it never does, inside them."""
     places = [found.start() for found in re.finditer(re.escape(marker), text)]
     return [at for at in places if not _is_quoted(text, at, at + len(marker))] or places
 

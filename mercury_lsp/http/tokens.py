@@ -22,7 +22,7 @@ MAX_CHARS = 400_000
 MAX_TOKENS = 100_000
 
 Part = str | int
-"""A text, or a token that stays as it is."""
+"""A text, or a token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class TokenizeRequest:
         """What to tokenize. Raises ApiError."""
         parts = self.content if isinstance(self.content, list) else [self.content]
         if not all(isinstance(part, str | int) and not isinstance(part, bool) for part in parts):
-            raise bad_request("content must be a text or a list of texts and tokens", "content")
+            raise bad_request("content must be a string or a list of strings and tokens", "content")
         _bound(sum(1 if isinstance(part, int) else len(part) for part in parts), MAX_CHARS, "content", "characters")
         return parts
 
@@ -69,7 +69,7 @@ def routes(service: Service) -> list[Route]:
     async def answered(name: str, answer: Callable[[Words], Any]) -> Response:
         words = (await service.engine()).words
         if words is None:
-            raise ApiError(501, "the model is on another server, which has its tokens; ask that one", "model")
+            raise ApiError(501, "the model runs on another server, which knows its tokens; ask that server", "model")
         async with turn:
             return await asyncio.to_thread(lambda: JSONResponse({name: answer(words)}))
 
@@ -93,11 +93,11 @@ def routes(service: Service) -> list[Route]:
 
 def _bound(size: int, most: int, field: str, things: str) -> None:
     if size > most:
-        raise bad_request(f"{field} has {size:,} {things}; allowed are {most:,}", field)
+        raise bad_request(f"{field} has {size:,} {things}; at most {most:,} are allowed", field)
 
 
 def _readable(piece: bytes) -> str | list[int]:
-    """The piece as text; as numbers if it is only a part of a character."""
+    """The piece as text, or as bytes if it is only a part of a character."""
     try:
         return piece.decode()
     except UnicodeDecodeError:

@@ -42,7 +42,7 @@ class ToolUse:
         """What a request's `tools` and `tool_choice` ask for. Raises ApiError."""
         for tool in tools:
             if not isinstance(tool.get("function"), Mapping) or not isinstance(tool["function"].get("name"), str):
-                raise bad_request("each of the tools needs a function with a name", "tools")
+                raise bad_request("each tool needs a function with a name", "tools")
         names = tuple(tool["function"]["name"] for tool in tools)
         match choice:
             case None | "auto":
@@ -53,7 +53,7 @@ class ToolUse:
                 return cls(tuple(tools), names)
             case {"function": {"name": str(name)}} if name in names:
                 return cls(tuple(tools), (name,))
-        raise bad_request("tool_choice must be none, auto, required or the function of one of the tools", "tool_choice")
+        raise bad_request("tool_choice must be none, auto, required or one of the tools' functions", "tool_choice")
 
     @property
     def reply(self) -> str:

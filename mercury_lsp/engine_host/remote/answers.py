@@ -54,7 +54,7 @@ def label(text: str) -> str:
 def bounded(answer: Answer, request: Request) -> Answer:
     """The answer as it may be used. Raises ValueError for numbers out of range."""
     if not isfinite(answer.elapsed) or answer.elapsed < 0:
-        raise ValueError("elapsed is no time")
+        raise ValueError("elapsed is not a duration")
     if isinstance(answer, Fill) and isinstance(request, FillRequest):
         others = answer.others[: max(0, request.candidates)]
         return replace(
@@ -82,7 +82,7 @@ def _fill(fill: Fill, request: FillRequest) -> Fill:
 def _rewrite(rewrite: Rewrite, request: RewriteRequest) -> Rewrite:
     lines = len(lines_of(request.text))
     if len(rewrite.hunks) > MAX_REGION_LINES + 1 or len(rewrite.text) > 2 * MAX_REGION_CHARS:
-        raise ValueError("it rewrites more than was asked for")
+        raise ValueError("it rewrites more than the region")
     for hunk in rewrite.hunks:
         if not 0 <= hunk.start <= hunk.end <= lines or len(hunk.text) > 2 * MAX_REGION_CHARS:
             raise ValueError("a hunk is not in the region")

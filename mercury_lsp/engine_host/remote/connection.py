@@ -189,7 +189,7 @@ def _refusal(status: int, said: str) -> MercuryError:
         said = str(json.loads(said)["error"]["message"])
     said = label(said)
     if status in (400, 413, 422):
-        return RequestError(f"the remote engine refuses the request: {said}")
+        return RequestError(f"the remote engine rejects the request: {said}")
     if status in (404, 405, 501):
         return NoSuchRoute(f"HTTP {status}: {said}")
     hint = f"; check {KEY_VARIABLE}" if status in (401, 403) else ""

@@ -73,9 +73,9 @@ class MercuryDialect:
         try:
             found = wire.about(await connection.json(wire.PATH))
         except ValueError as error:
-            raise NoSuchRoute(f"it is no Mercury server: {error}") from None
+            raise NoSuchRoute(f"it is not a Mercury server: {error}") from None
         if found.protocol != wire.PROTOCOL:
-            raise RemoteError("it is another version of Mercury; install the same one on both sides")
+            raise RemoteError("it runs another version of Mercury; install the same version on both sides")
         return replace(found, name=label(found.name), device=label(found.device), backend=label(found.backend))
 
     async def answer(self, connection: Connection, request: Request, control: Control, waiting: Waiting) -> Answer:
@@ -172,7 +172,7 @@ def parts_of(url: str) -> tuple[str, str | None, str]:
 
 async def detected(connection: Connection, route: str | None, model: str) -> tuple[Dialect, wire.About]:
     """What the server understands, asked of it unless the route says so. Raises RemoteError and RequestError."""
-    refused = NoSuchRoute("it has no route for Mercury or fill-in-the-middle")
+    refused = NoSuchRoute("it offers neither Mercury's API nor fill-in-the-middle")
     if route in (None, wire.PATH):
         try:
             mercury = MercuryDialect()
@@ -208,7 +208,7 @@ def _piece(body: Any) -> tuple[str, list[float], bool]:
             return str(text), log_probabilities(body), choice.get("finish_reason") == "stop"
         case {"choices": []}:
             return "", [], False
-    raise ValueError("it holds no text")
+    raise ValueError("it has no text")
 
 
 def _valid(structure: Callable[[Any], T], body: Any) -> T:
@@ -216,4 +216,4 @@ def _valid(structure: Callable[[Any], T], body: Any) -> T:
     try:
         return structure(body)
     except (ValueError, TypeError, AttributeError, ArithmeticError) as error:
-        raise RemoteError(label(f"its reply is not understood: {error}")) from None
+        raise RemoteError(label(f"its reply was not understood: {error}")) from None

@@ -184,7 +184,7 @@ def _known(model: str, named: str) -> Family:
     if (found := family_of(model, named)) is None:
         names = ", ".join(each.name for each in FAMILIES)
         what = f"the format {named}" if named else f"the model {model or 'without a name'}"
-        raise ModelError(f"{what} is of no known family; put ?format= before the # of its URL, with one of {names}")
+        raise ModelError(f"{what} belongs to no known family; add ?format= before the # of its URL: {names}")
     return found
 
 
@@ -200,7 +200,7 @@ def _text_of(reply: Any) -> tuple[str, Told | None] | None:
         case {"choices": [{"text": str(text)}, *_]} | {"choices": [{"message": {"content": str(text)}}, *_]}:
             plain = cleaned(text.replace("\r\n", "\n"))
             return plain, Told.of(reply, text) if plain == text else None
-    raise RemoteError("its reply holds no text")
+    raise RemoteError("its reply has no text")
 
 
 def _hunks(old: Sequence[str], new: Sequence[str], told: Told | None) -> tuple[RegionHunk, ...]:

@@ -61,7 +61,7 @@ def log_probabilities(reply: Any) -> list[float]:
             found = []
     nats = [*map(float, found)]
     if any(map(isnan, nats)):
-        raise ValueError("a log-probability is no number")
+        raise ValueError("a log-probability is not a number")
     return [min(0.0, each) for each in nats]
 
 

@@ -82,4 +82,4 @@ def _structured(body: Any, kind: Any) -> Any:
         return _converter.structure(body, kind)
     except (cattrs.BaseValidationError, TypeError, ArithmeticError, ValueError, KeyError, AttributeError) as error:
         said = "an object" if isinstance(body, Mapping) else type(body).__name__
-        raise ValueError(f"{said} is no {getattr(kind, '__name__', kind)}") from error
+        raise ValueError(f"{said} is not a valid {getattr(kind, '__name__', kind)}") from error
