@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from operator import eq, sub
 
 from mercury_engine.prompt.chunking import MAX_CHUNK_CHARS, split
-from mercury_engine.text.common_prefix import common_prefix
+from mercury_engine.text.common_prefix import common_text_ends
 
 from mercury_lsp.documents.prefix_sums import PrefixSums
 from mercury_lsp.documents.utf16 import chars_within, utf16_length
@@ -182,24 +182,9 @@ class ChunkedText:
         return made
 
     def difference(self, text: str) -> tuple[int, int, str]:
-        """The single edit (start, end, new) that turns this text into another, found chunk by chunk from both ends."""
-        lead, at = 0, 0
-        while lead < len(self.chunks) and text.startswith(self.chunks[lead], at):
-            at += len(self.chunks[lead])
-            lead += 1
-        if lead < len(self.chunks):
-            at += common_prefix(self.chunks[lead], text[at : at + len(self.chunks[lead])])
-        index, trail = len(self.chunks) - 1, 0
-        while index > lead:
-            start = len(text) - trail - len(self.chunks[index])
-            if start < at or not text.startswith(self.chunks[index], start):
-                break
-            index, trail = index - 1, len(text) - start
-        if index >= lead:
-            room = min(len(text) - trail, self.starts[index + 1]) - at
-            theirs = text[at : len(text) - trail][-MAX_CHUNK_CHARS * 2 :]
-            trail += min(room, common_prefix(self.chunks[index][::-1], theirs[::-1]))
-        return at, self.length - trail, text[at : len(text) - trail]
+        """The single edit (start, end, new) that turns this text into another."""
+        lead, trail = common_text_ends("".join(self.chunks), text)
+        return lead, self.length - trail, text[lead : len(text) - trail]
 
     def _touched(self, start: int, end: int) -> tuple[int, int]:
         if start == end:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from time import monotonic, time
 
-from mercury_engine.text.common_prefix import common_text_prefix
+from mercury_engine.text.common_prefix import common_text_ends
 
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.chunked_text import with_plain_breaks
@@ -172,15 +172,12 @@ class Impression:
 
 def edit_between(before: Snapshot, after: Snapshot) -> Edit:
     """The single edit from one version to the next, for changes sent as a whole text."""
-    start, end, new = before.source.difference(after.text)
-    return Edit(start, before.slice(start, end), new)
+    return minimal(Edit(0, before.text, after.text))
 
 
 def minimal(edit: Edit) -> Edit:
     """The same edit without the common prefix and suffix of its texts."""
-    room = min(len(edit.removed), len(edit.inserted))
-    lead = common_text_prefix(edit.removed, edit.inserted, room)
-    trail = common_text_prefix(edit.removed[::-1], edit.inserted[::-1], room - lead)
+    lead, trail = common_text_ends(edit.removed, edit.inserted)
     ends = len(edit.removed) - trail, len(edit.inserted) - trail
     return Edit(edit.start + lead, edit.removed[lead : ends[0]], edit.inserted[lead : ends[1]])
 

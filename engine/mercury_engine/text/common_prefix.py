@@ -24,3 +24,10 @@ def common_text_prefix(left: str, right: str, limit: int) -> int:
         else:
             limit = middle - 1
     return least
+
+
+def common_text_ends(left: str, right: str) -> tuple[int, int]:
+    """Numbers of leading and, of the rest, of trailing characters that are equal."""
+    room = min(len(left), len(right))
+    lead = common_text_prefix(left, right, room)
+    return lead, common_text_prefix(left[::-1], right[::-1], room - lead)

@@ -1,6 +1,7 @@
 """Lists a file's declarations: function signatures, classes with methods, constants and types, one per line."""
 
 from collections.abc import Callable, Iterator
+from itertools import count
 
 from tree_sitter import Node, Parser
 
@@ -23,59 +24,50 @@ RestIfDue = Callable[[], None]
 """Called now and then to give other threads a turn."""
 
 
-class Declarer:
-    """Parses files for their declarations; for one thread."""
-
-    def __init__(self, rest_if_due: RestIfDue):
-        self._rest_if_due = rest_if_due
-
-    def declarations(self, language_id: str, text: str) -> str:
-        """The declarations of a text, one per line; empty for languages without rules."""
-        nodes = language(language_id)
-        if not nodes.headed:
-            return ""
-        source = text.encode("utf-8", "surrogatepass")
-        root = self._parse(parser(language_id), text)
-        lines, room = [], MAX_DECLARATIONS_CHARS
-        for line in self._within(root, source, nodes, 0):
-            self._rest_if_due()
-            room -= len(line)
-            if room < 0:
-                break
-            lines.append(line)
-        return "".join(lines)
-
-    def _parse(self, parser: Parser, text: str) -> Node:
-        """The root of the tree; the parser pauses for rests and resumes where it stopped."""
-        source = ChunkedText.of(text)
-        while True:
-            steps = 0
-
-            def is_enough(_byte: int, _has_error: bool) -> bool:
-                nonlocal steps
-                steps += 1
-                return steps > _CALLBACKS_PER_REST
-
-            if (tree := begin_or_resume(parser, source, is_enough)) is not None:
-                return tree.root_node
-            self._rest_if_due()
-
-    def _within(self, node: Node, source: bytes, nodes: Language, depth: int) -> Iterator[str]:
-        for child in node.named_children:
-            if child.type in nodes.passed:
-                yield from self._within(child, source, nodes, depth)
-            elif child.type in nodes.headed or child.type in nodes.holding:
-                if (header := _header(child, source)) and not _is_private(child, source):
-                    yield INDENT * depth + header
-                    body = child.child_by_field_name("body")
-                    if child.type in nodes.holding and body is not None and depth < MAX_NESTING_DEPTH:
-                        yield from self._within(body, source, nodes, depth + 1)
-            elif child.type in nodes.whole and not _is_private(child, source) and (line := _whole(child, source)):
-                yield INDENT * depth + line
-
-
-_CALLBACKS_PER_REST = 8
+CALLBACKS_PER_REST = 8
 """Progress callbacks of the parser between two rests: about a millisecond."""
+
+
+def declarations(language_id: str, text: str, rest_if_due: RestIfDue) -> str:
+    """The declarations of a text, one per line; empty for languages without rules."""
+    nodes = language(language_id)
+    if not nodes.headed:
+        return ""
+    source = text.encode("utf-8", "surrogatepass")
+    lines, room = [], MAX_DECLARATIONS_CHARS
+    for line in _within(_parsed(parser(language_id), text, rest_if_due), source, nodes, 0):
+        rest_if_due()
+        room -= len(line)
+        if room < 0:
+            break
+        lines.append(line)
+    return "".join(lines)
+
+
+def _parsed(parser: Parser, text: str, rest_if_due: RestIfDue) -> Node:
+    """The root of the tree; the parser pauses for rests and resumes where it stopped."""
+    source, callbacks = ChunkedText.of(text), count(1)
+
+    def is_enough(_byte: int, _has_error: bool) -> bool:
+        return next(callbacks) % CALLBACKS_PER_REST == 0
+
+    while (tree := begin_or_resume(parser, source, is_enough)) is None:
+        rest_if_due()
+    return tree.root_node
+
+
+def _within(node: Node, source: bytes, nodes: Language, depth: int) -> Iterator[str]:
+    for child in node.named_children:
+        if child.type in nodes.passed:
+            yield from _within(child, source, nodes, depth)
+        elif child.type in nodes.headed or child.type in nodes.holding:
+            if (header := _header(child, source)) and not _is_private(child, source):
+                yield INDENT * depth + header
+                body = child.child_by_field_name("body")
+                if child.type in nodes.holding and body is not None and depth < MAX_NESTING_DEPTH:
+                    yield from _within(body, source, nodes, depth + 1)
+        elif child.type in nodes.whole and not _is_private(child, source) and (line := _whole(child, source)):
+            yield INDENT * depth + line
 
 
 def _header(node: Node, source: bytes) -> str:

@@ -1,13 +1,12 @@
 """Cuts the declarations and the first lines of files into snippets, and caches them by file version."""
 
 import os
-from collections.abc import Callable, Iterable
-from itertools import chain
+from collections.abc import Iterable
 
 from mercury_engine.lru import LeastRecentlyUsed
 
 from mercury_lsp.context.workspace.choice import Snippet, SnippetKind, snippets_of
-from mercury_lsp.context.workspace.declarations import Declarer
+from mercury_lsp.context.workspace.declarations import RestIfDue, declarations
 from mercury_lsp.context.workspace.ignored import IgnoreRules, inside
 from mercury_lsp.context.workspace.reading import NotRead, read
 from mercury_lsp.documents.document import Snapshot
@@ -33,8 +32,8 @@ FileVersion = tuple[object, ...]
 class FileSnippets:
     """The snippets of files; for one thread."""
 
-    def __init__(self, rest_if_due: Callable[[], None]):
-        self._declarer = Declarer(rest_if_due)
+    def __init__(self, rest_if_due: RestIfDue):
+        self._rest_if_due = rest_if_due
         self._cached: LeastRecentlyUsed[str, tuple[FileVersion, tuple[Snippet, ...]]] = LeastRecentlyUsed(FILES_KEPT)
 
     def of(self, path: str, opened: Snapshot | None, rules: IgnoreRules | None) -> tuple[Snippet, ...] | None:
@@ -59,17 +58,13 @@ class FileSnippets:
     def _cut(self, path: str, text: str, rules: IgnoreRules | None) -> tuple[Snippet, ...]:
         language_id = language_of(path)
         shown_path = os.path.relpath(path, rules.root + "/") if rules is not None else os.path.basename(path)
-        declarations = self._declarer.declarations(language_id, text)
-        redacted = redacted_lines(text, language_id)
+        found, redacted = declarations(language_id, text, self._rest_if_due), redacted_lines(text, language_id)
         parts = {
-            SnippetKind.DECLARATIONS: _without(declarations, redacted) if redacted else declarations,
+            SnippetKind.DECLARATIONS: _without(found, redacted) if redacted else found,
             SnippetKind.CODE: _start(text),
         }
-        snippets = (
-            snippets_of(kind, shown_path, language_id, without_secrets(part, language_id))
-            for kind, part in parts.items()
-        )
-        return tuple(chain.from_iterable(snippets))
+        clean = ((kind, without_secrets(part, language_id)) for kind, part in parts.items())
+        return tuple(snippet for kind, part in clean for snippet in snippets_of(kind, shown_path, language_id, part))
 
 
 def read_text(path: str, rules: IgnoreRules | None) -> str:

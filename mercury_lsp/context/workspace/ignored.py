@@ -1,9 +1,7 @@
 """Decides which files are never opened: secret ones, ignored ones, and folders that nobody edits."""
 
-import fnmatch
 import logging
 import os
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -11,27 +9,12 @@ from pathlib import Path
 from mercury_lsp.context.workspace.git_patterns import IgnorePatterns, parse_ignore_file
 from mercury_lsp.context.workspace.git_settings import git_folder, git_settings
 from mercury_lsp.context.workspace.reading import MAX_RULES_BYTES, NotRead, read
-from mercury_lsp.context.workspace.secret_files import SECRET_FOLDERS, is_secret_name
-
-
-def _words(names: str) -> frozenset[str]:
-    return frozenset(names.split())
-
-
-SKIPPED_FOLDERS = _words(
-    "node_modules bower_components jspm_packages site-packages __pycache__ venv virtualenv dist build out target"
-    " vendor third_party coverage htmlcov"
-)
-"""Folders of generated or third-party files; folders whose name begins with a dot count too."""
-
-SKIPPED_FILE_PATTERNS = _words("*.min.js *.min.mjs *.bundle.js *-min.js *_pb2.py *_pb2_grpc.py *.pb.go *.generated.*")
+from mercury_lsp.context.workspace.secret_files import is_generated, is_never_entered, is_secret_name
 
 IGNORE_FILES = (".gitignore", ".mercuryignore")
 
 MAX_WORKSPACE_RULES = 50_000
 """Rules of all ignore files of a workspace folder."""
-
-_SKIPPED = re.compile("|".join(map(fnmatch.translate, SKIPPED_FILE_PATTERNS)))
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +63,7 @@ class IgnoreRules:
     def allows(self, path: str) -> bool:
         """Whether a file below the root may be opened, judged by its path; the file need not exist."""
         folder, _, name = path.rpartition("/")
-        return not (is_secret_name(name) or _SKIPPED.match(name) or self._skips(folder) or self.ignores(path))
+        return not (is_secret_name(name) or is_generated(name) or self._skips(folder) or self.ignores(path))
 
     def allows_folder(self, folder: str) -> bool:
         """Whether files in a folder may be opened."""
@@ -93,7 +76,7 @@ class IgnoreRules:
 
     def _skips(self, folder: str) -> bool:
         """Whether a folder, or one around it below the root, is of a kind that is never entered."""
-        return any(map(_is_skipped, folder[len(self.root) + 1 :].split("/")))
+        return any(map(is_never_entered, folder[len(self.root) + 1 :].split("/")))
 
     def _folder(self, folder: str) -> _FolderRules | None:
         """The rules for the entries of a folder; None when all of them are ignored."""
@@ -178,11 +161,6 @@ def _roots_of(path: Path, folder: Path | None) -> set[Path]:
 @lru_cache(maxsize=1024)
 def _say_once(reason: str, folder: str) -> None:
     logger.warning("%s; so nothing below %s is shown in other files", reason, folder or "/")
-
-
-def _is_skipped(folder_name: str) -> bool:
-    name = folder_name.lower()
-    return folder_name in SKIPPED_FOLDERS or name in SECRET_FOLDERS or name.startswith(".")
 
 
 def _as_folder(path: Path) -> str:

@@ -7,7 +7,7 @@ import pytest
 from mercury_lsp.context.workspace import is_secret
 from mercury_lsp.context.workspace.background import Pace
 from mercury_lsp.context.workspace.choice import Snippet, SnippetKind, choose, most_similar, words_of
-from mercury_lsp.context.workspace.declarations import Declarer
+from mercury_lsp.context.workspace.declarations import declarations
 from mercury_lsp.context.workspace.file_snippets import MAX_FILE_BYTES
 from mercury_lsp.context.workspace.files import FileIndex
 from mercury_lsp.context.workspace.imports import imports
@@ -239,7 +239,7 @@ def test_imports_are_found_where_the_workspace_is_the_whole_disk(tmp_path: Path)
     ],
 )
 def test_declarations_are_signatures_one_per_line(language: str, text: str, expected: str):
-    assert Declarer(lambda: None).declarations(language, text) == expected
+    assert declarations(language, text, lambda: None) == expected
 
 
 # Choice
