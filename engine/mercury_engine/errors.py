@@ -7,52 +7,42 @@ MercuryError
 ├── DownloadError          a model's files cannot be fetched
 │   └── DownloadCorrupt    a fetched file is damaged or altered
 ├── StorageError           the disk is full, or must not be written
-├── DeviceError            the device cannot run the request now
-├── Cancelled              the request was superseded; not a fault
+├── DeviceError            the device cannot run the request now, but perhaps the next one: its memory is full
+├── Cancelled              the request's cancel flag was set, and nobody waits for the answer; not a fault
 └── RequestError           the request asks for something the model cannot do
     └── PromptTooLong      the prompt has more tokens than the model reads
 """
 
 
 class MercuryError(Exception):
-    """Base of every error the engine raises on purpose."""
+    """Base of every error that the engine raises on purpose."""
 
 
-class ModelError(MercuryError):
-    """The model folder cannot be used."""
+class ModelError(MercuryError): ...
 
 
-class ModelNotFound(ModelError):
-    """No model of that name and no folder of that path."""
+class ModelNotFound(ModelError): ...
 
 
-class ModelCorrupt(ModelError):
-    """The model's files are damaged or do not belong together."""
+class ModelCorrupt(ModelError): ...
 
 
-class DownloadError(MercuryError):
-    """The files of a model cannot be fetched."""
+class DownloadError(MercuryError): ...
 
 
-class DownloadCorrupt(DownloadError):
-    """A fetched file is not the one that was published."""
+class DownloadCorrupt(DownloadError): ...
 
 
-class StorageError(MercuryError):
-    """The disk is full, or must not be written."""
+class StorageError(MercuryError): ...
 
 
-class DeviceError(MercuryError):
-    """The device cannot run the request now, for example because its memory is full; the next one may succeed."""
+class DeviceError(MercuryError): ...
 
 
-class Cancelled(MercuryError):
-    """The request's cancel flag was set; nobody is waiting for the answer."""
+class Cancelled(MercuryError): ...
 
 
-class RequestError(MercuryError):
-    """The request asks for something the model cannot do."""
+class RequestError(MercuryError): ...
 
 
-class PromptTooLong(RequestError):
-    """The prompt has more tokens than the model reads."""
+class PromptTooLong(RequestError): ...

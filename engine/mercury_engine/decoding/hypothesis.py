@@ -8,6 +8,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from operator import mul
 from typing import NamedTuple
 
 from mercury_engine.api import PART_OF_A_CHARACTER, SlotView
@@ -116,6 +118,11 @@ class Hypothesis:
         return copied
 
     @property
+    def foresees(self) -> bool:
+        """Whether the next token tells more about the characters after the cursor."""
+        return self.foreseen is not None and not self.foreseen.is_known
+
+    @property
     def is_full(self) -> bool:
         """Whether no token may follow."""
         return self.ended or len(self.ids) >= self.capacity
@@ -168,13 +175,8 @@ class Hypothesis:
         return max(self.confidence, self.probability(len(self.closings) - 1) * first)
 
     def sure_tokens(self, least: float) -> int:
-        """Length of the longest run of tokens from the left that is right with at least this probability."""
-        probability = 1.0
-        for place, each in enumerate(self.probabilities[: len(self.ids)]):
-            probability *= each
-            if probability < least:
-                return place
-        return len(self.ids)
+        """The most tokens from the left, the end marker counted, that are right with at least this probability."""
+        return sum(probability >= least for probability in accumulate(self.probabilities, mul))
 
     def view(self, after: Iterable[SlotView] = ()) -> tuple[SlotView, ...]:
         """The accepted tokens after the cursor, and what stands after them, for displaying the decoding."""

@@ -85,10 +85,7 @@ def ranked(fills: Sequence[Fill], fits: Sequence[float]) -> Fill:
 
 def sure_enough(hypothesis: Hypothesis, request: FillRequest, rules: GapRules) -> Cut:
     """The longest beginning that is right with at least the probability that the request gives up below."""
-    least = rules.calibration.raw(request.give_up_below)
-    tokens = len(hypothesis.probabilities)
-    while tokens and hypothesis.probability(tokens) < least:
-        tokens -= 1
+    tokens = hypothesis.sure_tokens(rules.calibration.raw(request.give_up_below))
     lengths = range(tokens, hypothesis.known, -1)
     cuts = (cut_after(hypothesis, request, each, rules) for each in lengths)
     return next((cut for cut in cuts if cut.text), None) or _rest_of_name(hypothesis, request, lengths, rules)
@@ -126,7 +123,7 @@ def most_useful(hypothesis: Hypothesis, request: FillRequest, rules: GapRules) -
 def _certain(hypothesis: Hypothesis, request: FillRequest, rules: GapRules) -> Cut:
     """The rest of a half-typed name that the model is certain of, if it is worth a look though more would follow."""
     assert request.utility is not None
-    tokens = hypothesis.sure_tokens(rules.calibration.raw(CERTAIN))
+    tokens = min(hypothesis.sure_tokens(rules.calibration.raw(CERTAIN)), len(hypothesis.ids))
     cut = _rest_of_name(hypothesis, request, range(tokens, hypothesis.known, -1), rules)
     kept = rules.calibration.kept(cut.confidence)
     return cut if request.utility.is_enough(kept, cut.text, cut.is_finished) else Cut("", 1.0)

@@ -40,6 +40,6 @@ def test_a_hypothesis_that_is_reopened_a_second_time_ends_there():
     assert VOCABULARY.spelled(found.ids) == "return"
 
 
-@pytest.mark.parametrize(("least", "tokens"), [(0.0, 5), (0.5**5, 5), (0.5**3, 3), (0.4, 1), (0.6, 0)])
+@pytest.mark.parametrize(("least", "tokens"), [(0.0, 6), (0.5**6, 6), (0.5**5, 5), (0.4, 1), (0.6, 0)])
 def test_sure_tokens_together_reach_the_least_probability(least, tokens):
     assert written().sure_tokens(least) == tokens

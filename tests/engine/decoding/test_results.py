@@ -98,10 +98,10 @@ def test_a_token_counts_for_every_run_of_marks_that_it_begins_with(rules):
     likely[0, closing] = np.log(9)
 
     def closings(likely, **more):
-        hypothesis, following = Hypothesis(rules.vocabulary, [], 4, **more), NextTokens(rules, None, 0.0)
-        hypothesis.multiline, hypothesis.writes_on = True, True
-        [place] = following.add(hypothesis, [])
-        *_, closings = following.choose(hypothesis, place, answered(likely, following.question(draws=False)), 0)
+        hypothesis = Hypothesis(rules.vocabulary, [], 4, multiline=True, writes_on=True, **more)
+        following = NextTokens(rules, None, 0.0, [hypothesis], [[]])
+        [[place]] = following.places
+        *_, closings = following.choose(hypothesis, place, answered(likely, following.question), 0)
         return closings, int((~place.hidden_V).sum()) - 1  # the end is not written
 
     [(mark, share), *_], free = closings(likely)

@@ -54,9 +54,8 @@ def chosen(engine: Engine, suffix: str, written: str, likely: str, multiline: bo
     found = accepted(engine, engine.tokenizer.encode(written), follows=suffix, multiline=multiline)
     logp_WV = np.full((1, engine.reader.config.vocab_size), -20.0, np.float32)
     logp_WV[0, token] = -1e-4
-    following = NextTokens(engine.decoder.rules, None, 0.0)
-    [place] = following.add(found, [])
-    best, *_ = following.choose(found, place, answered(logp_WV, following.question(draws=False)), 0)
+    following = NextTokens(engine.decoder.rules, None, 0.0, [found], [[]])
+    best, *_ = following.choose(found, following.places[0][0], answered(logp_WV, following.question), 0)
     return "end" if best == vocabulary.end_id else vocabulary.texts[best]
 
 

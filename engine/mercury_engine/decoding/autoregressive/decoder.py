@@ -22,6 +22,7 @@ from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.decoder import Decoder
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
+from mercury_engine.decoding.next_characters import NextCharacters
 from mercury_engine.decoding.options import AutoregressiveOptions
 from mercury_engine.decoding.results import fill_of
 from mercury_engine.models.batching import DeadlineReached, ForwardSteps
@@ -42,7 +43,7 @@ class AutoregressiveDecoder(Decoder):
     ) -> None:
         self.network, self.contexts, self.rules = network, contexts, rules
         drafters = Drafters(contexts.tokenizer)
-        self.speculation = Speculation(network, contexts, drafters, rules, options)
+        self.speculation = Speculation(network, drafters, rules, options)
         self.ranking = LineRanking(network, contexts, rules, self.speculation)
         self.rewriter = Rewriter(network, rules.vocabulary.texts)
         self.generator = Generator(network, contexts, rules, options)
@@ -53,9 +54,17 @@ class AutoregressiveDecoder(Decoder):
         return self.regions.edit_format
 
     def write(self, request: FillRequest, control: Control) -> ForwardSteps[tuple[list[Hypothesis], GapContext | None]]:
-        cut = self.contexts.cut(request)
+        cut, context = self.contexts.cut(request), None
         hypotheses = self.rules.begin(request, cut, writes_on(request))
-        return hypotheses, (yield from self.speculation.write(request, control, hypotheses, cut.read))
+        first, *others = hypotheses
+        with suppress(DeadlineReached):
+            # several passes would read them again, and a request that fills nothing has none that reads them
+            leaves = not others and not first.writes_on and request.max_steps != 0
+            context = yield from self.contexts.read(request, cut.read, leaves)
+            if request.foresees and context.cached.ahead is not None:
+                first.foreseen = NextCharacters(self.rules.vocabulary.texts)
+            yield from self.speculation.write(request, control, hypotheses, context)
+        return hypotheses, context
 
     def fill(self, request: FillRequest, control: Control) -> ForwardSteps[Fill]:
         hypotheses, context = yield from self.write(request, control)

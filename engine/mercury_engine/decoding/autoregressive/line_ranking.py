@@ -34,7 +34,7 @@ class LineRanking:
         whole = yield from self._contexts.read_whole(request, cut.read)
         context.cached.tokens_read += whole.cached.tokens_read
         other, *_ = self._rules.begin(request, cut)
-        yield from self._speculation.write_after(request, replace(control, on_step=None), [other], whole)
+        yield from self._speculation.write(request, replace(control, on_step=None), [other], whole)
         hypotheses.append(other)
         encode = self._contexts.tokenizer.encode
         texts = [cut.spell + self._rules.text(each) for each in hypotheses]

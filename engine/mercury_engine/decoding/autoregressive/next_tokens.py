@@ -7,7 +7,9 @@ Dimensions: V vocabulary, A tokens whose logits are asked for.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,39 +40,34 @@ class NextPlace:
 
 
 class NextTokens:
-    """The next tokens of one pass: the places to ask about, and the choice at each."""
+    """The next tokens of one pass: what is asked about them, and the choice at each."""
 
-    def __init__(self, rules: GapRules, drafter: Drafter | None, recall: float) -> None:
+    def __init__(
+        self,
+        rules: GapRules,
+        drafter: Drafter | None,
+        recall: float,
+        hypotheses: Sequence[Hypothesis],
+        drafts: Sequence[list[int]],
+    ) -> None:
         self._rules, self._drafter, self._recall = rules, drafter, recall
         self._hidden: dict[tuple[SlotLimits, int], MaskArray] = {}
-        self._asked: list[int] = []
-        self._columns: dict[int, slice] = {}
+        self.places = [self._after(each, draft) for each, draft in zip(hypotheses, drafts, strict=True)]
+        """Of each hypothesis those after its accepted tokens and after every token of its draft."""
+        places, asked, at = [*chain(*self.places)], [rules.closers], len(rules.closers)
+        self._columns = dict[int, slice]()
         """Where the logits of stop tokens are, by `id`."""
-        self._places: list[NextPlace] = []
-
-    def add(self, hypothesis: Hypothesis, draft: list[int]) -> list[NextPlace]:
-        """The places after the accepted tokens and after every token of a draft."""
-        imagined = hypothesis.copy()
-        found = [self._place(imagined)]
-        for token in draft:
-            imagined.accept(token, 1.0)
-            found.append(self._place(imagined))
-        self._places += found
-        return found
-
-    def question(self, draws: bool) -> RowQuestion:
-        """What is asked about all places that were added."""
-        asked = [self._rules.closers]
-        at = len(self._rules.closers)
-        for stop in {id(each.stop): each.stop for each in self._places}.values():
+        for stop in {id(each.stop): each.stop for each in places}.values():
             if stop is not None:
                 self._columns[id(stop)] = slice(at, at + len(stop.tokens))
                 asked.append(stop.tokens)
                 at += len(stop.tokens)
-        self._asked = sorted({token for each in self._places for token in each.unread})
-        asked.append(np.array(self._asked, np.int64))
-        hidden = [each.hidden_V for each in self._places]
-        return RowQuestion.of(hidden, len(self._rules.vocabulary.texts), draws, np.concatenate(asked))
+        self._unread = sorted({token for each in places for token in each.unread})
+        """The tokens of unread text; their logits come last."""
+        asked.append(np.array(self._unread, np.int64))
+        draws = any(each.rank or each.foresees for each in hypotheses)
+        hidden = [each.hidden_V for each in places]
+        self.question = RowQuestion.of(hidden, len(rules.vocabulary.texts), draws, np.concatenate(asked))
 
     def choose(
         self, hypothesis: Hypothesis, place: NextPlace, told: RowAnswers, row: int
@@ -89,6 +86,14 @@ class NextTokens:
         probability = options[token] / allowed if allowed else math.nan
         closings = self._closings(hypothesis, place, token, told.asked_WA[row], whole, allowed)
         return token, probability, closings
+
+    def _after(self, hypothesis: Hypothesis, draft: list[int]) -> list[NextPlace]:
+        imagined = hypothesis.copy()
+        found = [self._place(imagined)]
+        for token in draft:
+            imagined.accept(token, 1.0)
+            found.append(self._place(imagined))
+        return found
 
     def _place(self, hypothesis: Hypothesis) -> NextPlace:
         stop, limits = self._rules.stop_tokens(hypothesis), hypothesis.limits
@@ -118,10 +123,10 @@ class NextTokens:
             for token, logit in zip(tokens.tolist(), logits.tolist(), strict=True)
             if logit > -math.inf or not rank
         }
-        first = told.asked_WA.shape[1] - len(self._asked)
+        first = told.asked_WA.shape[1] - len(self._unread)
         for token, share in place.unread.items():
             if not place.hidden_V[token]:
-                logit = float(told.asked_WA[row, first + self._asked.index(token)])
+                logit = float(told.asked_WA[row, first + self._unread.index(token)])
                 options[token] = place.keep * math.exp(logit - whole) + share
         return options
 

@@ -6,18 +6,16 @@ writes left to right, whatever the drafts. `next_tokens` chooses from the distri
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
 
 from mercury_engine.api import Control, FillRequest, SlotView
 from mercury_engine.decoding.autoregressive.drafting import Drafters
 from mercury_engine.decoding.autoregressive.next_tokens import NextPlace, NextTokens
 from mercury_engine.decoding.autoregressive.verifier import Verifier
-from mercury_engine.decoding.context_reader import ContextReader, GapContext
+from mercury_engine.decoding.context_reader import GapContext
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
-from mercury_engine.decoding.next_characters import NextCharacters
 from mercury_engine.decoding.options import AutoregressiveOptions
-from mercury_engine.models.batching import DeadlineReached, ForwardSteps
+from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.network import Network
 from mercury_engine.models.row_answers import RowAnswers
 
@@ -25,53 +23,22 @@ from mercury_engine.models.row_answers import RowAnswers
 class Speculation:
     """Writes hypotheses of one model; several of one gap share their passes."""
 
-    def __init__(
-        self,
-        network: Network,
-        contexts: ContextReader,
-        drafters: Drafters,
-        rules: GapRules,
-        options: AutoregressiveOptions,
-    ) -> None:
-        self._network, self._contexts, self._drafters = network, contexts, drafters
-        self._rules, self._options = rules, options
+    def __init__(self, network: Network, drafters: Drafters, rules: GapRules, options: AutoregressiveOptions) -> None:
+        self._network, self._drafters, self._rules, self._options = network, drafters, rules, options
 
     def write(
-        self, request: FillRequest, control: Control, hypotheses: Sequence[Hypothesis], near: list[int]
-    ) -> ForwardSteps[GapContext | None]:
-        """Read the context after `near` and accept tokens until all hypotheses have ended, or time is up.
-
-        All hypotheses begin with the same tokens. Returns the context; None if time was up before it was read.
-        """
-        context: GapContext | None = None
-        with suppress(DeadlineReached):
-            # several passes would read them again, and a request that fills nothing has none that reads them
-            leaves = len(hypotheses) == 1 and not hypotheses[0].writes_on and request.max_steps != 0
-            context = yield from self._contexts.read(request, near, leaves)
-            if request.foresees and context.cached.ahead is not None:
-                hypotheses[0].foreseen = NextCharacters(hypotheses[0].vocabulary.texts)
-            yield from self.write_after(request, control, hypotheses, context)
-        return context
-
-    def write_after(
         self, request: FillRequest, control: Control, hypotheses: Sequence[Hypothesis], context: GapContext
     ) -> ForwardSteps[None]:
-        """Accept tokens after a context until all hypotheses have ended."""
+        """Accept tokens after a context until all hypotheses, which begin with the same tokens, have ended."""
         drafter = yield from self._drafters.of(context, request)
         shared, verifier = len(hypotheses[0].ids), Verifier(self._network, context, hypotheses[0].ids)
         while live := [each for each in hypotheses if self._rules.is_open(request, each)]:
             drafts = [drafter.draft(each, self._options.lookahead) for each in live]
             show(control, hypotheses[0], drafts[0] if live[0] is hypotheses[0] else [])
-            following = NextTokens(self._rules, drafter, self._options.recall)
-            places = [following.add(each, draft) for each, draft in zip(live, drafts, strict=True)]
-            unknown = [each for each in live if each.foreseen is not None and not each.foreseen.is_known]
-            question = following.question(draws=bool(unknown) or any(each.rank for each in live))
-            told = yield from verifier.ask([each.ids[shared:] for each in live], drafts, question)
-            for hypothesis, draft, asked, answers in zip(live, drafts, places, told, strict=True):
-                if hypothesis in unknown and hypothesis.foreseen is not None:
-                    hypothesis.foreseen.add(hypothesis.spell, answers)
-                self._accept(hypothesis, draft, following, asked, answers)
-                hypothesis.steps += 1
+            following = NextTokens(self._rules, drafter, self._options.recall, live, drafts)
+            told = yield from verifier.ask([each.ids[shared:] for each in live], drafts, following.question)
+            for hypothesis, draft, places, answers in zip(live, drafts, following.places, told, strict=True):
+                self._accept(hypothesis, draft, following, places, answers)
             if len(hypotheses) == 1:
                 verifier.push(hypotheses[0].ids[shared:])
                 shared = len(hypotheses[0].ids)
@@ -90,12 +57,15 @@ class Speculation:
         told: RowAnswers,
     ) -> None:
         """Accept tokens from the left while the model agrees with the draft, and its own after that."""
+        if hypothesis.foreseen is not None and hypothesis.foresees:
+            hypothesis.foreseen.add(hypothesis.spell, told)
         for row, place in enumerate(places[: hypothesis.capacity - len(hypothesis.ids)]):
             token, probability, closings = following.choose(hypothesis, place, told, row)
             hypothesis.accept(token, probability, closings)
             hypothesis.ended |= not hypothesis.spell and self._rules.leaves_gap(hypothesis)
             if hypothesis.ended or draft[row : row + 1] != [token]:
                 break
+        hypothesis.steps += 1
 
 
 def show(control: Control, hypothesis: Hypothesis, draft: Sequence[int]) -> None:
