@@ -166,22 +166,20 @@ def bits_of(hidden_V: MaskArray) -> WordArray:
 
 def answered(logits_WV: FloatArray, question: RowQuestion) -> RowAnswers:
     """The answers of logits float32 [W,V] on the host."""
-    vocabulary = logits_WV.shape[1]
-    bits_NV = np.unpackbits(question.banned_N.view(np.uint8), axis=1, bitorder="little")[:, :vocabulary].astype(bool)
-    rows = [
-        _row(logits_V, None if number < 0 else bits_NV[number], question)
-        for logits_V, number in zip(logits_WV, question.list_W.tolist(), strict=True)
-    ]
-    logit_W, log_sum_W, whole_W, entropy_W = np.array([row[1] for row in rows], np.float32).reshape(-1, 4).T
-    width = CANDIDATES if question.draws else 0
+    bits_N = np.unpackbits(question.banned_N.view(np.uint8), axis=1, count=logits_WV.shape[1], bitorder="little")
+    banned_NV = np.pad(bits_N.astype(np.bool_), ((0, 1), (0, 0)))  # the list at -1 bans nothing
+    free_WV = np.where(banned_NV[question.list_W], np.float32(-np.inf), logits_WV)
+    (log_sum_W, entropy_W), (whole_W, _) = _sums(free_WV), _sums(logits_WV)
+    best_WK = np.argsort(-free_WV, kind="stable")[:, : CANDIDATES if question.draws else 0]
+    missing = ((0, 0), (0, CANDIDATES - best_WK.shape[1] if question.draws else 0))
+    logit_WK = np.pad(np.take_along_axis(free_WV, best_WK, 1), missing, constant_values=-np.inf)
+    candidate_WK = np.where(np.isneginf(logit_WK), 0, np.pad(best_WK, missing)).astype(np.int32)
+    figures = free_WV.max(1), log_sum_W, whole_W, entropy_W
     return RowAnswers(
-        np.array([row[0] for row in rows], np.int32),
-        logit_W,
-        log_sum_W,
-        whole_W,
-        entropy_W,
-        np.array([row[2] for row in rows], np.int32).reshape(len(rows), width),
-        np.array([row[3] for row in rows], np.float32).reshape(len(rows), width),
+        free_WV.argmax(1).astype(np.int32),
+        *(each.astype(np.float32) for each in figures),
+        candidate_WK,
+        logit_WK,
         logits_WV[:, question.asked_A],
     )
 
@@ -191,32 +189,13 @@ def parted_by_rows(logits_WV: FloatArray, questions: Sequence[RowQuestion]) -> l
     return np.split(logits_WV, np.cumsum([each.rows for each in questions])[:-1])
 
 
-def _row(
-    logits_V: FloatArray, hidden_V: MaskArray | None, question: RowQuestion
-) -> tuple[int, tuple[float, float, float, float], IdArray | Sequence[int], FloatArray | Sequence[float]]:
-    """The best token, its logit, both log-sums and the entropy, and the candidates with their logits."""
-    free_V = logits_V if hidden_V is None else np.where(hidden_V, np.float32(-np.inf), logits_V)
-    token = int(free_V.argmax())
-    top, (log_sum, entropy) = float(free_V[token]), _sums(free_V)
-    figures = top, log_sum, log_sum if hidden_V is None else _sums(logits_V)[0], entropy
-    if not question.draws:
-        return token, figures, (), ()
-    first = np.argsort(-free_V, kind="stable")[:CANDIDATES]
-    logits = np.full(CANDIDATES, -np.inf, np.float32)
-    tokens = np.zeros(CANDIDATES, np.int64)
-    logits[: len(first)] = free_V[first]
-    tokens[: len(first)] = np.where(np.isneginf(free_V[first]), 0, first)
-    return token, figures, tokens, logits
-
-
-def _sums(logits_V: FloatArray) -> tuple[float, float]:
-    """Log-sum and entropy of the distribution; -inf and NaN where no token is allowed."""
-    if np.isneginf(logits_V.max()):
-        return -math.inf, math.nan
+def _sums(logits_WV: FloatArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Log-sums and entropies of distributions; -inf and NaN where no token is allowed."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        top = logits_V.max()
-        below_V = (logits_V - top).astype(np.float64)
-        power_V = np.exp(below_V)
-        total = power_V.sum()
-        mean = (power_V * np.maximum(below_V, -88.0)).sum() / total
-        return float(top + np.log(total)), float(np.log(total) - mean)
+        top_W1 = logits_WV.max(1, keepdims=True)
+        below_WV = (logits_WV - top_W1).astype(np.float64)
+        power_WV = np.exp(below_WV)
+        total_W = power_WV.sum(1)
+        mean_W = (power_WV * np.maximum(below_WV, -88.0)).sum(1) / total_W
+        log_sum_W = np.where(np.isneginf(top_W1[:, 0]), -np.inf, top_W1[:, 0] + np.log(total_W))
+        return log_sum_W, np.log(total_W) - mean_W

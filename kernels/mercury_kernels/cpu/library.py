@@ -3,6 +3,7 @@
 import ctypes
 import os
 import struct
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -55,9 +56,8 @@ def features() -> frozenset[str]:
     if not path(PROBE).is_file():
         return frozenset()
     answer = ctypes.create_string_buffer(_FEATURES_SIZE)
-    listing = _function(_open(path(PROBE)), "mercury_features", path(PROBE))
-    listing.restype, listing.argtypes = None, [ctypes.c_char_p, ctypes.c_size_t]
-    listing(answer, len(answer))
+    probe = _opened(path(PROBE), {"mercury_features": (None, [ctypes.c_char_p, ctypes.c_size_t])})
+    probe.mercury_features(answer, len(answer))
     return frozenset(answer.value.decode("ascii").split())
 
 
@@ -105,23 +105,26 @@ def load(file: Path) -> Any:
 
     Raises OSError, which says what to do, if it is broken or another version.
     """
-    loaded = _open(file)
-    if _function(loaded, "mercury_version", file)() != VERSION:
+    loaded = _opened(file, _SIGNATURES)
+    if loaded.mercury_version() != VERSION:
         raise _other_version(file)
-    for name, (result, arguments) in _SIGNATURES.items():
-        function = _function(loaded, name, file)
-        function.restype, function.argtypes = result, arguments
     return loaded
 
 
-def _open(file: Path) -> Any:
-    """A library that the system has loaded. Raises OSError."""
+def _opened(file: Path, signatures: Mapping[str, tuple[Any, list[Any]]]) -> Any:
+    """A library that the system has loaded, with its functions declared. Raises OSError."""
     if _is_cut_off(file):
         raise OSError(f"{file} is incomplete. To replace it: {_reinstall()}")
     try:
-        return ctypes.CDLL(str(file.absolute()))
+        loaded = ctypes.CDLL(str(file.absolute()))
+        for name, (result, arguments) in signatures.items():
+            function = getattr(loaded, name)
+            function.restype, function.argtypes = result, arguments
     except OSError as error:
         raise OSError(f"{file} cannot be loaded ({error}). To replace it: {_reinstall()}") from error
+    except AttributeError:
+        raise _other_version(file) from None
+    return loaded
 
 
 def _is_cut_off(file: Path) -> bool:
@@ -134,14 +137,6 @@ def _is_cut_off(file: Path) -> bool:
         return True
     table, entry_size, entries = _ELF_SECTIONS.unpack(header)
     return file.stat().st_size < table + entry_size * entries
-
-
-def _function(loaded: Any, name: str, file: Path) -> Any:
-    """A library's function. Raises OSError."""
-    try:
-        return getattr(loaded, name)
-    except AttributeError:
-        raise _other_version(file) from None
 
 
 def _other_version(file: Path) -> OSError:
