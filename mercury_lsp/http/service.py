@@ -200,7 +200,8 @@ class Service:
 
     def _forget(self, writing: Writing) -> None:
         self._writings.discard(writing)
-        self._fills = {gap: each for gap, each in self._fills.items() if each is not writing}
+        for gap in [gap for gap, each in self._fills.items() if each is writing]:  # hashing all gaps takes long
+            del self._fills[gap]
         self._slots = {slot: each for slot, each in self._slots.items() if each is not writing}
 
     async def _filled(self, gap: Gap, writing: Writing) -> Completion:

@@ -1,5 +1,6 @@
 """`/v1/chat/completions` as the SDKs of OpenAI and Inception call it, with tools, formats and streams."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -12,7 +13,7 @@ from mercury_engine.api import (
 )
 
 from tests.support import masked, tiny
-from tests.support.fake_engine import FakeEngine
+from tests.support.fake_engine import FakeEngine, begun
 from tests.support.http_server import Served, served
 
 ROUTE = "/v1/chat/completions"
@@ -85,6 +86,20 @@ async def test_ollamas_clients_chat(server: Served):
     asked = server.engine.generating[0]
     assert (asked.max_tokens, asked.stop, asked.sampling.temperature, asked.sampling.top_k) == (9, ("x",), 0.2, 7)
     assert "chat" in (await server.json("/api/show", {"model": "any"}))["capabilities"]
+
+
+async def test_long_replies_leave_the_engine_a_place_for_fills(server: Served):
+    server.engine.held = True
+    bodies = [HELLO | {"seed": seed, "options": {"seed": seed}, "stream": False} for seed in range(3)]
+    asking = [asyncio.ensure_future(server.json(route, body)) for body in bodies for route in (ROUTE, "/api/chat")]
+    while len(server.engine.generating) < 3:
+        await asyncio.sleep(0.001)
+    asking.append(asyncio.ensure_future(server.json("/infill", {"prompt": "x = ", "input_suffix": ")"})))
+    await begun(server.engine)
+    assert len(server.engine.generating) == 3
+    server.engine.held = False
+    await asyncio.gather(*asking)
+    assert len(server.engine.generating) == 6
 
 
 async def test_what_the_client_asks_for_reaches_the_engine(server: Served):
