@@ -2,5 +2,5 @@
 
 `Completer` serves a request: it answers from `TypingThrough` when the user types through a suggestion, else the
 `Coalescer` joins the request to a fill under way or starts one. An automatic suggestion is shown if it passes the
-silence gate and is no `distraction`. `NextEdits` offers the user's last change for other places.
+silence gate (`silence`). `NextEdits` offers the user's last change for other places.
 """

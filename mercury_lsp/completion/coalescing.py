@@ -73,30 +73,17 @@ class SharedAnswer:
 
     def __init__(self, search: Search, cancel: Event):
         """What a search returns or raises, which starts now."""
-        self._cancel = cancel
-        self._futures: list[asyncio.Future[list[Suggestion]]] = []
-        self._outcome: list[Suggestion] | Exception | None = None
-        self._task = asyncio.ensure_future(self._run(search))
-
-    async def _run(self, search: Search) -> None:
-        try:
-            self._outcome = await search()
-        except Exception as error:
-            self._outcome = error
-        for future in self._futures:
-            resolve(future, self._outcome)
+        self._cancel, self._task, self._waiting = cancel, asyncio.ensure_future(search()), 0
 
     def wait(self) -> "asyncio.Future[list[Suggestion]]":
-        future: asyncio.Future[list[Suggestion]] = asyncio.get_running_loop().create_future()
-        self._futures.append(future)
-        if self._outcome is not None:
-            resolve(future, self._outcome)
-        return future
+        """The answer, for one who waits; resolving or cancelling it leaves the others alone."""
+        self._waiting += 1
+        return asyncio.shield(self._task)
 
-    def leave(self, future: "asyncio.Future[list[Suggestion]]") -> None:
-        """Stop waiting with this future; after the last one the engine stops before its next step."""
-        self._futures.remove(future)
-        if not self._futures:
+    def leave(self) -> None:
+        """One stops waiting; after the last one the engine stops before its next step."""
+        self._waiting -= 1
+        if not self._waiting:
             self._cancel.set()
             self._task.cancel()
 
@@ -146,4 +133,4 @@ class Coalescer:
     def _drop(self, waiting: _WaitingRequest) -> None:
         if waiting in self._waiting:
             self._waiting.remove(waiting)
-            waiting.shared.leave(waiting.future)
+            waiting.shared.leave()

@@ -1,17 +1,40 @@
-"""The silence gate decides which automatic text is shown, for the server and for evaluations alike."""
+"""The silence gate decides which automatic text is shown, for the server and for evaluations alike.
 
+A text is hidden if the model is not sure enough of what it saves, or if it distracts from typing, however sure the
+model is. Each rule looks at the text that would be shown and at the context's blocks, never at the whole document.
+"""
+
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from mercury_engine.text.brackets import string_starts
+from mercury_engine.text.common_prefix import common_prefix
 from mercury_engine.utility import Utility
 
-from mercury_lsp.completion.distraction import is_stock_comment, why_distracting
+from mercury_lsp.completion.postprocessing import unbalances
 from mercury_lsp.context.context import CompletionContext
+from mercury_lsp.documents.languages import language
 
 MIN_STOCK_COMMENT_CONFIDENCE = 0.25
 """Least confidence of a comment with a stock phrase; below it the model has nothing to say."""
 
 MAX_REASONS = 8
 """Most reasons that are kept for one request."""
+
+MIN_REPEATED_REST = 5
+"""Length of the text's end, in characters, that the rest of the line may not repeat at its own end."""
+
+LINES_BELOW, MIN_LINE_BELOW = 5, 10
+"""Next lines that a completed line of at least so many characters may not repeat."""
+
+_WORD_AT_START, _WORD_AT_END = re.compile(r"\w*"), re.compile(r"\w*$")
+_STOCK_PHRASE = re.compile(
+    r"\W*(?:(?:add|enter|implement|insert|put|write)\b.*\b(?:code|logic)\b|your\b.*\bcode\b|(?:example|sample) usage\b"
+    r"|(?:call|run|test|use) the (?:class|code|function|method|program)\b)",
+    re.IGNORECASE,
+)
+"""Phrases that models write when they have nothing to say: `Your code here`, `Test the function`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +59,91 @@ def why_silent(
     if confidence < MIN_STOCK_COMMENT_CONFIDENCE and is_stock_comment(text, context):
         return f"it is a stock comment, of which the model is only {confidence:.0%} sure"
     if utility.is_enough(confidence, text, is_finished):
-        return why_distracting(text, context)
+        return next((reason for rule, reason in RULES.items() if rule(text, context)), None)
     if utility.of(1.0, text, is_finished) < utility.least:
         return "the text is too short to save you anything"
     if confidence >= utility.min_probability:
         return f"at {confidence:.1%} the model is not sure enough of a text as short as this"
     return f"the model is only {confidence:.0%} sure of its text"
+
+
+def breaks_a_word(text: str, context: CompletionContext) -> bool:
+    """The cursor is inside a word, and the completed word does not occur nearby."""
+    before, after = _WORD_AT_END.search(context.line_prefix), _WORD_AT_START.match(context.line_suffix)
+    assert before is not None and after is not None
+    if not before[0] or not after[0]:
+        return False
+    end = _WORD_AT_END.search(before[0] + text)
+    joined = (end[0] if end else "") + after[0]
+    return joined == after[0] or not re.search(rf"\b{re.escape(joined)}\b", _nearby(context))
+
+
+def runs_into_the_rest(text: str, context: CompletionContext) -> bool:
+    """The text ends with a closing bracket right before a word, as in `close(door)close(door)`."""
+    return bool(re.search(r"[)\]]\Z", text) and re.match(r"\w", context.line_suffix))
+
+
+def repeats_the_rest(text: str, context: CompletionContext) -> bool:
+    """The text ends like the rest of the line, which would then occur twice."""
+    ours, theirs = text.rstrip(), context.line_suffix.rstrip()
+    return common_prefix(reversed(ours), reversed(theirs)) >= MIN_REPEATED_REST
+
+
+def leaves_a_string_open(text: str, context: CompletionContext) -> bool:
+    """The text opens a string that neither it nor the rest of the line closes."""
+    line, start = context.line_prefix + text, len(context.line_prefix)
+    opened = string_starts(line)[-1]
+    if opened is None or opened < start or _comment_mark(context) in line or '"""' in line:
+        return False
+    return line[opened] in _one_line_quotes(context) and line[opened] not in context.line_suffix
+
+
+def unbalances_the_line(text: str, context: CompletionContext) -> bool:
+    """With the rest of the line, the text opens a bracket that nothing closes, or closes one too many."""
+    prefix, rest = context.line_prefix, context.line_suffix
+    if not rest.strip() or "\n" in text or _comment_mark(context) in prefix + text:
+        return False
+    return unbalances(text, prefix, rest)
+
+
+def stands_below(text: str, context: CompletionContext) -> bool:
+    """The completed line equals one of the next lines."""
+    line = _completed_line(text, context)
+    below = "".join(context.suffix).partition("\n")[2].split("\n", LINES_BELOW)[:LINES_BELOW]
+    return len(line) >= MIN_LINE_BELOW and any(each.strip() == line for each in below)
+
+
+def is_stock_comment(text: str, context: CompletionContext) -> bool:
+    """Whether the completed line is a comment with a stock phrase."""
+    line, mark = _completed_line(text, context), _comment_mark(context)
+    return line.startswith(mark) and _STOCK_PHRASE.match(line.removeprefix(mark)) is not None
+
+
+RULES: dict[Callable[[str, CompletionContext], bool], str] = {
+    breaks_a_word: "the text would break the word at the cursor",
+    runs_into_the_rest: "the text would run into the rest of the line",
+    repeats_the_rest: "the text would repeat the rest of the line",
+    leaves_a_string_open: "the text would leave a string open",
+    unbalances_the_line: "the text would leave a bracket open, or close one that the rest of the line closes",
+    stands_below: "the same line follows below",
+}
+
+
+def _completed_line(text: str, context: CompletionContext) -> str:
+    """The cursor's line up to the end of the text's first line, without blanks around it."""
+    return (context.line_prefix + text.partition("\n")[0]).strip()
+
+
+def _nearby(context: CompletionContext) -> str:
+    """The text that the model reads, without the cursor's own line."""
+    above, below = "".join((*context.far, context.near)), "".join(context.suffix)
+    return above.rpartition("\n")[0] + "\n" + below.partition("\n")[2]
+
+
+def _comment_mark(context: CompletionContext) -> str:
+    return language(context.language_id).marks.opening.strip()
+
+
+def _one_line_quotes(context: CompletionContext) -> str:
+    """Quotes of strings that end on their line. Backticks may span lines, and Rust's `'` may begin a lifetime."""
+    return language(context.language_id).quotes.replace("`", "")

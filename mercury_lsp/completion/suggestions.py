@@ -114,6 +114,10 @@ class Suggestion:
             source=source,
         )
 
+    def seen_from(self, asked: Snapshot, edited: Snapshot) -> "Suggestion":
+        """The suggestion with the document that it edits, if that isn't the one asked about."""
+        return self if edited.uri == asked.uri else replace(self, elsewhere=edited)
+
     def after(self, count: int) -> "Suggestion":
         """The remainder after its first `count` characters were typed."""
         unsure_from = None if self.unsure_from is None else max(0, self.unsure_from - count)

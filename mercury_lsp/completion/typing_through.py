@@ -22,8 +22,6 @@ class SuggestionAnchor:
     """The offset of a completion request, and the text typed there since then."""
 
     start: int
-    end: int
-    """The typed text stands at [start, end)."""
     suggestion: Suggestion | None = None
     """Shown with the cursor at `start`; None while the model works on it."""
     ahead: Suggestion | None = None
@@ -35,7 +33,17 @@ class SuggestionAnchor:
     line: str = ""
     """The line before `start`."""
     written: str = ""
-    """The typed text, as reported by the edits."""
+    """The text typed at `start`, as reported by the edits."""
+
+    @property
+    def end(self) -> int:
+        """Where the typed text ends."""
+        return self.start + len(self.written)
+
+    @property
+    def typed(self) -> str:
+        """The typed text with plain line breaks."""
+        return with_plain_breaks(self.written)
 
     def with_known_id(self, suggestion: Suggestion) -> Suggestion:
         """The suggestion, under the earlier one's id if the texts are equal: some clients list several answers."""
@@ -44,10 +52,9 @@ class SuggestionAnchor:
         return replace(suggestion, id=self.earlier.id)
 
     def follow(self, edit: Edit) -> bool:
-        """Move the end with an edit of the typed text; False when the edit touches anything else."""
-        if not self.start <= edit.start <= edit.start + len(edit.removed) <= self.end:
+        """Follow an edit of the typed text; False when the edit touches anything else."""
+        if not self.start <= edit.start <= edit.end <= self.end:
             return False
-        self.end += len(edit.inserted) - len(edit.removed)
         at = edit.start - self.start
         self.written = self.written[:at] + edit.inserted + self.written[at + len(edit.removed) :]
         return True
@@ -57,16 +64,11 @@ class SuggestionAnchor:
         """Whether the user has typed something else, and more than a slip."""
         if self.suggestion is None or self.is_accepted:
             return False
-        written = with_plain_breaks(self.written)
-        return len(written) - common_prefix(written, self.suggestion.text) >= REFUSED_AFTER_CHARS
+        return len(self.typed) - common_prefix(self.typed, self.suggestion.text) >= REFUSED_AFTER_CHARS
 
-    def typed(self, snapshot: Snapshot, offset: int) -> str | None:
-        """The typed text, with plain line breaks, if the offset is its end."""
-        return with_plain_breaks(snapshot.slice(self.start, offset)) if self.end == offset else None
-
-    def is_written(self, snapshot: Snapshot, offset: int) -> bool:
+    def is_written(self, offset: int) -> bool:
         """Whether all of the suggestion was typed or accepted, up to the offset."""
-        return self.suggestion is not None and self.typed(snapshot, offset) == self.suggestion.text
+        return self.suggestion is not None and self.end == offset and self.typed == self.suggestion.text
 
 
 class TypingThrough:
@@ -107,12 +109,12 @@ class TypingThrough:
 
     def anchor_at(self, snapshot: Snapshot, offset: int) -> SuggestionAnchor:
         """The anchor of a new request; it follows the edits that come while the model works."""
-        self._notice_line_end(snapshot, offset)
+        self._notice_line_end(offset)
         self._shown_anchor = self.shown_anchor
         shown = self._shown_anchor
         earlier = self._remaining(shown, snapshot, offset) if shown is not None else None
         line, start = snapshot.line_at(offset)
-        self._anchor = SuggestionAnchor(offset, offset, earlier=earlier, line=line[: offset - start])
+        self._anchor = SuggestionAnchor(offset, earlier=earlier, line=line[: offset - start])
         return self._anchor
 
     def accepted(self, suggestion_id: str) -> None:
@@ -122,12 +124,12 @@ class TypingThrough:
 
     def remainder(self, snapshot: Snapshot, offset: int) -> Suggestion | None:
         """The rest of the last suggestion if a prefix of it was typed; after all of it, the prepared next one."""
-        self._notice_line_end(snapshot, offset)
+        self._notice_line_end(offset)
         anchor = self._anchor
         if anchor is None:
             return None
-        if anchor.ahead and anchor.is_written(snapshot, offset):
-            anchor = self._anchor = SuggestionAnchor(offset, offset, anchor.ahead)
+        if anchor.ahead and anchor.is_written(offset):
+            anchor = self._anchor = SuggestionAnchor(offset, anchor.ahead)
         return self._remaining(anchor, snapshot, offset)
 
     def has_finished_line(self, offset: int) -> bool:
@@ -152,19 +154,21 @@ class TypingThrough:
         """Whether the user refused this text, or a longer one, after the same beginning of the line."""
         return any(line.startswith(before) and whole.startswith(line + text) for before, whole in self._refused)
 
-    def _notice_line_end(self, snapshot: Snapshot, offset: int) -> None:
+    def _notice_line_end(self, offset: int) -> None:
         anchor = self._anchor
-        if anchor and anchor.suggestion and anchor.suggestion.is_finished and anchor.is_written(snapshot, offset):
+        if anchor and anchor.suggestion and anchor.suggestion.is_finished and anchor.is_written(offset):
             self._line_end = offset
 
     def _remaining(self, anchor: SuggestionAnchor, snapshot: Snapshot, offset: int) -> Suggestion | None:
         """The untyped rest of an anchor's suggestion; None if nothing is left or the user took it back."""
-        if anchor.suggestion is None or anchor.is_accepted:
+        if anchor.suggestion is None or anchor.is_accepted or anchor.end != offset:
             return None
-        typed, text = anchor.typed(snapshot, offset), anchor.suggestion.text
-        if typed is None or typed == text or not text.startswith(typed) or self._took_back(offset, text[len(typed) :]):
+        typed, text = anchor.typed, anchor.suggestion.text
+        if typed == text or not text.startswith(typed) or self._took_back(offset, text[len(typed) :]):
             return None
-        return _at(anchor.suggestion.after(len(typed)), snapshot, offset)
+        position = snapshot.position_at(offset)
+        rest = anchor.suggestion.after(len(typed))
+        return replace(rest, start=position, end=position, steps=0, elapsed_ms=0.0)
 
     def _took_back(self, offset: int, rest: str) -> bool:
         """Whether the last deletion removed the whole rest, which had been typed or accepted before."""
@@ -172,12 +176,6 @@ class TypingThrough:
         if deletion is None or deletion.start != offset:
             return False
         return with_plain_breaks(deletion.removed).startswith(rest)
-
-
-def _at(suggestion: Suggestion, snapshot: Snapshot, offset: int) -> Suggestion:
-    """The suggestion for a cursor at offset, without another model call."""
-    position = snapshot.position_at(offset)
-    return replace(suggestion, start=position, end=position, steps=0, elapsed_ms=0.0)
 
 
 def _joined(earlier: Edit | None, later: Edit) -> Edit:

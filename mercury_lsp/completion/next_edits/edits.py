@@ -34,6 +34,11 @@ def effective(edits: Iterable[Edit]) -> Iterator[Edit]:
     return (each for each in map(narrowed, edits) if each.removed != each.inserted)
 
 
+def only_moves_white_space(edit: Edit) -> bool:
+    """Whether both texts differ in blanks and line breaks only, or not at all."""
+    return "".join(edit.removed.split()) == "".join(edit.inserted.split())
+
+
 def moved_offset(offset: int, edit: Edit) -> int:
     """An offset after an edit; clamped to the edit's start if it lies within the removed text."""
     return offset + edit.new_end - edit.end if offset >= edit.end else min(offset, edit.start)

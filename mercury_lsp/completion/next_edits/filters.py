@@ -8,7 +8,7 @@ from itertools import islice
 
 from mercury_engine.text.lines import equal_ends, lines_of
 
-from mercury_lsp.completion.next_edits.checks import only_moves_white_space
+from mercury_lsp.completion.next_edits.edits import narrowed, only_moves_white_space
 from mercury_lsp.completion.next_edits.examples import TOKEN
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.documents.document import Edit, Snapshot
@@ -60,7 +60,7 @@ def objection(snapshot: Snapshot, edit: Edit, hunks: Sequence[Hunk], at_risk: in
     is_writers = at_risk is not None
     if edit.size > MAX_EDIT_CHARS:
         return "it is too long"
-    if only_moves_white_space(old, new):
+    if only_moves_white_space(edit):
         return "it only moves blanks"
     removed = old.count("\n") - new.count("\n")
     if at_risk is not None and removed > max(MIN_REMOVED_LINES, at_risk // 2):
@@ -240,7 +240,7 @@ def _brings_back(old: str, new: str, hunks: Sequence[Hunk]) -> bool:
 def _doubles(old: str, new: str, hunks: Sequence[Hunk]) -> bool:
     """Whether an edit inserts twice what an example inserted once."""
     for hunk in hunks:
-        added = _inserted(hunk.before, hunk.after)
+        added = narrowed(Edit(0, hunk.before, hunk.after)).inserted
         twice = "".join((added + added).split())
         if _WORD.search(added) and twice in "".join(new.split()) and twice not in "".join(old.split()):
             return True
@@ -256,12 +256,6 @@ def _stands_beside(snapshot: Snapshot, edit: Edit) -> bool:
     above = "".join(lines_of(snapshot.slice(edit.start - reach, edit.start))[-count:])
     below = "".join(lines_of(snapshot.slice(edit.end, edit.end + reach))[:count])
     return new.strip() in (above.strip(), below.strip())
-
-
-def _inserted(before: str, after: str) -> str:
-    """The text that a change inserted between the equal ends of both sides."""
-    first, last = equal_ends(before, after)
-    return after[first : len(after) - last]
 
 
 def _lines(text: str) -> frozenset[str]:

@@ -184,20 +184,17 @@ class History:
         return tracked.is_typed or was_saved or abs(seconds - tracked.seconds) >= RELOAD_SECONDS
 
     def _numbered(self, uri: str) -> list[tuple[int, Hunk]]:
-        """A document's hunks, each with the number of its newest change."""
+        """A document's hunks, each with the number of its newest change; computed once for each text."""
         numbers = [number for number, each in enumerate(self._tracked) if each.uri == uri]
         if uri in self._closed:
             return [(numbers[-1], hunk) for hunk in self._closed[uri]]
-        return [(numbers[index], hunk) for index, hunk in self._cut_hunks(uri, [self._tracked[at] for at in numbers])]
-
-    def _cut_hunks(self, uri: str, tracked: list[_Tracked]) -> list[tuple[int, Hunk]]:
-        """The hunks of an open document, each with the index of its newest change; computed once for each text."""
+        tracked = [self._tracked[number] for number in numbers]
         snapshot, path = self._documents.snapshot(uri), self._documents.path(uri)
         cut_from = snapshot.source, path, tracked
         if uri not in self._cut or self._cut[uri][0] != cut_from:
             hunks = ((index, _hunk(change, snapshot, path)) for index, change in _joined(tracked, snapshot))
             self._cut[uri] = cut_from, [(index, hunk) for index, hunk in hunks if _is_kept(hunk)]
-        return self._cut[uri][1]
+        return [(numbers[index], hunk) for index, hunk in self._cut[uri][1]]
 
     def _record(self, uri: str, edit: Edit, is_users: bool, is_typed: bool) -> None:
         touched, kept = list[_Tracked](), list[_Tracked]()

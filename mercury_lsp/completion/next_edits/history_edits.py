@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import accumulate, pairwise
 
-from mercury_lsp.completion.next_edits.checks import only_moves_white_space
+from mercury_lsp.completion.next_edits.edits import only_moves_white_space
 from mercury_lsp.documents.document import Edit
 
 MAX_EDITS_AT_ONCE = 8
@@ -26,7 +26,7 @@ def of_user(edits: Sequence[Edit]) -> tuple[Sequence[Edit], bool]:
         edits = [part for edit in edits for part in _parts(edit)]
         if _places(edits) > MAX_EDITS_AT_ONCE and len({(each.removed, each.inserted) for each in edits}) > 1:
             return edits, False
-        return edits, not all(only_moves_white_space(each.removed, each.inserted) for each in edits)
+        return edits, not all(map(only_moves_white_space, edits))
     return edits, True
 
 

@@ -10,8 +10,7 @@ from threading import Event
 from typing import NamedTuple
 
 from mercury_lsp.completion.coalescing import Coalescer, Feature, SharedAnswer, SuggestionRequest
-from mercury_lsp.completion.next_edits.checks import only_moves_white_space
-from mercury_lsp.completion.next_edits.edits import joined
+from mercury_lsp.completion.next_edits.edits import joined, only_moves_white_space
 from mercury_lsp.completion.next_edits.filters import objection
 from mercury_lsp.completion.next_edits.history import Hunk, shown
 from mercury_lsp.completion.next_edits.ledger import Ledger
@@ -23,7 +22,6 @@ from mercury_lsp.completion.next_edits.region_edits import (
     OFFERED,
     Question,
     RegionEdits,
-    regions_at_hand,
 )
 from mercury_lsp.completion.next_edits.renaming import Renamings
 from mercury_lsp.completion.silence import Silence
@@ -125,13 +123,10 @@ class NextEdits:
         """
         if not (asked.hunks or self.regions.writes_edits()) or not asked.snapshot.is_parsed:
             return []
-        if (rest := self.regions.rest(asked)) is not None:
-            return _ghosts([rest], asked)
-        if found := self._by_rules(asked):
-            return _ghosts(found, asked)
-        if self.regions.rewrite is None or not await pauses():
-            return []
-        return _ghosts(await self._at_hand(asked, self._regions(asked)), asked)
+        found = self._known(asked)
+        if not found and self.regions.rewrite is not None and await pauses():
+            found = await self._at_hand(asked, self.regions.at_hand(asked))
+        return _ghosts(found, asked)
 
     def place(self, asked: Question) -> Place | None:
         """The place that the user probably edits next: a line with a new error, or else another use of a name."""
@@ -176,13 +171,11 @@ class NextEdits:
     async def _search(self, asked: Question) -> list[Suggestion]:
         """The first edit found: by rules, around the cursor, in a related region and, by key, where errors appeared."""
         silence = asked.silence
-        if (rest := self.regions.rest(asked)) is not None:
-            return [rest]
-        if found := self._by_rules(asked):
+        if found := self._known(asked):
             return found
         if not asked.snapshot.is_parsed:
             silence.add("the file is still being read")
-        at_hand = self._regions(asked)
+        at_hand = self.regions.at_hand(asked)
         if found := await self._at_hand(asked, at_hand):
             return found
         if self.regions.rewrite is None:
@@ -196,6 +189,10 @@ class NextEdits:
         logger.info("no next edit: %s", "; ".join(silence.reasons))
         return []
 
+    def _known(self, asked: Question) -> list[Suggestion]:
+        """The rest of the model's last answer, or the first of the rules' proposals that may be shown."""
+        return self.regions.rest(asked) or self._by_rules(asked)
+
     def _by_rules(self, asked: Question) -> list[Suggestion]:
         """The first of the rules' proposals that may be shown."""
         [found] = asked.proposed or [first_shown(self._proposals(asked), asked.silence)]
@@ -203,12 +200,7 @@ class NextEdits:
             return []
         proposal, suggestion = found
         self._ledger.offer(suggestion.id, proposal.snapshot.uri, proposal.edits)
-        return [_in_document(suggestion, proposal.snapshot, asked)]
-
-    def _regions(self, asked: Question) -> list[Place]:
-        """The regions around the cursor and the last change; a model trained on edits has one larger window."""
-        found = regions_at_hand(asked)
-        return found[:1] if self.regions.writes_edits() else found
+        return [suggestion.seen_from(asked.snapshot, proposal.snapshot)]
 
     async def _at_hand(self, asked: Question, regions: Sequence[Place]) -> list[Suggestion]:
         """The edit in these regions, computed once for ghost text and next edits at the same cursor.
@@ -224,16 +216,12 @@ class NextEdits:
         """The first edit of the regions' rewrites that may be shown."""
         if not (asked.hunks or self.regions.writes_edits()) or not regions:
             return []
-        found = await self.regions.first(regions, asked, cancel)
-        return [] if found is None else [_in_document(found[1], found[0].snapshot, asked)]
+        return await self.regions.first(regions, asked, cancel)
 
     async def _related(self, asked: Question, at_hand: Sequence[Place]) -> list[Suggestion]:
         """The edit of another line with a name of the last change."""
         region = named_place(asked.documents, asked.hunks, at_hand)
-        if region is None:
-            return []
-        found = await self.regions.related(region, asked)
-        return [] if found is None else [_in_document(found[1], found[0].snapshot, asked)]
+        return [] if region is None else await self.regions.related(region, asked)
 
     def _broken(self, asked: Question, at_hand: Sequence[Place]) -> list[Place]:
         """The first lines with a new error outside the regions already rewritten."""
@@ -250,7 +238,7 @@ class NextEdits:
         """What the rules find, best first, except edits that only move white space or that the user has just undone."""
         for each in self._found(asked):
             is_back = asked.is_taken_back(each.snapshot.uri, each.whole)
-            if not is_back and not all(only_moves_white_space(edit.removed, edit.inserted) for edit in each.edits):
+            if not is_back and not all(map(only_moves_white_space, each.edits)):
                 yield each
 
     def _found(self, asked: Question) -> Iterator[Proposal]:
@@ -316,8 +304,3 @@ def _ghosts(found: Iterable[Suggestion], asked: Question) -> list[Suggestion]:
     """The suggestions that only insert at the cursor."""
     cursor = asked.cursor or 0
     return [ghost for each in found if (ghost := each.as_ghost_text(asked.snapshot, cursor)) is not None]
-
-
-def _in_document(suggestion: Suggestion, edited: Snapshot, asked: Question) -> Suggestion:
-    """The suggestion with the document that it edits, if that isn't the one asked about."""
-    return suggestion if edited.uri == asked.snapshot.uri else replace(suggestion, elsewhere=edited)

@@ -14,12 +14,12 @@ from textwrap import indent
 
 from mercury_engine.text.common_prefix import common_prefix
 
-from mercury_lsp.completion.next_edits.checks import quoted_as
 from mercury_lsp.completion.next_edits.edits import below_first, near, text_around
 from mercury_lsp.completion.next_edits.examples import TOKEN, Example, examples
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.templates import template_edits
 from mercury_lsp.completion.next_edits.whole_lines import MIN_CHARS, same_lines
+from mercury_lsp.context.scope import path_to
 from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.languages import language
 
@@ -100,6 +100,19 @@ def _found(
 def _kind(example: Example, origin: Snapshot) -> str:
     """Whether a change was made in a comment, a string, or code; see `quoted_as`."""
     return quoted_as(origin, origin.source.offset_at(example.line, 0) + (example.column or 0))
+
+
+def quoted_as(snapshot: Snapshot, offset: int) -> str:
+    """`comment` or `string` if an offset is within one; empty for code, and without a tree."""
+    if snapshot.tree is None or not snapshot.is_parsed:
+        return ""
+    rules = language(snapshot.language_id)
+    for node in reversed(path_to(snapshot.tree, snapshot.source.byte_of(offset))):
+        if node.type in rules.embedded or node.type in rules.bodies:
+            return ""
+        if node.type in rules.strings or node.type in rules.comments:
+            return "string" if node.type in rules.strings else "comment"
+    return ""
 
 
 def _ahead(sites: Sequence[Edit], first: Example, last: Example, snapshot: Snapshot) -> list[Edit]:

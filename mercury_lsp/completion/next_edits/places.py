@@ -7,7 +7,6 @@ from itertools import islice
 
 from mercury_engine.api import REGION_LINES_ABOVE, REGION_LINES_BELOW
 
-from mercury_lsp.completion.next_edits.checks import parses
 from mercury_lsp.completion.next_edits.edits import text_around
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.suggestions import Position
@@ -70,8 +69,17 @@ def broken_places(
         at = last.line if snapshot.uri == last.uri else 0
         errors = sorted(errors_of(snapshot))
         for line in (*(each for each in errors if each >= at), *(each for each in reversed(errors) if each < at)):
-            if not any(each.covers(line) for each in own) and parses(snapshot, line, line + 1):
+            if not any(each.covers(line) for each in own) and _parses(snapshot, line):
                 yield Place.around(snapshot, path, line)
+
+
+def _parses(snapshot: Snapshot, line: int) -> bool:
+    """Whether a line of a version parses."""
+    if snapshot.tree is None or not snapshot.is_parsed:
+        return False
+    start, end = (snapshot.source.byte_of(snapshot.offset_at(each, 0)) for each in (line, line + 1))
+    node = snapshot.tree.root_node.named_descendant_for_byte_range(start, max(start, end - 1))
+    return node is None or not node.has_error
 
 
 def named_place(

@@ -75,20 +75,6 @@ class Question:
         return where == uri and edit.start <= last and first <= edit.end
 
 
-def regions_at_hand(asked: Question) -> list[Place]:
-    """The region around the cursor and, if the document's last change is outside, the region around that."""
-    snapshot, path, own = asked.snapshot, asked.path, [each for each in asked.hunks if each.uri == asked.snapshot.uri]
-    found: list[Place] = []
-    if asked.cursor is not None:
-        line = snapshot.source.line_of(asked.cursor)
-        found.append(replace(Place.around(snapshot, path, line), cursor=asked.cursor))
-    if own:
-        line = max(own[-1].line, own[-1].end_line - 1)
-        if not any(each.covers(line) for each in found):
-            found.append(Place.around(snapshot, path, line))
-    return found
-
-
 @dataclass(frozen=True, slots=True)
 class _Taken:
     """A document as it will be once the edit on display is accepted, and what is left of the answer then."""
@@ -118,26 +104,41 @@ class RegionEdits:
         self._in_vain: tuple[ChunkedText, int, Hunk] | None = None
         """The text, line and last change of the related region that was last rewritten without result."""
 
-    async def related(self, region: Place, asked: Question) -> tuple[Place, Suggestion] | None:
+    def at_hand(self, asked: Question) -> list[Place]:
+        """The region around the cursor and, if the document's last change is outside, the region around that.
+
+        A model trained on edits has one larger window.
+        """
+        snapshot, own = asked.snapshot, [each for each in asked.hunks if each.uri == asked.snapshot.uri]
+        found: list[Place] = []
+        if asked.cursor is not None:
+            line = snapshot.source.line_of(asked.cursor)
+            found.append(replace(Place.around(snapshot, asked.path, line), cursor=asked.cursor))
+        if own and not (found and self.writes_edits()):
+            line = max(own[-1].line, own[-1].end_line - 1)
+            if not any(each.covers(line) for each in found):
+                found.append(Place.around(snapshot, asked.path, line))
+        return found
+
+    async def related(self, region: Place, asked: Question) -> list[Suggestion]:
         """A sure edit in the line of a related region, which is rewritten once; raises as `first`."""
         known = region.snapshot.source, region.line, asked.hunks[-1]
         if known == self._in_vain:
-            asked.silence.add(
-                f"line {region.line + 1}: it was rewritten before, without an edit to show", region.snapshot.uri
-            )
-            return None
+            why = f"line {region.line + 1}: it was rewritten before, without an edit to show"
+            asked.silence.add(why, region.snapshot.uri)
+            return []
         found = await self.first([region], asked, asked.cancel, is_at_line=True)
-        self._in_vain = known if found is None else None
+        self._in_vain = None if found else known
         return found
 
     def made_last_change(self, snapshot: Snapshot) -> bool:
         """Whether the document's last change was the model's edit, which is no example by the user."""
         return self._left(snapshot) is not None
 
-    def rest(self, asked: Question) -> Suggestion | None:
+    def rest(self, asked: Question) -> list[Suggestion]:
         """The next edit of an answer whose last one was accepted; asks no model."""
         if not (left := self._left(asked.snapshot)) or self._taken is None:
-            return None
+            return []
         region = replace(Place.around(asked.snapshot, self._taken.path, 0), cursor=asked.cursor)
         return self._picked(region, left, replace(asked, silence=Silence("")), 0.0)
 
@@ -150,13 +151,13 @@ class RegionEdits:
 
     async def first(
         self, regions: Sequence[Place], asked: Question, cancel: Event, is_at_line: bool = False
-    ) -> tuple[Place, Suggestion] | None:
-        """The first edit of the regions that may be shown, with its region.
+    ) -> list[Suggestion]:
+        """The first edit of the regions that may be shown.
 
         With `is_at_line` only sure edits in the region's own line count. Raises Cancelled, and what the model raises.
         """
         if self.rewrite is None:
-            return None
+            return []
         started = perf_counter()
         rewrites = [self._rewritten(self.rewrite, each, asked.hunks, cancel) for each in regions]
         pick = self._picked if self.writes_edits() else self._followed
@@ -167,13 +168,13 @@ class RegionEdits:
                 asked.silence.add(f"{where}: {why}", region.snapshot.uri)
                 continue
             likely = [each for each in edits if not is_at_line or _is_sure_at_line(each, region)]
-            if (found := pick(region, likely, asked, perf_counter() - started)) is not None:
-                return region, found
-        return None
+            if found := pick(region, likely, asked, perf_counter() - started):
+                return found
+        return []
 
     def _picked(
         self, region: Place, edits: Sequence[RewrittenLines], asked: Question, seconds: float
-    ) -> Suggestion | None:
+    ) -> list[Suggestion]:
         """The first edit to show from a model trained on edits: at or below the cursor's line, or else above. If one
         alone breaks the syntax, all of them are shown as one.
         """
@@ -203,13 +204,13 @@ class RegionEdits:
                 left = [_moved(each, edit) for each in edits if each is not found]
                 self._taken = _Taken(snapshot.uri, region.path, text, left)
                 self._look_ahead(snapshot, edit, asked.hunks)
-                return self._offered(snapshot, found, seconds)
+                return self._offered(snapshot, found, asked, seconds)
             _hide(snapshot, found.edit, why_not, asked.silence)
-        return None
+        return []
 
     def _followed(
         self, region: Place, edits: Sequence[RewrittenLines], asked: Question, seconds: float
-    ) -> Suggestion | None:
+    ) -> list[Suggestion]:
         """The first edit that follows from the user's changes, from a model not trained on edits."""
         snapshot, rejected = region.snapshot, -1
         for whole in edits:
@@ -220,10 +221,10 @@ class RegionEdits:
             if why_not is None and edit.start == rejected:
                 why_not = "it continues one that isn't shown"
             if why_not is None:
-                return self._offered(snapshot, found, seconds)
+                return self._offered(snapshot, found, asked, seconds)
             rejected = edit.end
             _hide(snapshot, edit, why_not, asked.silence)
-        return None
+        return []
 
     def _why_hidden(self, snapshot: Snapshot, found: RewrittenLines, asked: Question, least: float) -> str | None:
         """Why an edit is not shown, whatever it changes."""
@@ -233,10 +234,10 @@ class RegionEdits:
             return "you have just undone a change there"
         return OFFERED if self._ledger.is_declined(snapshot.uri, found.edit) else None
 
-    def _offered(self, snapshot: Snapshot, made: RewrittenLines, seconds: float) -> Suggestion:
+    def _offered(self, snapshot: Snapshot, made: RewrittenLines, asked: Question, seconds: float) -> list[Suggestion]:
         found = Suggestion.replacing(snapshot, made.edit, made.probability, seconds, "region")
         self._ledger.offer(found.id, snapshot.uri, [made.edit])
-        return found
+        return [found.seen_from(asked.snapshot, snapshot)]
 
     async def _rewritten(
         self, rewrite: RewriteRegion, region: Place, hunks: Sequence[Hunk], cancel: Event

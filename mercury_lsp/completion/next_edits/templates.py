@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from mercury_engine.text.lines import equal_ends
 
-from mercury_lsp.completion.next_edits.edits import MAX_NEAR, text_around
+from mercury_lsp.completion.next_edits.edits import near, text_around
 from mercury_lsp.completion.next_edits.examples import Example, margin
 from mercury_lsp.documents.document import Edit, Snapshot
 
@@ -83,8 +83,10 @@ def _sites(template: _Template, first: Example, second: Example, snapshot: Snaps
         if first.key != second.key:  # equal texts of that length are looked for by themselves
             here = second.hunk.offset_in(snapshot)
             start, text = text_around(here, snapshot)
-            lines = ((start + at, line) for at, line in _near_lines(template.longest, text, here - start))
-            yield from filter(None, (template.edit(line, at) for at, line in lines if len(line) <= MAX_LINE_CHARS))
+            found = re.finditer(re.escape(template.longest), text)
+            starts = [*dict.fromkeys(start + text.rfind("\n", 0, each.start()) + 1 for each in found)]
+            lines = (snapshot.line_at(at) for at in starts[near(starts, here)])
+            yield from filter(None, (template.edit(*each) for each in lines if len(each[0]) <= MAX_LINE_CHARS))
     elif (
         first.hunk.uri == second.hunk.uri == snapshot.uri
         and 0 < abs(step) <= MAX_STEP_LINES
@@ -95,25 +97,6 @@ def _sites(template: _Template, first: Example, second: Example, snapshot: Snaps
         )
         if margin([line]) == margin([last]) and (site := template.edit(line, at)) is not None:
             yield site
-
-
-def _near_lines(needle: str, text: str, at: int) -> Iterator[tuple[int, str]]:
-    """The nearest lines with a text on either side of a line's start, with their own starts, in order."""
-    above, below = list[tuple[int, str]](), at
-    while len(above) < MAX_NEAR and (found := text.rfind(needle, 0, above[-1][0] if above else at)) >= 0:
-        above.append(_line_at(text, found))
-    yield from reversed(above)
-    for _ in range(MAX_NEAR):
-        if (found := text.find(needle, below)) < 0:
-            return
-        start, line = _line_at(text, found)
-        below = start + len(line)
-        yield start, line
-
-
-def _line_at(text: str, offset: int) -> tuple[int, str]:
-    start, end = text.rfind("\n", 0, offset) + 1, text.find("\n", offset)
-    return start, text[start : end if end >= 0 else None]
 
 
 @lru_cache(REMEMBERED_PAIRS)

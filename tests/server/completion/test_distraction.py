@@ -3,7 +3,7 @@
 import pytest
 from mercury_engine.utility import Utility
 
-from mercury_lsp.completion import distraction
+from mercury_lsp.completion import silence
 from mercury_lsp.completion.silence import why_silent
 from mercury_lsp.context.context import CompletionContext, ContextBuilder
 from mercury_lsp.documents.document import Document
@@ -29,7 +29,7 @@ def context(marked: str, language_id: str = "python") -> CompletionContext:
     ],
 )
 def test_a_text_inside_a_word_has_to_make_a_known_word_of_it(marked, text, breaks):
-    assert distraction.breaks_a_word(text, context(marked)) == breaks
+    assert silence.breaks_a_word(text, context(marked)) == breaks
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_text_inside_a_word_has_to_make_a_known_word_of_it(marked, text, break
     ],
 )
 def test_a_closed_bracket_stands_before_no_word(marked, text, runs):
-    assert distraction.runs_into_the_rest(text, context(marked)) == runs
+    assert silence.runs_into_the_rest(text, context(marked)) == runs
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_closed_bracket_stands_before_no_word(marked, text, runs):
     ],
 )
 def test_a_string_is_not_left_open(marked, text, language_id, is_open):
-    assert distraction.leaves_a_string_open(text, context(marked, language_id)) == is_open
+    assert silence.leaves_a_string_open(text, context(marked, language_id)) == is_open
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_string_is_not_left_open(marked, text, language_id, is_open):
     ],
 )
 def test_brackets_match_the_rest_of_the_line(marked, text, unbalances):
-    assert distraction.unbalances_the_line(text, context(marked, "javascript")) == unbalances
+    assert silence.unbalances_the_line(text, context(marked, "javascript")) == unbalances
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_brackets_match_the_rest_of_the_line(marked, text, unbalances):
     ],
 )
 def test_a_line_that_stands_below_is_not_shown_twice(marked, text, stands):
-    assert distraction.stands_below(text, context(marked, "javascript")) == stands
+    assert silence.stands_below(text, context(marked, "javascript")) == stands
 
 
 @pytest.mark.parametrize(
