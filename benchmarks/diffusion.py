@@ -82,8 +82,7 @@ def stand_in(parts: ModelParts) -> ModelParts:
 
 def step(engine: Engine, cache: TwoSidedCache, sides: TwoSides, slots: list[int]) -> Any:
     """What is told of the slots over stale keys."""
-    found = cache.overlap(sides)
-    return finished(cache.reread(sides, slots, question(engine, slots), found), engine.reader)
+    return finished(cache.reread(sides, slots, question(engine, slots)), engine.reader)
 
 
 def question(engine: Engine, slots: list[int]) -> RowQuestion:

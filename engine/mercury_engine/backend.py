@@ -77,12 +77,13 @@ def networks(
 def _on_gpu(folder: Path, dtype: "torch.dtype | None", threads: int) -> Networks:
     """The folder's networks on a GPU. Raises DeviceError where its memory does not suffice."""
     import torch
+    from mercury_kernels import ops
 
     from mercury_engine.device import torch_network
 
     device, config = torch.device("cuda"), weights.read_config(folder)
     dtype = dtype or torch_network.element_type(device)
-    stays_coded = weights.has_codes(folder) and torch_network.why_no_kernels(config, device) is None
+    stays_coded = weights.has_codes(folder) and ops.why_not(device) is None
     memory = limits.GpuMemory(torch.cuda.mem_get_info()[0], dtype.itemsize, stays_coded).for_model(config)
     limits.require_fit(config, weights.stored_files(folder), memory)
     if memory.has_codes:

@@ -44,18 +44,21 @@ def _products(
     return products
 
 
-@triton.jit(do_not_specialize=["W", "V"])
+@triton.jit(do_not_specialize=["W", "V", "never"])
 def _tell(
     x: tl.tensor,
     weight: tl.tensor,
     bits: tl.tensor,
     lists: tl.tensor,
     partial: tl.tensor,
+    kept: tl.tensor,
     W: tl.tensor,
     C: tl.tensor,
     V: tl.tensor,
     words: tl.tensor,
     scale: tl.tensor,
+    never: tl.tensor,
+    KEEPS: tl.constexpr,
     BM: tl.constexpr,
     BV: tl.constexpr,
     BC: tl.constexpr,
@@ -64,7 +67,7 @@ def _tell(
     v = tl.program_id(1) * BV + tl.arange(0, BV)
     logits = _products(x, weight, m, v, W, C, V, BM, BV, BC) * scale
     inside = (m < W)[:, None] & (v < V)[None, :]
-    logits = tl.where((v < V)[None, :], logits, float("-inf"))
+    logits = tl.where(((v < V) & (v != never))[None, :], logits, float("-inf"))
     listed = tl.load(lists + m, m < W, -1)[:, None]
     place = tl.maximum(listed, 0).to(tl.int64) * words + (v // 32)[None, :]
     word = tl.load(bits + place, inside & (listed >= 0), 0)
@@ -72,6 +75,8 @@ def _tell(
     whole_top = tl.max(logits, 1)
     whole = tl.sum(tl.exp(logits - whole_top[:, None]), 1)
     logits = tl.where(allowed, logits, float("-inf"))
+    if KEEPS:
+        tl.store(kept + m.to(tl.int64)[:, None] * V + v[None, :], logits, inside)
     top, best = tl.max(logits, 1, return_indices=True)
     base = tl.where(top == float("-inf"), 0.0, top)
     power = tl.exp(logits - base[:, None])
@@ -124,20 +129,29 @@ def _join(
 
 
 @guarded(reference.answers)
-def answers(hidden: Tensor, matrix: Matrix, bits: Tensor, lists: Tensor, scale: float = 1.0) -> tuple[Tensor, Tensor]:
+def answers(
+    hidden: Tensor,
+    matrix: Matrix,
+    bits: Tensor,
+    lists: Tensor,
+    scale: float = 1.0,
+    never: int = -1,
+    keeps: bool = False,
+) -> tuple[Tensor, Tensor, Tensor | None]:
     """See `reference.answers`."""
     hidden, device = hidden.contiguous(), hidden.device
     (rows, channels), vocabulary = hidden.shape, matrix.outputs
     high, wide, deep = _tiles(rows, hidden.element_size())
     count = triton.cdiv(vocabulary, wide)
     partial = torch.empty(FIELDS, rows, count, device=device)
+    kept = torch.empty(rows, vocabulary, device=device) if keeps else None
     token, figures = torch.empty(rows, dtype=torch.int32, device=device), torch.empty(rows, 4, device=device)
     _tell[(triton.cdiv(rows, high), count)](
-        hidden, matrix.weight, bits, lists, partial, rows, channels, vocabulary, bits.shape[1], scale, high, wide,
-        deep, **options(device, 8 if high == 64 else 4, 4),
+        hidden, matrix.weight, bits, lists, partial, partial if kept is None else kept, rows, channels, vocabulary,
+        bits.shape[1], scale, never, keeps, high, wide, deep, **options(device, 8 if high == 64 else 4, 4),
     )  # fmt: skip
     _join[(rows,)](partial, token, figures, rows, count, 256, **options(device, 4, 1))
-    return token, figures
+    return token, figures, kept
 
 
 def _tiles(rows: int, bytes_: int) -> tuple[int, int, int]:

@@ -16,7 +16,7 @@ from torch import Tensor
 from mercury_kernels import reference
 from mercury_kernels.counters import COUNTERS, counters
 from mercury_kernels.launch import dot, guarded, multiprocessors, options, power
-from mercury_kernels.operands import Visibility
+from mercury_kernels.operands import Rows
 
 LOG2_E = 1.4426950408889634
 
@@ -36,7 +36,8 @@ def _fold(
     values: tl.tensor,
     order: tl.tensor,
     first: tl.tensor,
-    limit: tl.tensor,
+    last: tl.tensor,
+    context: tl.tensor,
     used: tl.tensor,
     scale: tl.tensor,
     D: tl.tensor,
@@ -54,9 +55,10 @@ def _fold(
         inside = (t < used)[:, None] & (d < D)[None, :]
         k = tl.load(keys + at, inside, 0.0)
         v = tl.load(values + at, inside, 0.0)
-        place = tl.load(order + t, t < used, 0)[None, :]
+        place = tl.load(order + t - context, (t >= context) & (t < used), 0).to(tl.int32)[None, :]
         scores = dot(q, tl.trans(k), tl.zeros((BM, BT), tl.float32)) * scale
-        seen = (place <= limit[:, None]) & ((place >= first[:, None]) | (place == 0)) & (t < used)[None, :]
+        own = (place >= first[:, None]) & (place <= last[:, None]) & (t < used)[None, :]
+        seen = own | (t < context)[None, :]
         scores = tl.where(seen, scores, float("-inf"))
         higher = tl.maximum(top, tl.max(scores, 1))
         base = tl.where(higher == float("-inf"), 0.0, higher)
@@ -76,8 +78,7 @@ def _attend(
     out: tl.tensor,
     order: tl.tensor,
     firsts: tl.tensor,
-    limits: tl.tensor,
-    used: tl.tensor,
+    contexts: tl.tensor,
     partial: tl.tensor,
     state: tl.tensor,
     counter: tl.tensor,
@@ -103,18 +104,18 @@ def _attend(
     d = tl.arange(0, BD)
     at = ((row * H + head) * G + m % G).to(tl.int64)[:, None] * D + d[None, :]
     inside = valid[:, None] & (d < D)[None, :]
-    count = tl.load(used)
+    context = tl.load(contexts).to(tl.int32)
+    count = context + M
     each = tl.cdiv(tl.cdiv(count, BT), shares) * BT
     start = share * each
     keys += head.to(tl.int64) * stride
     values += head.to(tl.int64) * stride
-    first, limit = tl.load(firsts + row, valid, 0), tl.load(limits + row, valid, 0)
+    first, last = tl.load(firsts + row, valid, 0).to(tl.int32), tl.load(order + row, valid, 1 << 30).to(tl.int32)
     acc, top, total = _fold(
-        tl.load(q + at, inside, 0.0), start, tl.minimum(start + each, count), keys, values, order, first, limit,
-        count, scale, D, BM, BT, BD,
+        tl.load(q + at, inside, 0.0), start, tl.minimum(start + each, count), keys, values, order, first, last,
+        context, count, scale, D, BM, BT, BD,
     )  # fmt: skip
     if not SPLIT:
-        total = tl.where(total == 0.0, 1.0, total)
         tl.store(out + at, (acc / total[:, None]).to(out.dtype.element_ty), inside)
     else:
         number = head * tl.num_programs(0) + tile
@@ -137,28 +138,27 @@ def _attend(
                 gain = tl.exp2(tl.load(state + (piece + s * BM) * 2, cache_modifier=".cg") - base)
                 value = tl.load(partial + (piece + s * BM)[:, None] * BD + d[None, :], cache_modifier=".cg")
                 acc += value * gain[:, None]
-            total = tl.where(total == 0.0, 1.0, total)
             tl.store(out + at, (acc / total[:, None]).to(out.dtype.element_ty), inside)
             tl.store(counter + number, 0)
 
 
 @guarded(reference.attention)
-def attention(q: Tensor, keys: Tensor, values: Tensor, seen: Visibility, scale: float) -> Tensor:
+def attention(q: Tensor, keys: Tensor, values: Tensor, rows: Rows, scale: float) -> Tensor:
     """See `reference.attention`; the heads of keys and values may lie farther apart."""
     heads, length, width = keys.shape
-    rows, groups = len(q), q.shape[1] // heads
+    count, groups = len(q), q.shape[1] // heads
     q = q.contiguous()
-    out = q.new_empty(rows, q.shape[1] * width)
+    out = q.new_empty(count, q.shape[1] * width)
     block = power(width)
-    tile, warps, stages = _tile(rows * groups, heads, block, q.element_size())
-    tiles = triton.cdiv(rows * groups, tile)
+    tile, warps, stages = _tile(count * groups, heads, block, q.element_size())
+    tiles = triton.cdiv(count * groups, tile)
     splits = _splits(q.device, heads * tiles, triton.cdiv(length, KEYS))
     pieces = heads * tiles * splits
     partial = torch.empty(pieces * tile * block if splits > 1 else 1, dtype=torch.float32, device=q.device)
     state = torch.empty(pieces * tile * 2 if splits > 1 else 1, dtype=torch.float32, device=q.device)
     _attend[(tiles, heads * splits)](
-        q, keys, values, out, seen.order, seen.first, seen.limit, seen.used, partial, state, counters(q.device),
-        scale * LOG2_E, rows, heads, width, keys.stride(0), splits, groups, splits > 1, tile, KEYS, block,
+        q, keys, values, out, rows.order, rows.first, rows.context, partial, state, counters(q.device),
+        scale * LOG2_E, count, heads, width, keys.stride(0), splits, groups, splits > 1, tile, KEYS, block,
         MOST_SHARES, 2, **options(q.device, warps, stages),
     )  # fmt: skip
     return out

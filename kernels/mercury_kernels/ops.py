@@ -14,38 +14,23 @@ import torch
 from torch import Tensor
 
 from mercury_kernels import reference
-from mercury_kernels.operands import Matrix, RowPlaces, Visibility
-from mercury_kernels.reference import (
-    Segment,
-    causal_attention,
-    dense,
-    rms_norm,
-    rotary_angles,
-    rotate,
-    segmented_attention,
-    swiglu,
-)
+from mercury_kernels.operands import Matrix
+from mercury_kernels.reference import dense, rms_norm, rotary_angles, rotate
 
 __all__ = [
-    "Matrix",
-    "RowPlaces",
-    "Segment",
-    "Visibility",
     "answers",
     "attention",
     "availability",
-    "causal_attention",
     "dense",
+    "draw",
     "linear",
     "project_qkv",
+    "reveal",
     "rms_norm",
     "rotary_angles",
     "rotate",
-    "segmented_attention",
-    "swiglu",
     "why_not",
 ]
-
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -109,3 +94,5 @@ project_qkv = _on_gpus("qkv", reference.project_qkv)
 attention = _on_gpus("attention", reference.attention)
 linear = _on_gpus("linear", reference.linear)
 answers = _on_gpus("answers", reference.answers)
+draw = _on_gpus("reveal", reference.draw)
+reveal = _on_gpus("reveal", reference.reveal)

@@ -17,7 +17,7 @@ from torch import Tensor
 from mercury_kernels import reference
 from mercury_kernels.launch import dot, guarded, multiprocessors, options, power, stages
 from mercury_kernels.linear import _lowered, _or, _raised, _weights, ranks
-from mercury_kernels.operands import Matrix, RowPlaces
+from mercury_kernels.operands import Matrix, Rows
 
 
 @triton.jit
@@ -50,9 +50,10 @@ def _project_qkv(
     own: tl.tensor,
     cos: tl.tensor,
     sin: tl.tensor,
+    positions: tl.tensor,
+    context: tl.tensor,
     keys: tl.tensor,
     values: tl.tensor,
-    slots: tl.tensor,
     eps: tl.tensor,
     M: tl.tensor,
     C: tl.tensor,
@@ -100,7 +101,7 @@ def _project_qkv(
     if HAS_BIAS:
         left += tl.load(bias + column, pair < E, 0.0).to(tl.float32)[None, :]
         right += tl.load(bias + column + E, pair < E, 0.0).to(tl.float32)[None, :]
-    slot = tl.load(slots + m, valid, 0).to(tl.int64) * 2 * E
+    slot = (tl.load(context) + m) * 2 * E
     if head >= HQ + H:
         _put(values, (head - HQ - H).to(tl.int64) * stride + slot, pair, E, left, right, inside)
     else:
@@ -109,8 +110,8 @@ def _project_qkv(
             scale = head_norms + tl.where(head < HQ, 0, 2 * E) + pair
             left = left * rms * tl.load(scale, pair < E, 0.0).to(tl.float32)[None, :]
             right = right * rms * tl.load(scale + E, pair < E, 0.0).to(tl.float32)[None, :]
-        at = m[:, None] * E + pair[None, :]
-        turn, lift = tl.load(cos + at, inside, 0.0), tl.load(sin + at, inside, 0.0)
+        at = tl.load(positions + m, valid, 0)[:, None] * 2 * E + pair[None, :]
+        turn, lift = tl.load(cos + at, inside, 0.0), tl.load(sin + at + E, inside, 0.0)
         ahead, behind = left * turn - right * lift, right * turn + left * lift
         if head < HQ:
             _put(out, (m * HQ + head).to(tl.int64) * 2 * E, pair, E, ahead, behind, inside)
@@ -126,7 +127,7 @@ def project_qkv(
     eps: float,
     matrix: Matrix,
     head_norms: Tensor | None,
-    places: RowPlaces,
+    rows: Rows,
     keys: Tensor,
     values: Tensor,
 ) -> tuple[Tensor, Tensor]:
@@ -136,19 +137,19 @@ def project_qkv(
     queries, pairs = matrix.outputs // width - 2 * heads, width // 2
     out, own = x.new_empty(len(x), queries, width), x.new_empty(len(x), heads, width)
     is_coded = matrix.scales is not None
-    rows = power(len(x), most=32 if is_coded else 64)  # see `linear.tiles`
+    high = power(len(x), most=32 if is_coded else 64)  # see `linear.tiles`
     block = power(pairs) if head_norms is not None else _pairs(x.device, pairs, queries + 2 * heads)
-    grid = (triton.cdiv(len(x), rows), (queries + 2 * heads) * triton.cdiv(pairs, block))
+    grid = (triton.cdiv(len(x), high), (queries + 2 * heads) * triton.cdiv(pairs, block))
     depth = 128 if x.element_size() == 2 else 32
     rank, wide = ranks(matrix)
     added = wide * (rank > 0)
-    step = int(depth * ((rows + 1 + added) * x.element_size() + 2 * block * matrix.weight_bytes))
-    warps = 8 if rows * (2 * block + added) > (2048 if is_coded else 4096) else 4
+    step = int(depth * ((high + 1 + added) * x.element_size() + 2 * block * matrix.weight_bytes))
+    warps = 8 if high * (2 * block + added) > (2048 if is_coded else 4096) else 4
     _project_qkv[grid](
         x, norm, matrix.weight, _or(matrix.scales, x), _or(matrix.bias, x), _or(head_norms, x), _or(matrix.down, x),
-        _or(matrix.up, x), out, own, places.cos, places.sin, keys, values, places.slots, eps, len(x), x.shape[1],
-        pairs, keys.stride(0), queries, heads, matrix.bias is not None, head_norms is not None, rank, wide, rows,
-        block, depth, **options(x.device, warps, stages(x.device, 4, step)),
+        _or(matrix.up, x), out, own, rows.cos, rows.sin, rows.position, rows.context, keys, values, eps, len(x),
+        x.shape[1], pairs, keys.stride(0), queries, heads, matrix.bias is not None, head_norms is not None, rank,
+        wide, high, block, depth, **options(x.device, warps, stages(x.device, 4, step)),
     )  # fmt: skip
     return out, own
 

@@ -8,7 +8,7 @@ import torch
 from mercury_engine.api import FillRequest
 from mercury_engine.decoding.autoregressive.verifier import Verifier
 from mercury_engine.decoding.hypothesis import SlotLimits
-from mercury_engine.models.network import KeyValueBlock
+from mercury_engine.models.network import ForwardRequest, KeyValueBlock
 from mercury_engine.prompt.layout import rest_and_below
 from mercury_lab.engine import Engine, finished
 
@@ -40,7 +40,7 @@ def logits(engine: Engine, request: FillRequest) -> np.ndarray:
 
 def uncached(engine: Engine, request: FillRequest) -> np.ndarray:
     """The same by one run over all tokens, in which a block sees itself and the start, and the stack sees all."""
-    decoder, encode = engine.reader.decoder, engine.tokenizer.encode  # type: ignore[attr-defined]
+    network, encode = engine.reader, engine.tokenizer.encode
     line, below = rest_and_below(request.suffix)
     blocks = [encode(block) for block in (*reversed(below), *request.far)]
     head, _, typed = request.near.rpartition("\n")
@@ -49,12 +49,12 @@ def uncached(engine: Engine, request: FillRequest) -> np.ndarray:
     stack = [*encode(f"{head}\n"), SUFFIX, *rest, MIDDLE, *cut.read, *cut.known]
     parts = []
     for ids in blocks:
-        _, block = decoder.read(torch.tensor([[PREFIX, *ids]]))
+        [(_, block)] = network.read_together([ForwardRequest(np.array([PREFIX, *ids]))])
         parts.append(KeyValueBlock(block.keys[:, :, :, 1:], block.values[:, :, :, 1:]))
-    _, start = decoder.read(torch.tensor([[PREFIX]]))
-    far = decoder.side_by_side([start, *parts], -1 - sum(map(len, blocks)))
-    hidden, _ = decoder.read(torch.tensor([stack]), [far])
-    return decoder.logits(hidden[0, -1]).log_softmax(-1).numpy()
+    [(_, start)] = network.read_together([ForwardRequest(np.array([PREFIX]))])
+    far = network.side_by_side([start, *parts], -1 - sum(map(len, blocks)))
+    [(hidden, _)] = network.read_together([ForwardRequest(np.array(stack), [far])])
+    return network.log_probabilities(hidden[-1:])[0].numpy()
 
 
 @pytest.mark.parametrize(

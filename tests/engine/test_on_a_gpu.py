@@ -136,6 +136,7 @@ def test_a_gpu_begins_a_step_while_the_host_decides_about_the_one_before(folders
     expected = [watched(engine, each) for each in requests]
     with pretend_cuda(monkeypatch) as counts:
         engine, launched = Engine.load(folders[family], device="cuda", dtype=torch.float32), DenoiseAhead._run
+        assert max(counts.graphs) <= 5 * engine.reader.config.num_hidden_layers + 30
 
         def run(*given):
             counts.clear()
@@ -230,7 +231,7 @@ def test_real_gaps_are_filled_with_the_text_of_the_cpu(folders, monkeypatch):
 @pytest.mark.parametrize("kernels", [True, False], ids=["ours", "torch"])
 @pytest.mark.parametrize(
     ("changes", "ours", "torchs"),
-    [({}, 5, 16), ({"attention_bias": True}, 5, 16), ({"qk_norm": True}, 5, 19), ({"rank": 4}, 5, 30)],
+    [({}, 5, 16), ({"attention_bias": True}, 5, 16), ({"qk_norm": True}, 5, 19), ({"rank": 4}, 5, 24)],
     ids=["plain", "biases", "norms of heads", "adapter"],
 )
 def test_a_step_takes_few_launches_a_layer(tmp_path, monkeypatch, changes, ours, torchs, kernels):
@@ -244,8 +245,8 @@ def test_a_step_takes_few_launches_a_layer(tmp_path, monkeypatch, changes, ours,
         *(graphs[-4:][1::2] if "rank" in changes else graphs[-1:] * 2 for graphs in launches), strict=True
     )
     assert passes[1] - passes[0] == steps[1] - steps[0] == each
-    assert passes[0] - 2 * each <= 30
-    assert steps[0] - 2 * each <= 120  # with what is asked of the slots, and the rule
+    assert passes[0] - 2 * each <= (5 if kernels else 25)
+    assert steps[0] - 2 * each <= (10 if kernels else 120)  # with what is asked of the slots, and the rule
 
 
 @pytest.fixture(scope="module")
@@ -328,7 +329,7 @@ def test_weights_go_to_the_gpu_a_matrix_at_a_time(folders, monkeypatch):
     with pretend_cuda(monkeypatch) as counts:
         network = decoder_weights.load(folders["causal"], torch.bfloat16, torch.device("cuda"))
         assert all(map(on_device, network.parameters()))
-        assert sum(counts.blocking_copies.values()) >= len([*network.parameters()]) - 1  # all but the markers
+        assert sum(counts.blocking_copies.values()) >= len([*network.parameters()])
 
 
 SHAPES = {
@@ -356,7 +357,7 @@ def test_a_file_in_eight_bits_stays_so_where_kernels_read_it_or_floats_do_not_fi
             found = engine.fill(request)
             assert (found.text, found.steps) == (other.text, other.steps)
             assert counts.waits.total() == found.steps
-    assert ("the kernels do not run this model (Triton is missing)" in caplog.text) != kernels
+    assert ("the kernels do not run (Triton is missing)" in caplog.text) != kernels
 
 
 def test_weights_that_do_not_fit_as_floats_are_held_in_eight_bits(tmp_path, monkeypatch):

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import torch
 import triton
-from mercury_kernels import answers, attention, launch, linear, qkv
+from mercury_kernels import answers, attention, launch, linear, qkv, reveal
 from mercury_kernels.cpu.blocks import GROUP
-from mercury_kernels.operands import Matrix, RowPlaces, Visibility
+from mercury_kernels.operands import Matrix, Rows, Slots
 from triton.backends.compiler import GPUTarget
 from triton.runtime.jit import JITFunction
 
@@ -62,7 +62,7 @@ ADAPTED, RANK = ("135M", "0.5B", "1.5B"), 32
 ROWS = (16, 32, 64)
 """Rows of steps."""
 
-KERNELS = (answers, attention, linear, qkv)
+KERNELS = (answers, attention, linear, qkv, reveal)
 
 
 class Target:
@@ -136,12 +136,11 @@ def layer(
     given = kind, rank, is_coded
     x, scale = torch.empty(rows, channels, dtype=kind), torch.empty(channels, dtype=kind)
     keys = torch.empty(heads, 4096, width, dtype=kind)
-    angles, numbers = torch.empty(rows, width // 2), torch.zeros(rows, dtype=torch.int32)
+    table, numbers = torch.empty(4096, width), torch.zeros(rows, dtype=torch.long)
     matrix, norms = weights((queries + 2 * heads) * width, channels, *given), torch.empty(2, width, dtype=kind)
-    places = RowPlaces(angles, angles, numbers)
+    places = Rows(numbers, numbers, numbers, numbers[0], table, table)
     q, _ = qkv.project_qkv(x, scale, 1e-5, matrix, norms if has_norms else None, places, keys, keys)
-    seen = Visibility(torch.zeros(4096, dtype=torch.int32), numbers, numbers, torch.zeros((), dtype=torch.int32))
-    attended = attention.attention(q, keys, keys, seen, 0.1)
+    attended = attention.attention(q, keys, keys, places, 0.1)
     linear.linear(attended, weights(channels, queries * width, *given), residual=x)
     h = linear.linear(x, weights(2 * inner, channels, *given), scale, 1e-5, gated=True)
     linear.linear(h, weights(channels, inner, *given), residual=x)
@@ -151,7 +150,17 @@ def head(rows: int, channels: int, vocabulary: int) -> None:
     """The head that answers about rows."""
     x, lists = torch.empty(rows, channels, dtype=torch.bfloat16), torch.zeros(rows, dtype=torch.int32)
     bits = torch.zeros(2, -(-vocabulary // 32), dtype=torch.int32)
-    answers.answers(x, weights(vocabulary, channels), bits, lists)
+    for keeps in (False, True):
+        answers.answers(x, weights(vocabulary, channels), bits, lists, 1.0, -1, keeps)
+
+
+def rule(rows: int) -> None:
+    """What a denoise step does to its slots."""
+    numbers, tokens = torch.zeros(rows, dtype=torch.long), torch.zeros(rows, 64, dtype=torch.int32)
+    slots = Slots(numbers, numbers, numbers, *torch.zeros(2, 64, dtype=torch.double), 1)
+    token, sure = reveal.draw(tokens, torch.zeros(rows, 64), slots)
+    for told in (sure, torch.zeros(rows, 4)):
+        reveal.reveal(token, told, slots)
 
 
 def aim(card: Card) -> None:
@@ -176,6 +185,7 @@ def main(card: Card, models: list[str]) -> None:
                     layer(rows, shape, has_norms=model in NORMED, rank=rank, is_coded=is_coded)
         for rows in ROWS if models else ROWS[:1]:
             head(rows, shape[0], shape[-1])
+            rule(rows)
     for model in ("135M", "7B") if models else ("135M",):
         now["model"] = model
         layer(64, MODELS[model])

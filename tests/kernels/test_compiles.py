@@ -13,7 +13,7 @@ pytest.importorskip("triton")
 from tests.kernels.compile_all import CARDS
 
 KERNELS = {
-    "_attend", "_join", "_linear", "_project_qkv", "_tell",
+    "_attend", "_draw", "_join", "_linear", "_project_qkv", "_reveal", "_tell",
 }  # fmt: skip
 
 MOST_HEAD_REGISTERS = 160

@@ -107,7 +107,7 @@ def put_uneven_biases(both, wide: int) -> None:
 
 def angles_of(places: Sequence[int]) -> tuple[Floats, Floats]:
     cos, sin = rotary_angles(torch.tensor(places), HEAD_WIDTH, 10_000.0)
-    return cos.numpy(), sin.numpy()
+    return cos.numpy(), torch.cat((-sin[:, : HEAD_WIDTH // 2], sin[:, HEAD_WIDTH // 2 :]), -1).numpy()
 
 
 def angles(first: int, count: int) -> tuple[Floats, Floats]:

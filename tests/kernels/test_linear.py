@@ -16,9 +16,10 @@ CODED = [(1, 16, 32), (33, 96, 576), (70, 40, 160)]
 PARTS = {
     "alone": {},
     "norm and gate": {"norm": True, "gated": True},
-    "bias and residual": {"bias": True, "residual": True},
+    "bias": {"bias": True},
+    "residual": {"residual": True},
     "an adapter": {"residual": True, "rank": 4},
-    "all": {"norm": True, "gated": True, "bias": True, "residual": True, "rank": 20},
+    "all before a gate": {"norm": True, "gated": True, "bias": True, "rank": 20},
 }
 
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from mercury_kernels import qkv, reference
-from mercury_kernels.operands import Matrix, RowPlaces
+from mercury_kernels.operands import Matrix, Rows
 
 from tests.support.close import close, coded, randn, wide
 
@@ -27,9 +27,9 @@ def test_the_projection_equals_its_twin(device, shape, dtype, extras):
     rows, queries, heads, width, channels = shape
     channels = 32 + channels // 32 * 32 if "codes" in extras else channels
     outputs, length = (queries + 2 * heads) * width, 60
-    cos, sin = (each[:, : width // 2] for each in reference.rotary_angles(torch.arange(rows) + 37, width, 10_000.0))
-    slots = torch.randperm(length)[:rows].int().to(device)
-    places = RowPlaces(cos.contiguous().to(device), sin.contiguous().to(device), slots)
+    tables = (each.to(device) for each in reference.rotary_angles(torch.arange(length), width, 10_000.0))
+    position = torch.randperm(length, device=device)[:rows]
+    places = Rows(position, position, position, position.new_full((), 20), *tables)
     buffers = [randn(heads, length + 4, width, dtype=dtype, device=device)[:, :length] for _ in range(2)]
     x, norm = randn(rows, channels, dtype=dtype, device=device), randn(channels, dtype=dtype, device=device)
     weight = randn(outputs, channels, dtype=dtype, device=device)

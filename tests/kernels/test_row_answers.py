@@ -1,21 +1,23 @@
 """What a rule needs of a pass: the GPU's kernel, its torch twin and the NumPy twin tell the same."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
-from mercury_engine.models.row_answers import RowQuestion, answered, bits_of
+from mercury_engine.models.row_answers import CANDIDATES, RowQuestion, answered, bits_of
 from mercury_kernels import answers, reference
 from mercury_kernels.operands import Matrix
 
 from tests.support.close import randn
 
 
-def told(run, hidden, weight, question, scale=1.0):
+def told(run, hidden, weight, question, scale=1.0, never=-1):
     device = hidden.device
     bits = torch.from_numpy(question.banned_N.view(np.int32)).to(device)
     lists = torch.from_numpy(question.list_W).to(device)
-    token, figures = run(hidden, Matrix(weight), bits, lists, scale)
-    return token.cpu().numpy(), figures.cpu().numpy()
+    told = run(hidden, Matrix(weight), bits, lists, scale, never, keeps=True)
+    return [each.cpu().numpy() for each in told]
 
 
 def asked(random, rows, tokens):
@@ -30,9 +32,12 @@ def test_the_kernel_tells_what_its_twins_tell(device, rows, tokens, channels, sc
     hidden, weight = randn(rows, channels, device=device), randn(tokens, channels, device=device)
     question = asked(np.random.default_rng(rows), rows, tokens)
     logits = (hidden @ weight.T * scale).cpu().numpy()
-    expected = answered(logits, question)
+    logits[:, 7] = -np.inf
+    expected = answered(logits, replace(question, draws=True))
     for run in (answers.answers, reference.answers):
-        token, figures = told(run, hidden, weight, question, scale)
+        token, figures, free = told(run, hidden, weight, question, scale, never=7)
+        best = -np.sort(-free, 1)[:, :CANDIDATES]
+        np.testing.assert_allclose(best, expected.candidate_logit_WK[:, : best.shape[1]], rtol=2e-5, atol=2e-5)
         assert token.tolist() == expected.token_W.tolist()
         names = ("logit_W", "log_sum_W", "whole_W", "entropy_W")
         for name, found in zip(names, figures.T, strict=True):
@@ -43,7 +48,7 @@ def test_the_kernel_tells_what_its_twins_tell(device, rows, tokens, channels, sc
 def test_a_row_without_an_allowed_token_has_no_probability(device, run):
     hidden, weight = randn(2, 16, device=device), randn(40, 16, device=device)
     question = RowQuestion(np.array([0, -1], np.int32), bits_of(np.ones(40, np.bool_))[None])
-    _, figures = told(run, hidden, weight, question)
+    _, figures, _ = told(run, hidden, weight, question)
     assert np.isnan(figures[0, 0] - figures[0, 1])
     assert np.isfinite(figures[1]).all()
 
@@ -52,6 +57,6 @@ def test_of_equal_logits_the_first_token_wins(device):
     hidden, weight = torch.ones(1, 16, device=device), torch.ones(300, 16, device=device)
     banned = np.zeros(300, np.bool_)
     banned[:3] = True
-    token, figures = told(answers.answers, hidden, weight, RowQuestion(np.zeros(1, np.int32), bits_of(banned)[None]))
+    token, figures, _ = told(answers.answers, hidden, weight, RowQuestion(np.zeros(1, np.int32), bits_of(banned)[None]))
     assert token.tolist() == [3]
     assert figures[0, 3] == pytest.approx(np.log(297), abs=1e-5)

@@ -29,10 +29,10 @@ def test_captured_steps_fill_what_plain_passes_do(tmp_path, device, family, is_f
     folder = tiny.folder(tmp_path / "model", **FAMILIES[family])
     plain, stepped = (Engine.load(folder, device="cuda", dtype=torch.float32) for _ in range(2))
     assert isinstance(plain.reader, TorchNetwork) and isinstance(stepped.reader, TorchNetwork)
-    plain.reader.step = plain.reader._ahead = None
+    plain.reader.step, plain.reader._ahead = DeviceStep(plain.reader.decoder, lengths=()), None
     stepped.reader.step = step = DeviceStep(stepped.reader.decoder, is_fused)
     step.prepare()
     if stepped.reader._ahead is not None:
-        stepped.reader._ahead = DenoiseAhead(stepped.reader.config, step, stepped.reader._head)
+        stepped.reader._ahead = DenoiseAhead(stepped.reader.decoder, step, stepped.reader._head)
     for gap in islice(gaps(tiny.CODE, 2, 0, GAP_KINDS), 6):
         assert stepped.fill(gap.request).text == plain.fill(gap.request).text

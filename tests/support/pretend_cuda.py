@@ -303,7 +303,7 @@ def _opened(value: object) -> Any:
     return _inner(value)
 
 
-KERNELS = {"project_qkv": 1, "attention": 1, "linear": 1, "answers": 2}
+KERNELS = {"project_qkv": 1, "attention": 1, "linear": 1, "answers": 2, "draw": 1, "reveal": 1}
 """Launches of each kernel of ours."""
 
 

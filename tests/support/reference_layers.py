@@ -19,8 +19,24 @@ from mercury_kernels.cpu.layers import (
     StoredArray,
     VectorName,
 )
-from mercury_kernels.reference import Segment, rms_norm, rotate, segmented_attention, swiglu
+from mercury_kernels.reference import rms_norm, swiglu
 from torch import Tensor
+
+Segment = tuple[Tensor, Tensor, Tensor, Tensor | None]
+"""Queries [1,H,GS,D] rotated for this segment, keys [1,H,T,D], values [1,H,T,D], bias [1,1,GS,T] or None."""
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """x [...,T,D] with the halves of the last dimension rotated by the angles [T,D]."""
+    left, right = x.chunk(2, -1)
+    return x * cos + torch.cat((-right, left), -1) * sin
+
+
+def segmented_attention(segments: Sequence[Segment]) -> Tensor:
+    """Attention [1,H,GS,D] over the keys of all segments together; a bias of -inf hides a key."""
+    scale = segments[0][0].shape[-1] ** -0.5
+    scores = [q @ k.transpose(-1, -2) * scale + (0 if bias is None else bias) for q, k, _, bias in segments]
+    return torch.cat(scores, -1).softmax(-1) @ torch.cat([v for _, _, v, _ in segments], -2)
 
 
 def _tensor(array: StoredArray) -> Tensor:

@@ -59,12 +59,16 @@ def network(rank: int = 4, seed: int = 0, **changes) -> TorchDecoder:
     """Random weights large enough for every part to matter, the adapter's too."""
     torch.manual_seed(seed)
     made = TorchDecoder(config(rank=rank, **changes))
-    with torch.no_grad():
-        for name, parameter in made.named_parameters():
-            if "norm" in name:
-                parameter.copy_(1 + 0.1 * torch.randn_like(parameter))
-            else:
-                parameter.copy_(0.3 * torch.randn_like(parameter))
+    size, markers = made.config.vocab_size, torch.empty(2, made.config.hidden_size)
+    whole = [each for each in (made.embedding, made.head) if each is not None]
+    parts = [("", each[:size]) for each in whole] + [("", markers)]
+    for name, parameter in made.named_parameters():
+        if name not in ("embedding", "head"):
+            parts += [(name, part) for part in (parameter if "head_norms" in name else [parameter])]
+    for name, part in parts:
+        part.copy_(1 + 0.1 * torch.randn_like(part) if "norm" in name else 0.3 * torch.randn_like(part))
+    for each in whole:
+        each[size:] = markers[: len(each) - size]
     return made.eval()
 
 
@@ -75,8 +79,7 @@ def folder(path: Path, rank: int = 4, seed: int = 0, markers: Sequence[str] = ()
     tokenizer(markers=markers).save(str(path / "tokenizer.json"))
     save_file(state(made), path / "model.safetensors")
     if rank:
-        adapter = {name: p.detach() for name, p in decoder_weights.adapter_parameters(made).items()}
-        save_file(adapter, path / "adapter.safetensors")
+        save_file(decoder_weights.adapter_tensors(made), path / "adapter.safetensors")
     fields = {name: getattr(made.config, name) for name in made.config.__slots__}
     (path / "config.json").write_text(json.dumps({"model_type": "mercury", **fields, "name": "tiny"}))
     return path
@@ -85,7 +88,7 @@ def folder(path: Path, rank: int = 4, seed: int = 0, markers: Sequence[str] = ()
 def state(made: TorchDecoder) -> dict[str, torch.Tensor]:
     """The reader's tensors under their checkpoint names."""
     c = made.config
-    out = {"model.embed_tokens.weight": made.embedding.data, "model.norm.weight": made.norm.data}
+    out = {"model.embed_tokens.weight": made.embedding.data[: c.vocab_size], "model.norm.weight": made.norm.data}
     heads = [c.num_attention_heads * c.head_dim, *[c.num_key_value_heads * c.head_dim] * 2]
     for number, layer in enumerate(made.layers):
         parts = {
@@ -97,7 +100,8 @@ def state(made: TorchDecoder) -> dict[str, torch.Tensor]:
         names = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
         parts |= dict(zip(names, layer.qkv.weight.split(heads), strict=True))
         parts |= dict(zip(("mlp.gate_proj", "mlp.up_proj"), layer.gate_up.weight.chunk(2), strict=True))
-        parts |= dict(zip(("self_attn.q_norm", "self_attn.k_norm"), layer.head_norms, strict=False))
+        if layer.head_norms is not None:
+            parts |= dict(zip(("self_attn.q_norm", "self_attn.k_norm"), layer.head_norms, strict=True))
         out |= {f"model.layers.{number}.{name}.weight": t.data.clone() for name, t in parts.items()}
         if layer.qkv.bias is not None:
             biases = zip(names, layer.qkv.bias.data.split(heads), strict=True)

@@ -1,40 +1,40 @@
-"""Denoise steps that a GPU begins by itself, while the host decides about the step before.
+"""Denoise steps that a GPU begins while the host still decides about the step before.
 
-A step is one graph: a pass, what the rule asks of the slots, and the rule, which reveals some. The host follows the
-rule, too, with all else that a text may and may not hold, and it alone decides. The pass that it then asks for is
-normally under way; where it is another one, because a text has ended or a slot got other bans, what was begun is
-dropped. So the text is the host's, and while the host works, the GPU does.
+A step is one graph: a pass, the answers about its slots, and the rule, which reveals some of them. The host applies the
+same rule, with everything else that a text may or may not hold, and the host alone decides. Usually the pass that it
+asks for next is running already. If it asks for another one, because a text has ended or a slot may hold other tokens,
+the running step is dropped. So the text is always the host's, and the GPU works while the host does.
 
-A rule may draw tokens, with numbers that the host sends, and insert and delete slots: the rows after them move, and the
-keys of the text after the rows are rotated again.
+A rule may draw tokens, with random numbers that the host sends, and insert and delete slots. Then the rows after them
+move, and the keys of the text after the rows are rotated again.
 
 Dimensions: R rows, W wanted rows, K candidates, A tokens after the rows; L, H, D as in `network.py`.
 """
 
 import logging
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import astuple, dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from mercury_kernels import ops
 from mercury_kernels.capture import Captures
-from mercury_kernels.ops import rotate
+from mercury_kernels.operands import RULE, UNSEEN, Slots
 from torch import Tensor
 
-from mercury_engine.device.answers import LISTS, ROWS, AskedShape, Head, answers_in, staged
-from mercury_engine.device.rows import UNSEEN
-from mercury_engine.device.rules import FIELDS, DeviceRule, Slots, drawn, edited, likeliest, numbers_of, revealed
+from mercury_engine.device.answers import LISTS, ROWS, AskedShape, Head, answers_in, joined, staged
 from mercury_engine.device.step import DeviceStep, PlacedSegment, Shape, free_bytes
 from mercury_engine.models.arrays import IdArray
 from mercury_engine.models.decoder import Adapted, TorchDecoder
 from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueSegment
-from mercury_engine.models.row_answers import Reveal, RowAnswers, RowQuestion
+from mercury_engine.models.row_answers import CANDIDATES, Limits, Reveal, RowAnswers, RowQuestion
 
 Forward = ForwardRequest | CanvasForward
 
 MOST_AFTER = 128
-"""Most tokens after the rows, where a rule changes the number of slots."""
+"""Most tokens after the rows if the rule may change the number of slots."""
 
 _log = logging.getLogger(__name__)
 
@@ -52,15 +52,15 @@ class _StartedStep:
 
     shape: StepShape
     forward: Forward
-    """That of the first step in a row: those that run ahead of the host differ from it in the tokens of slots."""
+    """The first of the steps that follow one another; the others differ from it in the tokens of slots only."""
     ids_R: IdArray
     told: Tensor
-    """Where its answers arrive on the host, and the tokens after it; -1 for padding if the rule draws."""
+    """Where its answers arrive on the host, with the tokens after it; -1 for padding."""
     arrived: torch.cuda.Event
 
     @property
     def slots(self) -> int:
-        """Number of slots, those accepted since the first step among them."""
+        """Number of slots, with those accepted since the first step."""
         return len(self.ids_R) - self.forward.rows + len(self.forward.wanted)
 
 
@@ -70,15 +70,16 @@ class DenoiseAhead:
     def __init__(self, decoder: TorchDecoder, step: DeviceStep, head: Head) -> None:
         self._config, self._step, self._head, device = decoder.config, step, head, decoder.device
         self._captures = Captures[StepShape, Tensor](device)
-        self._numbers = torch.zeros(FIELDS + 3 * ROWS[-1] + 1, dtype=torch.double, device=device)
-        """Of the rule; those that tokens are drawn with; the wanted rows; for every row the place of the answer about
-        it, or -1; and the place of the keys after the rows."""
+        self._rule = torch.zeros(RULE + ROWS[-1], dtype=torch.double, device=device)
+        """The rule and the numbers with which tokens are drawn, see `Slots`."""
         self._sent: tuple[float, ...] = ()
-        layers, heads, self._longest, width = step.keys.shape
-        self._after = step.keys.new_zeros(layers, heads, MOST_AFTER, width)
+        self._places = torch.zeros(2 * ROWS[-1] + 1, dtype=torch.long, device=device)
+        """The wanted rows; for every row the number of the answer about it, or -1; and the place of the keys after the
+        rows."""
+        layers, heads, _, width = step.buffer.keys.shape
+        self._after = step.buffer.keys.new_zeros(layers, heads, MOST_AFTER, width)
         """Keys [L,H,A,D] after the rows, before rotation."""
-        self._count = torch.arange(self._longest, device=device)
-        self._cos, self._sin = decoder.angles(self._count)
+        self._count = torch.arange(MOST_AFTER, device=device)
         self._next: _StartedStep | None = None
 
     @torch.no_grad()
@@ -94,7 +95,7 @@ class DenoiseAhead:
         _log.info("%d denoise steps captured on %s, %d MB", len([*self._captures]), device, taken >> 20)
 
     def stop(self) -> None:
-        """Drop what was begun, before another pass takes its place."""
+        """Drop the step that was begun, before another pass takes its place."""
         self._next = None
 
     def told(self, forward: Forward, adapted: Adapted) -> RowAnswers | None:
@@ -108,13 +109,13 @@ class DenoiseAhead:
         if begun is None:
             return None
         if reveal.limits:
-            self._send(numbers_of(reveal, reveal.limits[1], question.rows))
+            self._send(reveal, reveal.limits[1], question.rows)
             self._next = self._run(begun.shape, begun.forward)
         begun.arrived.synchronize()
         flat, rows, slots = begun.told.numpy(), begun.shape.rows.rows, begun.slots
         if self._next is not None:
             ids_R = flat[-rows:].view(np.int32).astype(np.int64)
-            self._next.ids_R = ids_R[ids_R >= 0] if question.draws else ids_R[: forward.rows]
+            self._next.ids_R = ids_R[ids_R >= 0]
         return answers_in(flat[:-rows], begun.shape.asked).part(slice(slots - question.rows, slots))
 
     def _begin(self, forward: Forward, adapted: Adapted, reveal: Reveal) -> _StartedStep | None:
@@ -132,66 +133,69 @@ class DenoiseAhead:
             self._capture(key)
             self._step.load(forward, adapted)
         if question.draws and after is not None:
-            self._step.let_go()
+            self._step.buffer.held.pop()  # the graph writes its keys
             self._after[:, :, : after.block.tokens].copy_(after.block.keys[:, 0])
         count, first = np.arange(ROWS[-1]), forward.wanted[0]
         answer = count - first - reveal.shift
         answer[(answer < 0) | (answer >= question.rows)] = -1
-        wanted = np.minimum(first + count, shape.rows - 1)
+        places = np.concatenate((np.minimum(first + count, shape.rows - 1), answer, [self._step.buffer.context]))
+        self._places.copy_(staged(places, self._places.device), non_blocking=True)
         self._head.send(question, key.asked)
-        self._sent = ()
-        self._send((*numbers_of(reveal, reveal.limits[0], 0), *wanted.tolist(), *answer.tolist(), self._step.held))
+        self._send(reveal, reveal.limits[0], 0)
         return self._run(key, forward)
 
-    def _send(self, numbers: tuple[float, ...]) -> None:
-        """Make these the first of the numbers."""
-        if numbers != self._sent[: len(numbers)]:
-            self._numbers[: len(numbers)].copy_(staged(np.array(numbers), self._numbers.device), non_blocking=True)
-        self._sent = numbers + self._sent[len(numbers) :]
+    def _send(self, reveal: Reveal, limits: Limits, drawn: int) -> None:
+        """Make the rule this one, if it is another."""
+        numbers = numbers_of(reveal, limits, drawn)
+        if numbers != self._sent:
+            self._rule.copy_(staged(np.array(numbers), self._rule.device), non_blocking=True)
+            self._sent = numbers
 
     def _run(self, shape: StepShape, forward: Forward) -> _StartedStep:
-        flat = self._captures.run(shape)
-        begun = _StartedStep(
-            shape, forward, _ids(forward), torch.empty(flat.shape, pin_memory=True), torch.cuda.Event()
-        )
+        flat, ids_R = self._captures.run(shape), _ids(forward)
+        begun = _StartedStep(shape, forward, ids_R, torch.empty(flat.shape, pin_memory=True), torch.cuda.Event())
         begun.told.copy_(flat, non_blocking=True)
         begun.arrived.record()
         return begun
 
     def _capture(self, shape: StepShape) -> None:
         self._step.clear()
-        self._numbers.zero_()  # places of a larger shape lie outside of this one
+        self._places.zero_()  # places of a larger shape lie outside of this one
         self._captures.prepare(shape, partial(self._work, shape))
 
     def _work(self, shape: StepShape) -> Tensor:
         """The captured work: the answers to the step's question, and the rows after it."""
         rows, asks = shape.rows.rows, shape.asked
         ids_R, position_R, order_R = self._step.inputs[: 3 * rows].view(3, -1)
-        numbers, uniform, wanted, answer, place = self._numbers.split([FIELDS, *[ROWS[-1]] * 3, 1])
-        rule, slots = DeviceRule(*numbers.unbind()), Slots(ids_R, answer[:rows].long(), self._config.mask_id)
+        rule, uniform = self._rule.split([RULE, ROWS[-1]])
+        wanted, answer, place = self._places.split([ROWS[-1], ROWS[-1], 1])
+        slots = Slots(ids_R, order_R, answer[:rows], rule, uniform, self._config.mask_id)
         if asks.draws:
-            self._move(position_R[0] + (order_R < UNSEEN).sum(), place.long())
-        hidden_RC, _, _ = self._step.forward(shape.rows)
-        flat = self._head.told(asks, hidden_RC[wanted[: asks.rows].long()])
+            self._move(position_R[0] + (order_R < UNSEEN).sum(), place)
+        hidden_RC, _ = self._step.forward(shape.rows)
+        told = self._head.told(asks, hidden_RC[wanted[: asks.rows]])
+        token_W, sure, *candidates = told
         if asks.draws:
-            ids = revealed(slots, *drawn(flat, asks.rows, slots, uniform, rule), rule)
-            ids, order, moved = edited(slots, ids, order_R, rule)
-            order_R.copy_(order)
-            answer[:rows].copy_(moved.clamp(max=asks.rows - 1))
-            told = ids.where(order < UNSEEN, -1)
-        else:
-            ids = told = revealed(slots, *likeliest(flat, asks.rows, rule), rule)
-        ids_R.copy_(ids)
-        return torch.cat((flat, told.int().view(torch.float32)))
+            token_W, sure = ops.draw(candidates[0], candidates[1], slots)
+        return joined([*told, ops.reveal(token_W, sure, slots)])
 
     def _move(self, position: Tensor, place: Tensor) -> None:
         """Write the keys after the rows into the buffer from a place on, for positions from this one on.
 
         What is beyond them there is the rows' own, written later, or unseen.
         """
-        count, last = self._count[:MOST_AFTER], self._longest - 1
-        at, places = (position + count).clamp(max=last), (place + count).clamp(max=last)
-        self._step.keys.index_copy_(2, places, rotate(self._after, self._cos[at], self._sin[at]))
+        keys, (cos, sin) = self._step.buffer.keys, self._step.angles
+        at, places = ((each + self._count).clamp(max=len(cos) - 1) for each in (position, place))
+        keys.index_copy_(2, places, ops.rotate(self._after, cos[at], sin[at]))
+
+
+def numbers_of(reveal: Reveal, limits: Limits, drawn: int) -> tuple[float, ...]:
+    """A rule, see `Slots`, and numbers from 0 to 1 with which tokens are drawn, after this many others."""
+    tokens = (-1.0 if each is None else float(each) for each in (reveal.end, reveal.delete, reveal.expand))
+    choice, uniform = (reveal.temperature, reveal.top_p, float(reveal.top_k or CANDIDATES)), np.zeros(ROWS[-1])
+    if reveal.random is not None:
+        uniform = deepcopy(reveal.random).random(drawn + ROWS[-1])[drawn:]
+    return *astuple(limits), float(reveal.by_entropy), *tokens, *choice, *uniform.tolist()
 
 
 def _at_least(rows: int) -> int:
@@ -229,7 +233,7 @@ def _bans(question: RowQuestion, number: int) -> Any:
 
 
 def _context(forward: Forward) -> tuple[object, ...]:
-    """What the rows of a forward see beside each other."""
+    """What the rows of a forward see besides each other."""
     if isinstance(forward, ForwardRequest):
         return [_segment(each, forward) for each in forward.past], forward.start, forward.block, forward.adapter
     return [*map(id, forward.before)], [*map(id, forward.after)], forward.end

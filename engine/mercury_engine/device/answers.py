@@ -1,14 +1,13 @@
-"""Answers about rows on a GPU: only what a rule needs comes to the host, for all questions of a pass in one copy.
+"""The network's head on a GPU: only what a rule needs comes to the host, in one copy for all questions of a pass.
 
-Questions are joined, padded and answered by work of fixed shape, which is captured when its shape is first met; a
-joined question beyond the shapes is answered launch by launch.
+Questions are joined and padded to a fixed shape, whose work is captured when the shape is first met. A joined question
+that fits no shape is answered launch by launch.
 
 Dimensions as in `row_answers.py`; C channels.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import product
 from typing import NamedTuple
 
@@ -16,8 +15,7 @@ import numpy as np
 import torch
 from mercury_kernels import ops
 from mercury_kernels.capture import Captures
-from mercury_kernels.ops import Matrix
-from mercury_kernels.reference import banned, figures
+from mercury_kernels.operands import Matrix
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
@@ -27,7 +25,7 @@ from mercury_engine.models.row_answers import CANDIDATES, WORD, RowAnswers, RowQ
 
 ROWS = (16, 64)
 
-ASKED = (64, 512, 4096)
+ASKED = (0, 64, 512, 4096)
 """Tokens asked for by name."""
 
 LISTS = 8
@@ -77,9 +75,9 @@ class Head:
             given = sent(asks.banned_N.view(np.int32), hidden_WC.device), sent(asks.list_W, hidden_WC.device)
             tokens = sent(asks.asked_A, hidden_WC.device)
             shape = AskedShape(rows, asked, asks.draws, is_slots)
-            flat = self._told(shape, hidden_WC, *given, tokens)
+            flat = joined(self._told(shape, hidden_WC, *given, tokens))
         else:
-            self._captures.prepare(shape, partial(self.told, shape, self._hidden[: shape.rows]))
+            self._captures.prepare(shape, lambda: joined(self.told(shape, self._hidden[: shape.rows])))
             self._hidden[:rows].copy_(hidden_WC)
             self.send(asks, shape)
             flat = self._captures.run(shape)
@@ -97,39 +95,35 @@ class Head:
             wide[:, : lists.shape[1]] = lists
             self._bits[: len(lists)].copy_(staged(wide, device), non_blocking=True)
 
-    def told(self, shape: AskedShape, hidden_WC: Tensor) -> Tensor:
-        """The answers to what was last sent, as `answers_in` reads them; may be captured."""
+    def told(self, shape: AskedShape, hidden_WC: Tensor) -> list[Tensor]:
+        """The answers to what was last sent, as `answers_in` reads them when they are joined; may be captured."""
         lists, asked = self._numbers[: shape.rows], self._numbers[ROWS[-1] : ROWS[-1] + shape.asked]
         return self._told(shape, hidden_WC, self._bits, lists, asked)
 
-    def _told(self, shape: AskedShape, hidden_WC: Tensor, bits: Tensor, lists_W: Tensor, asked_A: Tensor) -> Tensor:
-        """Tokens [W], figures [W,4], candidates [W,K] and their logits [W,K], logits asked for [W,A], one by one."""
-        decoder, rows = self._decoder, len(hidden_WC)
-        drawn: tuple[Tensor, ...] = ()
-        if shape.draws or shape.is_slots:
-            logits_WV = decoder.writer_logits(hidden_WC) if shape.is_slots else decoder.logits(hidden_WC)
-            token_W, figures_W4 = figures(logits_WV, bits, lists_W)
-            asked_WA = logits_WV[:, asked_A]
-            if shape.draws:
-                drawn = _candidates(logits_WV.masked_fill(banned(logits_WV.shape[1], bits, lists_W), float("-inf")))
-        else:
-            scale = 1 / decoder.config.logits_scaling
-            token_W, figures_W4 = ops.answers(hidden_WC, Matrix(decoder.head_matrix), bits, lists_W, scale)
-            asked_WA = F.linear(hidden_WC, decoder.head_matrix[asked_A]).float() * scale
-        fields = (token_W.view(rows, 1), figures_W4, *drawn, asked_WA)
-        return torch.cat([each.reshape(-1).view(torch.float32) for each in fields])
+    def _told(
+        self, shape: AskedShape, hidden_WC: Tensor, bits: Tensor, lists_W: Tensor, asked_A: Tensor
+    ) -> list[Tensor]:
+        """Tokens [W], figures [W,4], candidates [W,K] and their logits [W,K], logits asked for [W,A]."""
+        config, matrix = self._decoder.config, Matrix(self._decoder.head_matrix(shape.is_slots))
+        scale, never = 1 / config.logits_scaling, config.mask_id if shape.is_slots else -1
+        asks = bits, lists_W, scale, never, shape.draws
+        token_W, figures_W4, free_WV = ops.answers(hidden_WC, matrix, *asks)
+        fields = [token_W, figures_W4]
+        if free_WV is not None:
+            logits_WK, best_WK = free_WV.topk(CANDIDATES)
+            fields += best_WK.int(), logits_WK
+        if shape.asked:
+            fields.append(F.linear(hidden_WC, matrix.weight[asked_A]).float() * scale)
+        return fields
 
 
-def _candidates(free_WV: Tensor) -> tuple[Tensor, Tensor]:
-    """The likeliest tokens int32 [W,K] and their logits, -inf where fewer are allowed."""
-    logits, best = free_WV.topk(min(CANDIDATES, free_WV.shape[1]))
-    missing = CANDIDATES - logits.shape[1]
-    logits = F.pad(logits, (0, missing), value=float("-inf"))
-    return F.pad(best.int(), (0, missing)).masked_fill(logits == float("-inf"), 0), logits
+def joined(fields: Sequence[Tensor]) -> Tensor:
+    """Fields of four-byte numbers, one after another, as float32."""
+    return torch.cat([each.reshape(-1).view(torch.float32) for each in fields])
 
 
 def answers_in(flat: NDArray[np.float32], shape: AskedShape) -> RowAnswers:
-    """The answers in what `Head._told` returns."""
+    """The answers in what `Head.told` returns."""
     drawn = CANDIDATES * shape.draws
     widths = np.array([1, 4, drawn, drawn, shape.asked])
     fields = np.split(flat, np.cumsum(widths * shape.rows)[:-1])

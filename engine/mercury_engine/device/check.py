@@ -1,4 +1,4 @@
-"""Whether a GPU's kernels compute what they should, and how long its steps take beside what the card allows.
+"""Checks of a GPU: its kernels beside their twins, and the times of its steps beside what the card's bandwidth allows.
 
 Dimensions: R rows, T keys, C channels, D head width, V vocabulary.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from mercury_kernels import launch, ops, reference
-from mercury_kernels.operands import Matrix, RowPlaces, Visibility
+from mercury_kernels.operands import Matrix, Rows, Slots
 from torch import Tensor
 
 from mercury_engine.device.torch_network import TorchNetwork
@@ -73,38 +73,43 @@ def _runs(decoder: TorchDecoder) -> Iterator[tuple[str, Callable[[Any], tuple[Te
         down, up = (randn(rank, inputs) * inputs**-0.5, randn(outputs, rank)) if rank else (None, None)
         return Matrix(part.weight, part.bias, down, up, part.scales)
 
-    head_norms = torch.stack([*layer.head_norms]) if layer.head_norms else None
     x, eps, width = randn(ROWS, config.hidden_size), config.rms_norm_eps, config.head_dim
     buffer = randn(2, config.num_key_value_heads, KEYS, width)
-    cos, sin = (each[:, : width // 2].contiguous() for each in decoder.angles(torch.arange(ROWS, device=device)))
-    place = torch.arange(KEYS, device=device, dtype=torch.int32)
-    places = RowPlaces(cos, sin, place[-ROWS:])
+    place = torch.arange(ROWS, device=device)
+    rows = Rows(place, place + 1, place * 0 + 1, place.new_full((), KEYS - ROWS), *decoder.angles(place))
     q = randn(ROWS, config.num_attention_heads, width)
-    seen = Visibility(place, place[:ROWS] * 0, place[-ROWS:], place[-1] + 1)
+    head = Matrix(decoder.head_matrix(is_slots=False))
     lists = torch.full((ROWS,), -1, dtype=torch.int32, device=device)
-    bits = torch.zeros(1, -(-len(decoder.head_matrix) // 32), dtype=torch.int32, device=device)
+    bits = torch.zeros(1, -(-head.outputs // 32), dtype=torch.int32, device=device)
 
     def projected(qkv: Matrix, by: Any) -> tuple[Tensor, ...]:
         keys, values = buffer.clone()
-        return *by.project_qkv(x, layer.attn_norm, eps, qkv, head_norms, places, keys, values), keys, values
+        return *by.project_qkv(x, layer.attn_norm, eps, qkv, layer.head_norms, rows, keys, values), keys, values
 
     def multiplied(out: Matrix, gate_up: Matrix, by: Any) -> tuple[Tensor, ...]:
         wide = by.linear(x, gate_up, layer.ffn_norm, eps, gated=True)
         return by.linear(q.flatten(1), out, residual=x), wide
 
+    def decided(by: Any) -> tuple[Tensor, ...]:
+        numbers = [1, 0, torch.inf, 0.5, 0, 1, -1, 2, 3, 1, 0.9, ROWS, *[0.5] * ROWS]
+        rule = torch.tensor(numbers, dtype=torch.double, device=device)
+        slots = Slots(place * 0, place + 1, place.clone(), rule[:-ROWS], rule[-ROWS:], 0)
+        logits = q.flatten(1)[:, :ROWS].float().sort(descending=True).values
+        token, sure = by.draw((lists[:, None] + 2 + place).int(), logits, slots)
+        return token, sure, by.reveal(token, sure, slots), slots.ids, slots.answer
+
     for rank in (0, RANK):
         qkv, out, gate_up = (matrix(each, rank) for each in (layer.qkv, layer.out, layer.gate_up))
         yield "project_qkv", partial(projected, qkv)
         yield "linear", partial(multiplied, out, gate_up)
-    yield "attention", lambda by: (by.attention(q, *buffer, seen, config.score_factor),)
-    yield "answers", lambda by: (by.answers(x, Matrix(decoder.head_matrix), bits, lists)[1],)
+    yield "attention", lambda by: (by.attention(q, *buffer, rows, config.score_factor),)
+    yield "answers", lambda by: (by.answers(x, head, bits, lists)[1],)
+    yield "reveal", decided
 
 
 def step_times(network: TorchNetwork) -> list[StepTime]:
     """The captured steps of a network, each run over rows of zeros."""
     step, decoder = network.step, network.decoder
-    if step is None:
-        return []
     size = decoder.weight_bytes - (decoder.head is not None) * decoder.embedding.nbytes
     floor = 1e3 * size / bytes_per_second(decoder.device)
     return [StepTime(*shape, milliseconds(partial(step.replay, shape), decoder.device), floor) for shape in step.shapes]

@@ -1,27 +1,25 @@
-"""Passes of fixed shape, captured as CUDA graphs: launched one by one, a pass takes longer to launch than to run.
+"""Passes over a buffer of keys, those of fixed shape captured as CUDA graphs.
 
-What rows see lies in one buffer of keys and values: segments of context side by side, and behind them the rows' own.
-Segments that stay in their place are not copied again; what a pass added is overwritten by the next. One step serves
-causal reading, blocks and canvases (`rows.Rows` says who sees what). On a CPU it runs without graphs, for tests.
+Launched one by one, the operations of a pass take longer to launch than to run. So passes that fit one of the shapes
+share a buffer and inputs at fixed addresses. Segments of context that stay in their place are not copied again; what a
+pass adds is overwritten by the next. Other passes, and all on a CPU, get a buffer of their own.
 
 Dimensions as in `network.py`.
 """
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from mercury_kernels import ops, reference
 from mercury_kernels.capture import Captures
+from mercury_kernels.operands import UNSEEN, Rows
 from torch import Tensor
 
-from mercury_engine.device.answers import staged
-from mercury_engine.device.fused import FusedLayers
-from mercury_engine.device.layers import TorchLayers
-from mercury_engine.device.rows import UNSEEN, Rows
+from mercury_engine.device.answers import sent, staged
 from mercury_engine.models.arrays import IdArray
 from mercury_engine.models.decoder import Adapted, TorchDecoder
 from mercury_engine.models.network import (
@@ -29,7 +27,6 @@ from mercury_engine.models.network import (
     ForwardRequest,
     KeyValueBlock,
     KeyValueSegment,
-    Packing,
     packed,
 )
 
@@ -43,9 +40,7 @@ KEYS = (512, 1024, 4096)
 """Keys that a step sees, its own among them."""
 
 MEMORY_SHARE = 8
-"""The keys take at most one part in so many of the memory that is free; those of the shortest step always."""
-
-CONTIGUOUS = torch.contiguous_format
+"""The buffer takes at most one part in this many of the free memory; that of the fewest keys is always made."""
 
 _log = logging.getLogger(__name__)
 
@@ -59,7 +54,7 @@ class Shape(NamedTuple):
 
 
 class Held(NamedTuple):
-    """A segment in the buffer, its keys turned by so many positions."""
+    """A segment in a buffer, its keys rotated by this many positions."""
 
     segment: KeyValueSegment
     turn: int = 0
@@ -69,16 +64,8 @@ class Held(NamedTuple):
         return int(self.segment.values.shape[3])
 
 
-@dataclass(slots=True)
-class PlacedBlock(KeyValueBlock):
-    """The block of a pass whose first row had position `start`, and its segment there."""
-
-    segment: KeyValueSegment
-    start: int
-
-
 class PlacedSegment(KeyValueSegment):
-    """A block whose first row has position `start`; its keys are rotated once they are needed."""
+    """The segment of a block whose first token has position `start`; its keys are rotated when they are needed."""
 
     def __init__(self, decoder: TorchDecoder, block: KeyValueBlock, start: int) -> None:
         self.block, self.start, self.values, self._decoder = block, start, block.values, decoder
@@ -88,23 +75,65 @@ class PlacedSegment(KeyValueSegment):
         return self._decoder.rotated(self.block, self.start).keys
 
 
-class DeviceStep:
-    """Runs the passes that fit, one at a time."""
+class Buffer:
+    """Keys and values [L,H,T,D]: segments of context side by side, then the rows of a pass."""
 
-    def __init__(self, decoder: TorchDecoder, is_fused: bool = False) -> None:
-        """`is_fused`: layers run in our kernels."""
+    def __init__(self, decoder: TorchDecoder, tokens: int) -> None:
         config, self._decoder = decoder.config, decoder
-        self._lengths = _affordable(decoder)
-        longest = self._lengths[-1]
-        self.sizes = [(rows, keys) for rows in (*ROWS, *LONG_ROWS) for keys in self._lengths if rows < keys]
-        self._long = TorchLayers(decoder, longest)
-        self._layers: FusedLayers | TorchLayers = FusedLayers(decoder, longest) if is_fused else self._long
-        shape = config.num_hidden_layers, config.num_key_value_heads, longest, config.head_dim
-        self.keys, self._values = (decoder.embedding.new_zeros(shape) for _ in range(2))
-        self._held: list[Held] = []
-        self._captures = Captures[Shape, tuple[Tensor, Tensor, Tensor]](decoder.device)
-        self.inputs = torch.zeros(6 * self.sizes[-1][0], dtype=torch.long, device=decoder.device)
-        """The fields of `Rows`, of a step's rows each."""
+        shape = config.num_hidden_layers, config.num_key_value_heads, tokens, config.head_dim
+        self.keys, self.values = (decoder.embedding.new_zeros(shape) for _ in range(2))
+        self.held: list[Held] = []
+
+    @property
+    def context(self) -> int:
+        """Number of tokens in the segments."""
+        return sum(each.tokens for each in self.held)
+
+    def hold(self, sides: Sequence[Held]) -> None:
+        """Make the context these segments; those that stand there already are not copied."""
+        same, start = True, 0
+        for number, each in enumerate(sides):
+            earlier = self.held[number] if number < len(self.held) else None
+            same = same and earlier is not None and earlier.segment is each.segment and earlier.turn == each.turn
+            if not same:
+                part = slice(start, start + each.tokens)
+                self.keys[:, :, part].copy_(self._turned(each)[:, 0])
+                self.values[:, :, part].copy_(each.segment.values[:, 0])
+            start += each.tokens
+        self.held = [*sides]
+
+    def _turned(self, side: Held) -> Tensor:
+        keys: Tensor = side.segment.keys
+        if not side.turn:
+            return keys
+        return reference.rotate(keys, *self._decoder.angles(torch.full((1,), side.turn, device=keys.device)))
+
+    def read(self, own: Tensor, forward: ForwardRequest) -> PlacedSegment:
+        """The segment of the rows of a pass, and its block; `own`: their keys [L,R,H,D] before rotation."""
+        part = slice(self.context, self.context + forward.rows)
+        values = self.values[:, None, :, part].clone()
+        keys = own[:, None, : forward.rows].transpose(2, 3).clone(memory_format=torch.contiguous_format)
+        segment = PlacedSegment(self._decoder, KeyValueBlock(keys, values), forward.start)
+        if forward.packing is None:
+            segment.keys = self.keys[:, None, :, part].clone()
+        return segment
+
+
+class DeviceStep:
+    """Runs passes one at a time."""
+
+    def __init__(self, decoder: TorchDecoder, is_fused: bool = False, lengths: Sequence[int] | None = None) -> None:
+        """`is_fused`: layers run in our kernels. `lengths`: keys of the shapes; None for those that memory allows."""
+        lengths = _affordable(decoder) if lengths is None else lengths
+        longest, self._decoder, self._is_fused = max(lengths, default=0), decoder, is_fused
+        self.sizes = [(rows, keys) for rows in (*ROWS, *LONG_ROWS) for keys in lengths if rows < keys]
+        self.buffer = Buffer(decoder, longest)
+        self.angles = decoder.angles(torch.arange(longest, device=decoder.device))
+        """Of all positions that rows of the shapes may have."""
+        self._captures = Captures[Shape, tuple[Tensor, Tensor]](decoder.device)
+        most = max((rows for rows, _ in self.sizes), default=0)
+        self.inputs = torch.zeros(5 * most, dtype=torch.long, device=decoder.device)
+        """The token, position, order, first and context of every row of a shape, see `Rows`."""
 
     @torch.no_grad()
     def prepare(self) -> None:
@@ -128,61 +157,42 @@ class DeviceStep:
         self.clear()
         self._captures.run(shape)
 
-    @property
-    def held(self) -> int:
-        """Number of tokens of the segments that the buffer holds copies of."""
-        return sum(each.tokens for each in self._held)
+    def read(self, forward: ForwardRequest, adapted: Adapted) -> tuple[Tensor, PlacedSegment]:
+        """Hidden states [R,C], and the rows' segment; see `Network.read_together`."""
+        hidden, own, buffer = self._run(forward, adapted)
+        return hidden, buffer.read(own, forward)
 
-    def release(self) -> None:
-        """Let go of those segments."""
-        self._held = []
+    def denoise(self, forward: CanvasForward) -> Tensor:
+        """See `Network.denoise_together`."""
+        return self._run(forward, True)[0]
 
-    def let_go(self) -> None:
-        """Let go of the last of them, for another writes its keys."""
-        self._held.pop()
-
-    def read(self, forward: ForwardRequest, adapted: Adapted) -> tuple[Tensor, KeyValueBlock] | None:
-        """See `Network.read_together`; None for what fits no shape."""
-        if (shape := self.load(forward, adapted)) is None:
-            return None
-        hidden, *own = self._captures.run(shape)
-        rows, at = forward.rows, self.held
-        keys, values = (each[:, None, :rows].transpose(2, 3).clone(memory_format=CONTIGUOUS) for each in own)
-        block = KeyValueBlock(keys, values)
-        if forward.packing is None:
-            turned = self.keys[:, None, :, at : at + rows].clone()
-            block = PlacedBlock(keys, values, KeyValueSegment(turned, values), forward.start)
-        return hidden[:rows].clone(), block
-
-    def denoise(self, forward: CanvasForward) -> Tensor | None:
-        """See `Network.denoise_together`; None for what fits no shape, and for canvases of different lengths."""
-        if (shape := self.load(forward, True)) is None:
-            return None
-        return self._captures.run(shape)[0][: forward.rows].clone()
+    def _run(self, forward: ForwardRequest | CanvasForward, adapted: Adapted) -> tuple[Tensor, Tensor, Buffer]:
+        if (shape := self.load(forward, adapted)) is not None:
+            hidden, own = self._captures.run(shape)
+            return hidden[: forward.rows].clone(), own, self.buffer
+        numbers, sides = _inputs(forward)
+        buffer, decoder = Buffer(self._decoder, sum(each.tokens for each in sides) + forward.rows), self._decoder
+        buffer.hold(sides)
+        ids, position, order, first = sent(numbers, decoder.device)
+        place = torch.arange(forward.rows, device=decoder.device)
+        context = torch.full((), buffer.context, device=decoder.device)
+        rows = Rows(place, order, first, context, *decoder.angles(position))
+        return *decoder(ids, rows, buffer.keys, buffer.values, adapted), buffer
 
     def load(self, forward: ForwardRequest | CanvasForward, adapted: Adapted) -> Shape | None:
-        """Make the inputs those of a forward; None for more rows or keys than there are shapes for."""
-        if isinstance(forward, ForwardRequest):
-            given = _rows(forward.ids_T, forward.packing, forward.start, forward.block)
-            held = [*map(Held, forward.past)]
-        else:
-            lengths = {forward.rows} if forward.packing is None else {*forward.packing.rows[0].tolist()}
-            if len(lengths) > 1:
-                return None
-            away = forward.end + lengths.pop()  # where the suffix frame begins, seen from the prefix frame
-            given = _rows(forward.ids_R, forward.packing, forward.end, None)
-            held = [*map(Held, forward.before), *(Held(each, away) for each in forward.after)]
-        rows, seen = given.shape[1], sum(each.tokens for each in held)
-        fitting = (Shape(r, t, adapted) for r, t in self.sizes if r >= rows and t >= seen + r)
-        shape = next(fitting, None)
-        if shape is None or given[1].max() >= self._lengths[-1]:
+        """Make the inputs those of a forward; None if it fits no shape."""
+        numbers, sides = _inputs(forward)
+        rows, context = forward.rows, sum(each.tokens for each in sides)
+        fitting = (Shape(r, t, adapted) for r, t in self.sizes if r >= rows and t >= context + r)
+        shape, positions = next(fitting, None), len(self.angles[0])
+        if shape is None or numbers[1].max() >= positions:
             return None
         self._capture(shape)
-        self._hold(held)
-        padded = np.zeros((6, shape.rows), np.int64)
-        padded[1] = np.minimum(given[1, 0] + np.arange(shape.rows), self._lengths[-1] - 1)  # of rows that a rule adds
-        padded[:5, :rows], padded[5] = given, seen
-        padded[2, rows:], padded[3:5, rows:] = UNSEEN, given[3:, :1]  # padding sees what the first row does
+        self.buffer.hold(sides)
+        padded = np.zeros((5, shape.rows), np.int64)
+        padded[1] = np.minimum(numbers[1, 0] + np.arange(shape.rows), positions - 1)  # of rows that a rule adds
+        padded[2, rows:], padded[3], padded[4] = UNSEEN, numbers[3, 0], context
+        padded[:4, :rows] = numbers
         self.inputs[: padded.size].copy_(staged(padded.reshape(-1), self.inputs.device), non_blocking=True)
         return shape
 
@@ -194,45 +204,32 @@ class DeviceStep:
     def clear(self) -> None:
         """Make the inputs valid for every shape: rows of zeros, which overwrite the first keys."""
         self.inputs.zero_()
-        self.release()
+        self.buffer.held = []
 
-    def forward(self, shape: Shape) -> tuple[Tensor, Tensor, Tensor]:
-        """From the inputs and the buffer, both at fixed addresses, to hidden states and the rows' keys and values."""
-        ids, positions, order, first, limit, held = self.inputs[: 6 * shape.rows].view(6, -1)
-        rows = Rows(ids, positions, order, first, limit, held[0])
-        keys, values = self.keys[:, :, : shape.keys], self._values[:, :, : shape.keys]
-        layers = self._layers if shape.rows <= ROWS[-1] else self._long
-        return layers.forward(rows, keys, values, shape.adapted)
-
-    def _hold(self, sides: Sequence[Held]) -> None:
-        """Put the segments side by side at the start of the buffer."""
-        same, start = True, 0
-        for number, each in enumerate(sides):
-            earlier = self._held[number] if number < len(self._held) else None
-            same = same and earlier is not None and earlier.segment is each.segment and earlier.turn == each.turn
-            if not same:
-                part = slice(start, start + each.tokens)
-                self.keys[:, :, part].copy_(self._turned(each)[:, 0])
-                self._values[:, :, part].copy_(each.segment.values[:, 0])
-            start += each.tokens
-        self._held = [*sides]
-
-    def _turned(self, side: Held) -> Tensor:
-        """The segment's keys, turned."""
-        keys: Tensor = side.segment.keys
-        if not side.turn:
-            return keys
-        position = torch.full((1,), side.turn, device=keys.device)
-        return self._decoder.placed(KeyValueBlock(keys, side.segment.values), position).keys
+    def forward(self, shape: Shape) -> tuple[Tensor, Tensor]:
+        """From the inputs and the buffer to hidden states, and the rows' keys before rotation."""
+        ids, position, order, first, context = self.inputs[: 5 * shape.rows].view(5, -1)
+        rows, buffer = Rows(position, order, first, context[0], *self.angles), self.buffer
+        by = ops if self._is_fused and shape.rows <= ROWS[-1] else reference
+        keys, values = buffer.keys[:, :, : shape.keys], buffer.values[:, :, : shape.keys]
+        return self._decoder.forward(ids, rows, keys, values, shape.adapted, by)
 
 
-def _rows(ids_R: IdArray, packing: Packing | None, start: int, block: int | None) -> IdArray:
-    """Token, position, order, first and limit of every row [5,R]; see `rows.Rows` and `ForwardRequest`."""
+def _inputs(forward: ForwardRequest | CanvasForward) -> tuple[IdArray, list[Held]]:
+    """Token, position, order and first of every row [4,R], and the segments that they see."""
+    packing = forward.packing
+    if isinstance(forward, ForwardRequest):
+        ids_R, start, block, sides = forward.ids_T, forward.start, forward.block, [*map(Held, forward.past)]
+    else:
+        [length] = {forward.rows} if packing is None else {*packing.rows[0].tolist()}
+        away = forward.end + length  # where the suffix frame begins, seen from the prefix frame
+        sides = [*map(Held, forward.before), *(Held(each, away) for each in forward.after)]
+        ids_R, start, block = forward.ids_R, forward.end, None
     packing = packing or packed([ids_R.tolist()])[1]
     run, place = packing.canvas[0], packing.place[0]
-    reach = len(ids_R) + 1
-    order = run * reach + 1 + (0 if block is None else place // block)
-    return np.stack((ids_R, start + place, order, run * reach + 1, order))
+    first = run * len(ids_R) + 1
+    order = first + (0 if block is None else place // block)
+    return np.stack((ids_R, start + place, order, first)), sides
 
 
 def _affordable(decoder: TorchDecoder) -> list[int]:

@@ -98,23 +98,23 @@ class Overlap:
 class TwoSidedCache:
     """Reads texts around gaps; keeps the last passes over whole texts, found again by content."""
 
-    def __init__(self, network: Network, shift: int) -> None:
-        """`shift`: 1 where a row predicts the token of the next one."""
-        self._network, self._shift = network, shift
+    def __init__(self, network: Network, shift: int, exact: bool = False) -> None:
+        """`shift`: 1 where a row predicts the token of the next one. `exact`: every pass reads the whole text."""
+        self._network, self._shift, self._exact = network, shift, exact
         self._passes: list[_TextPass] = []
 
     def empty(self) -> "TwoSidedCache":
         """An empty cache of the same network, for a text that must not depend on what was read before."""
-        return TwoSidedCache(self._network, self._shift)
+        return TwoSidedCache(self._network, self._shift, self._exact)
 
     def new(self, sides: TwoSides) -> int:
         """Number of tokens to read for a text: all of them where no earlier pass will do."""
-        found = self.overlap(sides)
+        found = self._overlap(sides)
         return sides.tokens if found is None else found.new
 
-    def overlap(self, sides: TwoSides) -> Overlap | None:
-        """That with the pass that lacks the fewest of a text's tokens; None where the text must be read."""
-        usable = [Overlap.of(each, sides) for each in self._passes if each.uses < MOST_USES]
+    def _overlap(self, sides: TwoSides) -> Overlap | None:
+        """The overlap with the pass that lacks the fewest of a text's tokens; None where the text must be read."""
+        usable = [Overlap.of(each, sides) for each in self._passes if each.uses < MOST_USES and not self._exact]
         return min((each for each in usable if each.new <= MOST_NEW), key=lambda each: each.new, default=None)
 
     def is_exact(self, sides: TwoSides) -> bool:
@@ -134,22 +134,23 @@ class TwoSidedCache:
         self._passes = [_TextPass(sides, self._network.kept(result.block)), *others[: MOST_TEXTS - 1]]
         return result.told
 
-    def reread(
-        self, sides: TwoSides, slots: Sequence[int], question: RowQuestion, found: Overlap | None
-    ) -> ForwardSteps[RowAnswers]:
+    def reread(self, sides: TwoSides, slots: Sequence[int], question: RowQuestion) -> ForwardSteps[RowAnswers]:
         """The same over what an earlier pass has of the text; without one all of it is read."""
-        if found is None:
-            return (yield from self.read(sides, slots, question))
-        result: ForwardResult = yield self._over(self._stale(found), sides, slots, question)
-        return result.told
+        [told] = yield from self.reread_together(sides, [slots], [question])
+        return told
 
     def reread_together(
-        self, sides: TwoSides, slots: Sequence[Sequence[int]], questions: Sequence[RowQuestion], found: Overlap
+        self, sides: TwoSides, slots: Sequence[Sequence[int]], questions: Sequence[RowQuestion]
     ) -> ForwardSteps[list[RowAnswers]]:
         """The same for several fillings of the gap, which share a pass."""
+        if (found := self._overlap(sides)) is None:
+            first = yield from self.read(sides, slots[0], questions[0])
+            others = (yield from self.reread_together(sides, slots[1:], questions[1:])) if slots[1:] else []
+            return [first, *others]
         stale = self._stale(found)
-        forwards = (self._over(stale, sides, *each) for each in zip(slots, questions, strict=True))
-        results: list[ForwardResult] = yield Together(tuple(forwards))
+        forwards = [self._over(stale, sides, *each) for each in zip(slots, questions, strict=True)]
+        results: list[ForwardResult]
+        results = (yield Together(tuple(forwards))) if len(forwards) > 1 else [(yield forwards[0])]
         return [result.told for result in results]
 
     def clear(self) -> None:

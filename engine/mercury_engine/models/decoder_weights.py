@@ -48,9 +48,7 @@ def _unfilled(config: ModelConfig, dtype: torch.dtype, device: torch.device, has
         for part in network.modules() if has_codes else ():
             if isinstance(part, AdaptedLinear):
                 part.hold_codes()
-    network = network.to_empty(device=device)
-    network.markers.zero_()  # no file holds the markers of a plain reader
-    return network
+    return network.to_empty(device=device)
 
 
 def _put_named(network: TorchDecoder, adapter: str, tensors: Tensors, dtype: torch.dtype) -> None:
@@ -59,16 +57,18 @@ def _put_named(network: TorchDecoder, adapter: str, tensors: Tensors, dtype: tor
         for matrix in FUSED_MATRICES:
             linear: AdaptedLinear = getattr(layer, matrix)
             outputs, inputs = linear.weight.shape
-            down, up = map(torch.from_numpy, tensors.product(f"layers.{number}.{matrix}", (outputs, inputs)))
-            linear.named[adapter] = down.to(network.device, dtype), up.to(network.device, dtype)
+            factors = map(torch.from_numpy, tensors.product(f"layers.{number}.{matrix}", (outputs, inputs)))
+            down, up = (each.to(network.device, dtype).contiguous() for each in factors)
+            linear.named[adapter] = down, up
 
 
 @torch.no_grad()
 def fill_reader(network: TorchDecoder, folder: Path) -> None:
     """Copy the folder's weights into the network, with its low-rank change if there is one. Raises ModelCorrupt."""
     tensors, change = weights.read_model(folder), weights.reader_change(folder)
-    for target, name in ((network.embedding, "model.embed_tokens.weight"), (network.head, "lm_head.weight")):
-        if target is not None:
+    for whole, name in ((network.embedding, "model.embed_tokens.weight"), (network.head, "lm_head.weight")):
+        if whole is not None:
+            target = whole[: network.config.vocab_size]
             target.copy_(_joined(tensors, [name], tensors.parts([name], (target.shape[0], target.shape[1]))))
     _put_vector(network.norm, tensors, "model.norm.weight")
 
@@ -86,7 +86,7 @@ def _put_layer(layer: Layer, number: int, tensors: Tensors, change: Tensors | No
     stem = f"model.layers.{number}."
     _put_vector(layer.attn_norm, tensors, f"{stem}input_layernorm.weight")
     _put_vector(layer.ffn_norm, tensors, f"{stem}post_attention_layernorm.weight")
-    for norm, name in zip(layer.head_norms, HEAD_NORMS, strict=False):
+    for norm, name in zip(() if layer.head_norms is None else layer.head_norms, HEAD_NORMS, strict=False):
         _put_vector(norm, tensors, f"{stem}{name}.weight")
     if layer.qkv.bias is not None:
         for bias, name in zip(layer.qkv.bias.split(layer.qkv_sizes), FUSED_MATRICES["qkv"], strict=True):
@@ -140,15 +140,17 @@ def quantised(weight: Tensor) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def _fill_adapter(network: TorchDecoder, tensors: Tensors) -> None:
-    """Copy the writer's tensors (named like the network's own parameters) into the network. Raises ModelCorrupt."""
-    for name, parameter in adapter_parameters(network).items():
-        parameter.copy_(torch.from_numpy(tensors.floats(name, *parameter.shape)))
+    """Copy the writer's tensors into the network. Raises ModelCorrupt."""
+    for name, target in adapter_tensors(network).items():
+        target.copy_(torch.from_numpy(tensors.floats(name, *target.shape)))
+    if network.head is not None:
+        network.head[network.config.vocab_size :].copy_(adapter_tensors(network)["markers"])
 
 
-def adapter_parameters(network: TorchDecoder) -> dict[str, Tensor]:
-    """The parameters that `adapter.safetensors` holds, by name: factors, and the rows of mask and end."""
-    adapted = network.named_parameters() if network.config.adapter_rank else ()
-    return {name: each for name, each in adapted if name.endswith(("markers", ".down", ".up"))}
+def adapter_tensors(network: TorchDecoder) -> dict[str, Tensor]:
+    """The tensors that `adapter.safetensors` holds, by name: factors, and the rows of mask and end."""
+    factors = {name: each for name, each in network.named_parameters() if name.endswith((".down", ".up"))}
+    return factors | {"markers": network.embedding[network.config.vocab_size :]}
 
 
 def _joined(tensors: Tensors, names: Sequence[str], parts: Sequence[BlockMatrix]) -> Tensor:

@@ -44,15 +44,9 @@ def plain():
     return TorchNetwork(tiny.network(rank=0))
 
 
-@pytest.fixture(params=[False, True], ids=["torch", "fused"])
-def is_fused(request):
-    """Whether the layers are the kernels' twins or torch's operations."""
-    return request.param
-
-
 @pytest.fixture
-def step(plain, is_fused):
-    return DeviceStep(plain.decoder, is_fused)
+def step(plain):
+    return DeviceStep(plain.decoder)
 
 
 def segment(network, count, start, seed=1):
@@ -61,16 +55,19 @@ def segment(network, count, start, seed=1):
     return network.rotated(block, start)
 
 
+def fits(step, forward):
+    return step.load(forward, False) is not None
+
+
 def alike(step, network, forward):
-    found = step.read(forward, False)
-    assert found is not None
-    (hidden, block), [(expected, kept)] = found, network.read_together([forward])
+    assert fits(step, forward)
+    made = TorchNetwork(network.decoder, step)
+    (hidden, block), (expected, kept) = (each.read_together([forward])[0] for each in (made, network))
     torch.testing.assert_close(hidden, expected, atol=3e-5, rtol=3e-5)
     torch.testing.assert_close(block.keys, kept.keys, atol=3e-5, rtol=3e-5)
     torch.testing.assert_close(block.values, kept.values, atol=3e-5, rtol=3e-5)
-    made = TorchNetwork(network.decoder, step)
     for start in (forward.start, 5):
-        placed, expected = made.rotated(block, start), network.rotated(kept, start)
+        placed, expected = made.rotated(block, start), network.decoder.rotated(kept, start)
         torch.testing.assert_close(placed.keys, expected.keys, atol=3e-5, rtol=3e-5)
         torch.testing.assert_close(placed.values, expected.values, atol=3e-5, rtol=3e-5)
 
@@ -85,15 +82,10 @@ def test_a_pass_of_fixed_shape_reads_what_the_plain_one_reads(plain, step, rows,
 
 @pytest.mark.parametrize("block", [1, 4, 32, None])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_family_is_read_causally_in_blocks_and_as_a_whole(family, block, is_fused):
-    if is_fused and family == "Granite":
-        pytest.skip("its residuals are scaled")
+def test_every_family_is_read_causally_in_blocks_and_as_a_whole(family, block):
     plain = TorchNetwork(tiny.network(rank=0, **FAMILIES[family]))
-    alike(
-        DeviceStep(plain.decoder, is_fused),
-        plain,
-        ForwardRequest(np.arange(3, 40), [segment(plain, 32, 0)], 32, block=block),
-    )
+    forward = ForwardRequest(np.arange(3, 40), [segment(plain, 32, 0)], 32, block=block)
+    alike(DeviceStep(plain.decoder), plain, forward)
 
 
 @pytest.mark.parametrize("runs", [((5, 6, 7), (8,), (9, 10)), ((5,) * 9, (6,) * 9), ((5, 9) * 70, (6, 8, 9) * 90)])
@@ -103,9 +95,9 @@ def test_runs_side_by_side_do_not_see_each_other(plain, step, runs):
 
 
 @pytest.mark.parametrize("canvases", [((7, 500, 500, 501),), ((7, 8, 500), (7, 9, 500))])
-def test_canvases_are_denoised_between_two_sides_with_the_adapter(canvases, is_fused):
+def test_canvases_are_denoised_between_two_sides_with_the_adapter(canvases):
     plain = TorchNetwork(tiny.network(rank=4))
-    step = DeviceStep(plain.decoder, is_fused)
+    step = DeviceStep(plain.decoder)
     before, after = [segment(plain, 30, -30), segment(plain, 6, 0)], [segment(plain, 25, 0, 3)]
     ids, packing = packed(canvases)
     forward = CanvasForward(plain, ids, before, after, 6, packing if len(canvases) > 1 else None)
@@ -120,11 +112,11 @@ def test_only_segments_that_are_new_or_moved_are_copied(plain, step):
     far, near, typed = segment(plain, 30, -30), segment(plain, 7, 0), segment(plain, 1, 7)
 
     def copied(*segments):
-        step.keys.zero_()
+        step.buffer.keys.zero_()
         forward = ForwardRequest(np.array([5]), segments, sum(each.keys.shape[3] for each in segments[1:]))
         step.read(forward, False)
         seen = sum(each.keys.shape[3] for each in segments)
-        return int(step.keys[:, :, :seen].abs().sum((0, 1, 3)).count_nonzero())
+        return int(step.buffer.keys[:, :, :seen].abs().sum((0, 1, 3)).count_nonzero())
 
     assert copied(far, near) == 37
     assert copied(far, near) == 0
@@ -132,7 +124,7 @@ def test_only_segments_that_are_new_or_moved_are_copied(plain, step):
     assert copied(far) == 0
     assert copied(far, near) == 7  # the pass before has written over it
     assert copied(segment(plain, 31, -31), near) == 38
-    step.release()
+    step.clear()
     assert copied(near) == 7
 
 
@@ -140,13 +132,14 @@ def test_what_a_pass_has_read_stays_when_a_graph_writes_its_results_again():
     step, made = DeviceStep(tiny.network(rank=0, num_key_value_heads=1)), []
     run = step._captures.run
     step._captures.run = lambda shape: made.append(run(shape)) or made[-1]
-    hidden, block = step.read(ForwardRequest(np.arange(16)), False)
-    for each in made[0]:
+    hidden, segment = step.read(ForwardRequest(np.arange(16)), False)
+    for each in (*made[0], step.buffer.keys, step.buffer.values):
         each.fill_(torch.nan)
-    assert all(each.isfinite().all() for each in (hidden, block.keys, block.values, block.segment.keys))
+    read = hidden, segment.block.keys, segment.block.values, segment.keys
+    assert all(each.isfinite().all() for each in read)
 
 
-def test_rows_with_an_adapter_by_name_are_read_with_it(is_fused):
+def test_rows_with_an_adapter_by_name_are_read_with_it():
     decoder = tiny.network(rank=0, attention_bias=True)
     for layer in decoder.layers:
         for part in (layer.qkv, layer.out, layer.gate_up, layer.down):
@@ -154,7 +147,7 @@ def test_rows_with_an_adapter_by_name_are_read_with_it(is_fused):
             part.named["gap"] = 0.3 * torch.randn(4, inputs), 0.3 * torch.randn(outputs, 4)
     plain = TorchNetwork(decoder)
     forward = ForwardRequest(np.arange(3, 20), [segment(plain, 12, 0)], 12, adapter="gap")
-    found, without = (DeviceStep(decoder, is_fused).read(forward, name)[0] for name in ("gap", False))
+    found, without = (DeviceStep(decoder).read(forward, name)[0] for name in ("gap", False))
     torch.testing.assert_close(found, plain.read_together([forward])[0][0], atol=1e-4, rtol=1e-4)
     assert float((found - without).abs().max()) > 0.1
 
@@ -179,13 +172,13 @@ def test_a_shape_that_is_new_is_captured_over_valid_rows_and_what_is_held_is_cop
     alike(step, plain, first)
 
 
-def test_passes_that_fit_no_shape_are_left_to_the_plain_network(plain, step):
-    assert step.read(ForwardRequest(np.arange(LONG_ROWS[-1] + 1) % 400), False) is None
+def test_a_pass_that_fits_no_shape_gets_a_buffer_of_its_own(plain, step):
     nearly = [segment(plain, KEYS[-1] - 16, 0)]
-    assert step.read(ForwardRequest(np.arange(16), nearly), False) is not None
-    assert step.read(ForwardRequest(np.arange(17), nearly), False) is None
-    ids, packing = packed([(7, 8, 500), (7, 500)])
-    assert step.denoise(CanvasForward(plain, ids, nearly, [], 6, packing)) is None
+    assert fits(step, ForwardRequest(np.arange(16), nearly))
+    forward = ForwardRequest(np.arange(17), nearly)
+    assert not fits(step, forward) and not fits(step, ForwardRequest(np.arange(LONG_ROWS[-1] + 1) % 400))
+    found, [(expected, _)] = step.read(forward, False)[0], plain.read_together([forward])
+    torch.testing.assert_close(found, expected)
 
 
 def test_after_loading_no_request_waits_for_a_capture_and_the_log_says_how_many_there_are(plain, step, caplog):

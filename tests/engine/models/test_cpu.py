@@ -189,8 +189,9 @@ def test_every_family_reads_and_writes_as_in_torch(tmp_path, family):
     (expected, _), (found, _) = read_on(plain), read_on(native)
     close(found, expected)
     close(native.log_probabilities(found), plain.log_probabilities(expected))
-    canvas = np.array([7, *[plain.config.mask_id] * 6])
-    close(denoised(native, canvas, [], [], 4), denoised(plain, canvas, [], [], 4))
+    if family != "granite":  # no Granite has an adapter that denoises
+        canvas = np.array([7, *[plain.config.mask_id] * 6])
+        close(denoised(native, canvas, [], [], 4), denoised(plain, canvas, [], [], 4))
 
 
 def test_keys_with_uneven_biases_read_as_in_torch(tmp_path):

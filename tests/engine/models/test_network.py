@@ -2,11 +2,13 @@
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
 import torch
 from mercury_engine.api import FillRequest
+from mercury_engine.device.torch_network import TorchNetwork
 from mercury_engine.models import decoder_weights
-from mercury_engine.models.network import join
+from mercury_engine.models.network import ForwardRequest, join
 from transformers import (
     GraniteConfig,
     GraniteForCausalLM,
@@ -67,13 +69,12 @@ KINDS = {
 
 @pytest.fixture
 def ids():
-    torch.manual_seed(1)
-    return torch.randint(1, 500, (1, 20))
+    return np.random.default_rng(1).integers(1, 500, 20)
 
 
 @pytest.fixture
 def network():
-    return tiny.network()
+    return TorchNetwork(tiny.network())
 
 
 def close(left, right, atol=1e-4):
@@ -96,12 +97,12 @@ def saved(kind, path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_logits_equal_those_of_transformers(kind, tmp_path, ids):
     model = saved(kind, tmp_path)
-    network = decoder_weights.load(tmp_path, torch.float32, torch.device("cpu"))
+    network = TorchNetwork(decoder_weights.load(tmp_path, torch.float32, torch.device("cpu")))
     with torch.no_grad():
-        expected = model(ids).logits
-        found = network.logits(network.read(ids)[0])
-    assert (network.layers[0].qkv.bias is not None) == (kind == "qwen2")
-    close(found, expected)
+        expected = model(torch.from_numpy(ids)[None]).logits[0]
+    [(hidden, _)] = network.read_together([ForwardRequest(ids)])
+    assert (network.decoder.layers[0].qkv.bias is not None) == (kind == "qwen2")
+    close(network.decoder.logits(hidden), expected)
 
 
 @pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3"])  # with random weights, a tied Granite copies its input
@@ -118,13 +119,12 @@ def test_a_plain_checkpoint_fills_one_slot_a_step(kind, tmp_path):
 
 
 def test_reading_in_pieces_equals_reading_at_once(network, ids):
-    with torch.no_grad():
-        whole, block = network.read(ids)
-        sides, hidden, start = [], [], 0
-        for size in (7, 1, 12):
-            part, piece = network.read(ids[:, start : start + size], sides, start)
-            sides = [join([*sides, network.rotated(piece, start)])]
-            hidden.append(part)
-            start += size
-    close(torch.cat(hidden, 1), whole)
+    [(whole, block)] = network.read_together([ForwardRequest(ids)])
+    sides, hidden, start = [], [], 0
+    for size in (7, 1, 12):
+        [(part, piece)] = network.read_together([ForwardRequest(ids[start : start + size], sides, start)])
+        sides = [join([*sides, network.rotated(piece, start)])]
+        hidden.append(part)
+        start += size
+    close(torch.cat(hidden), whole)
     close(sides[0].keys, network.rotated(block, 0).keys)

@@ -5,10 +5,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from mercury_engine.api import RewriteRequest
+from mercury_engine.device.torch_network import TorchNetwork
 from mercury_engine.models import decoder_weights
+from mercury_engine.models.network import ForwardRequest
 from mercury_engine.prompt import gguf_vocabulary
 from mercury_engine.prompt.edit_families import Window, family_of
 from mercury_engine.prompt.gap_format import find_markers
@@ -90,12 +93,11 @@ def test_a_prompt_has_the_tokens_and_the_logits_that_transformers_gives_it(folde
     ids = Tokenizer(folder).encode_prompt(prompt, family.markers)
     assert ids == theirs(prompt, add_special_tokens=False)["input_ids"]
     assert [ids[0], ids[-1]] == [SPECIAL.index("<[fim-suffix]>"), SPECIAL.index("<[fim-middle]>")]
-    network = decoder_weights.load(folder, torch.float32, torch.device("cpu"))
-    read = torch.tensor([[0, *ids]])
+    network = TorchNetwork(decoder_weights.load(folder, torch.float32, torch.device("cpu")))
+    [(hidden, _)] = network.read_together([ForwardRequest(np.array([0, *ids]))])
     with torch.no_grad():
-        expected = LlamaForCausalLM.from_pretrained(folder)(read).logits
-        found = network.logits(network.read(read)[0])
-    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+        expected = LlamaForCausalLM.from_pretrained(folder)(torch.tensor([[0, *ids]])).logits[0]
+    torch.testing.assert_close(network.decoder.logits(hidden), expected, atol=1e-4, rtol=1e-4)
 
 
 def test_the_tokenizer_of_a_gguf_file_splits_text_alike(folder: Path):

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 from mercury_engine.api import FillRequest
+from mercury_engine.device.torch_network import TorchNetwork
 from mercury_engine.errors import RequestError
 from mercury_engine.models import adapters, decoder_weights, weights
-from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.models.network import ForwardRequest
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_lab.engine import Engine, finished
@@ -98,12 +98,12 @@ def test_the_c_kernels_answer_as_the_trained_model(family, tmp_path):
 def test_a_gguf_file_is_a_base(tmp_path):
     file = tmp_path / "q.gguf"
     tiny_gguf.write(file, gguf.GGMLQuantizationType.Q8_0)
-    ids = torch.tensor([[3, 7, 11, 5]])
+    ids = np.array([3, 7, 11, 5])
     with torch.no_grad():
-        found = causal_model(file)(input_ids=ids).logits
-        network = TorchDecoder(weights.read_config(file))
-        decoder_weights.fill_reader(network, file)
-        torch.testing.assert_close(found, network.logits(network.read(ids)[0]), atol=1e-4, rtol=1e-4)
+        found = causal_model(file)(input_ids=torch.from_numpy(ids)[None]).logits[0]
+    network = TorchNetwork(decoder_weights.load(file, torch.float32, torch.device("cpu")))
+    [(hidden, _)] = network.read_together([ForwardRequest(ids)])
+    torch.testing.assert_close(found, network.decoder.logits(hidden), atol=1e-4, rtol=1e-4)
 
 
 def test_a_model_taught_to_denoise_denoises_in_the_engine(tmp_path):

@@ -81,7 +81,7 @@ def test_every_kernel_is_checked_at_the_shapes_of_a_family(tmp_path):
                     target.copy_(source)
         assert check.wrong_kernels(decoder) == {}
         names = [name for name, _ in check._runs(decoder)]
-        assert names == ["project_qkv", "linear"] * 2 + ["attention", "answers"]  # plain, and with an adapter
+        assert names == ["project_qkv", "linear"] * 2 + ["attention", "answers", "reveal"]  # plain, and with an adapter
 
 
 def faster(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Attention layouts: what the slots of a canvas see beside each other, and how a pass over them is asked for.
+"""Attention layouts: what the slots of a canvas see besides each other, and how a pass over them is requested.
 
 | layout | before the slots | after them | slots are opened |
 | --- | --- | --- | --- |
@@ -21,30 +21,30 @@ from mercury_engine.decoding.diffusion.texts import Ends, Text
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.kv_cache.blockwise import BlockwiseCache
 from mercury_engine.kv_cache.cache import CachedContext
-from mercury_engine.kv_cache.two_sided import Overlap, TwoSidedCache, TwoSides
+from mercury_engine.kv_cache.two_sided import TwoSidedCache, TwoSides
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.network import CanvasForward, MaskedAttention, Network, packed
 from mercury_engine.models.row_answers import RowAnswers, RowQuestion
 from mercury_engine.prompt.tokenizer import Tokenizer
 
 TOKENS_BEFORE, TOKENS_AFTER = 384, 128
-"""Most tokens of the text on each side; a pass over 512 and 32 slots takes a 0.5B about a second on two cores."""
+"""Most tokens of text on each side; with a 0.5B on two cores, a pass over 512 tokens and 32 slots takes a second."""
 
 NEAREST_BEFORE, NEAREST_AFTER = 192, 64
-"""What a user who has jumped elsewhere waits for; the rest is read in a pause."""
+"""What is read first when the user has jumped elsewhere; the rest is read in a pause."""
 
 CUT_TOKENS = 32
-"""The start of a long text moves by so many tokens at a time, for each move reads the text again."""
+"""The start of a long text moves by this many tokens at a time, because each move reads the text again."""
 
 FIRST_SLOTS = 8
-"""Slots that a fill begins with whose number is searched, or changed by the model."""
+"""Slots at the start of a fill, if their number is searched or the model changes it."""
 
 LONGEST_SEEN = 4096
-"""Most tokens of a text that all see each other: one pass reads them."""
+"""Most tokens of a text whose tokens all see each other: one pass reads them."""
 
 OPEN_SLOTS, MOST_AHEAD = 32, 128
-"""Where such a text is continued, so many slots are revealed before those after them, as in LLaDA's sampler; masks
-ahead tell the model how much longer the text may become."""
+"""To continue such a text, this many slots are revealed before the next ones, as in LLaDA's sampler; masks after them
+show the model how long the text may become."""
 
 READ_AT_ONCE = 512
 """Most tokens of a prompt in blocks that one pass reads."""
@@ -54,19 +54,19 @@ NOTHING = TwoSides((), ())
 
 @dataclass(slots=True)
 class Around:
-    """What stands around the canvases of one request."""
+    """The text around the canvases of one request."""
 
     seen: TwoSides = NOTHING
     whole: TwoSides = NOTHING
-    """With what is left out because reading it would take too long."""
+    """The same with the part that would take too long to read."""
     context: GapContext | None = None
     """What was read; None before the first pass."""
     cache: TwoSidedCache | None = None
-    """Of a continued text whose tokens all see each other: its own, so that it depends on nothing read before."""
+    """A cache of its own for a text that is continued, so that it does not depend on what was read before."""
     known: int = 0
     """Number of tokens of a prompt that are not read again."""
     told: RowAnswers | None = None
-    """What the search for the length was told of the masks that the first step begins with."""
+    """The answers about the first step's masks, if the search for the length has asked about them."""
 
     def after(self, read: int, unread: int) -> GapContext:
         """The context after the first pass, which has read so many tokens."""
@@ -96,8 +96,8 @@ class CausalContext:
         """The number of slots to open after the accepted tokens."""
         return text.length - len(text.written.ids)
 
-    def told(self, around: Around, texts: Sequence[Text], rule: Rule | None) -> ForwardSteps[list[RowAnswers]]:
-        """What one pass tells of the slots of all texts, for a step by the rule if there is one."""
+    def told(self, around: Around, texts: Sequence[Text], rule: Rule) -> ForwardSteps[list[RowAnswers]]:
+        """What one pass says about the slots of all texts, for a step by the rule."""
         context = around.context
         assert context is not None
         rows = [[context.last, *text.written.ids, *text.canvas.ids.tolist()] for text in texts]
@@ -169,7 +169,7 @@ class TwoSided(_Seeing):
         if options.searches_length:
             self.tokens = Tokens(attention.mask_id, None, attention.delete_id, attention.expand_id)
         self.longest, self._exact = min(self.longest, LONGEST_SEEN), options.exact
-        self.cache = TwoSidedCache(network, int(attention.shifted))
+        self.cache = TwoSidedCache(network, int(attention.shifted), options.exact)
 
     def continued(self, prompt: list[int]) -> ForwardSteps[Around]:
         """What stands before a text without a gap; the first pass reads it."""
@@ -182,7 +182,7 @@ class TwoSided(_Seeing):
         left = text.length - accepted
         return left if around.cache is None else min(OPEN_SLOTS - accepted % OPEN_SLOTS, left)
 
-    def told(self, around: Around, texts: Sequence[Text], rule: Rule | None) -> ForwardSteps[list[RowAnswers]]:
+    def told(self, around: Around, texts: Sequence[Text], rule: Rule) -> ForwardSteps[list[RowAnswers]]:
         """What a pass tells of the slots of the text."""
         [text] = texts
         if around.told is not None:
@@ -194,34 +194,30 @@ class TwoSided(_Seeing):
             ahead = min(MOST_AHEAD, text.length - len(inside))
             sides, inside = TwoSides((*sides.before, *accepted), (self.tokens.mask,) * ahead), slots
         question = _asked(texts, [len(slots)], self._vocabulary, rule, int(self.attention.shifted))
-        found = None if self._exact else cache.overlap(sides)
-        told = yield from cache.reread(sides, inside, question, found)
-        self._read_by(around, found)
+        read = cache.new(sides)
+        told = yield from cache.reread(sides, inside, question)
+        self._note(around, read)
         return [told]
 
     def told_of_masks(
         self, around: Around, text: Text, lengths: Sequence[int], rule: Rule
     ) -> ForwardSteps[list[RowAnswers]]:
-        """What is told of so many masks in a gap, for each length: by one pass, over what an earlier one has read."""
-        found = None if self._exact else self.cache.overlap(around.seen)
-        if found is None:  # a pass reads the text around the first ones
-            text.open(lengths[0])
-            told = yield from self.told(around, [text], rule)
-            return told + ((yield from self.told_of_masks(around, text, lengths[1:], rule)) if lengths[1:] else [])
+        """What is told of so many masks in a gap, for each length; the lengths share a pass."""
         insides, questions = list[list[int]](), list[RowQuestion]()
         for slots in lengths:
             text.open(slots)
             insides.append([*text.written.ids, *text.canvas.ids.tolist()])
             questions.append(RowQuestion.of(text.hidden(slots), self._vocabulary, rule.choice.draws))
-        told = yield from self.cache.reread_together(around.seen, insides, questions, found)
-        self._read_by(around, found)
+        read = self.cache.new(around.seen)
+        told = yield from self.cache.reread_together(around.seen, insides, questions)
+        self._note(around, read)
         return told
 
-    def _read_by(self, around: Around, found: Overlap | None) -> None:
-        """Note what the first pass has read; what is stale or left out counts as unread."""
+    def _note(self, around: Around, read: int) -> None:
+        """Note the context after the first pass; what is stale or left out counts as unread."""
         if around.context is None:
             unread = 0 if self.cache.is_exact(around.whole) else max(self.cache.new(around.whole), 1)
-            around.context = around.after(around.seen.tokens if found is None else found.new, unread)
+            around.context = around.after(read, unread)
 
     def _unread(self, sides: TwoSides) -> int:
         return 0 if self._exact else self.cache.new(sides)
@@ -255,7 +251,7 @@ class Blocks(_Seeing):
         """See `CausalContext.slots`."""
         return self._block - (len(around.seen.before) + len(text.written.ids)) % self._block
 
-    def told(self, around: Around, texts: Sequence[Text], rule: Rule | None) -> ForwardSteps[list[RowAnswers]]:
+    def told(self, around: Around, texts: Sequence[Text], rule: Rule) -> ForwardSteps[list[RowAnswers]]:
         """What a pass tells of the slots of the text that may be revealed next: those of a part of the block.
 
         Where a row predicts the token of the next one, the last row before a block tells of its first slot, alone.
@@ -300,15 +296,15 @@ def layout_of(reader: Network, denoiser: Network | None, contexts: ContextReader
     return Blocks(reader, attention, contexts.tokenizer)
 
 
-def _asked(texts: Sequence[Text], slots: Sequence[int], vocabulary: int, rule: Rule | None, shift: int) -> RowQuestion:
-    """What is asked of the first so many slots of every text, for a step by the rule."""
-    draws = rule is not None and (rule.choice.draws or any(text.written.rank for text in texts))
+def _asked(texts: Sequence[Text], slots: Sequence[int], vocabulary: int, rule: Rule, shift: int) -> RowQuestion:
+    """What is asked about the first slots of every text, as many as given, for a step by the rule."""
+    draws = rule.choice.draws or any(text.written.rank for text in texts)
     hidden = [hidden_V for text, count in zip(texts, slots, strict=True) for hidden_V in text.hidden(count)]
     question, [text, *others] = RowQuestion.of(hidden, vocabulary, draws), texts
-    if rule is not None and rule.settles:
+    if rule.settles:
         masks = [text.canvas.is_mask[:count] for text, count in zip(texts, slots, strict=True)]
         question = replace(question, open_W=np.concatenate(masks))
-    if rule is None or others or text.is_last or text.written.rank:
+    if others or text.is_last or text.written.rank:
         return question
     return replace(question, reveal=rule.ahead(text.canvas[: slots[0]], text.number, shift, text.random))
 

@@ -87,7 +87,7 @@ def test_a_step_over_cached_sides_computes_what_is_new_beside_the_gap(engine):
     layout.cache.clear()
     asked = everything(4, engine.reader.config.vocab_size)
     exact = logp(finished(layout.cache.read(sides, [mask] * 4, asked), engine.reader))
-    again = logp(finished(layout.cache.reread(sides, [mask] * 4, asked, layout.cache.overlap(sides)), engine.reader))
+    again = logp(finished(layout.cache.reread(sides, [mask] * 4, asked), engine.reader))
     assert again == pytest.approx(exact, abs=1e-3)
 
 
@@ -101,7 +101,7 @@ def test_typing_reads_the_new_tokens_and_a_jump_the_whole_text(engine, monkeypat
     layout.cache.clear()
     for sides in (TwoSides(before, after), TwoSides((*before, 99), after), TwoSides(before[: -MOST_NEW - 9], after)):
         asked = everything(4, engine.reader.config.vocab_size)
-        finished(layout.cache.reread(sides, [mask] * 4, asked, layout.cache.overlap(sides)), engine.reader)
+        finished(layout.cache.reread(sides, [mask] * 4, asked), engine.reader)
     typed_again = 1 + 1 + 4  # the key, the token before it that predicts the first slot, the slots
     assert rows[0] == 64
     assert rows[1] in (5, typed_again)
@@ -165,7 +165,7 @@ def test_after_128_passes_over_it_a_text_is_read_again(engine):
     for _ in range(2 * MOST_USES + 2):
         read.append(layout.cache.new(sides))
         asked = everything(1, engine.reader.config.vocab_size)
-        finished(layout.cache.reread(sides, [mask], asked, layout.cache.overlap(sides)), engine.reader)
+        finished(layout.cache.reread(sides, [mask], asked), engine.reader)
     assert [number for number, tokens in enumerate(read) if tokens == sides.tokens] == [0, MOST_USES + 1]
 
 

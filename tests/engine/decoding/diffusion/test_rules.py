@@ -1,5 +1,7 @@
 """Rules step by step, with a table in place of the network."""
 
+from dataclasses import replace
+
 import numpy as np
 from mercury_engine.decoding.diffusion.canvas import Canvas, Tokens
 from mercury_engine.decoding.diffusion.rules import (
@@ -83,3 +85,10 @@ def test_top_p_keeps_the_first_token_that_passes_it():
 def test_top_k_keeps_so_many_tokens():
     table = np.log(np.array([[0.6, 0.3, 0.1]]))
     assert {int(Choice(temperature=1.0, top_k=1).draw(told(table), RANDOM).token_S[0]) for _ in range(50)} == {0}
+
+
+def test_nothing_begins_where_a_step_reveals_the_last_mask():
+    one = replace(Canvas.masked(3, Tokens(M)), ids=np.array([3, M, 4]))
+    assert EntropyBound().ahead(one, 0, 1).limits == ()
+    assert LinearSchedule(4).ahead(Canvas.masked(3, Tokens(M)), 3, 1).limits == ()
+    assert len(LinearSchedule(4).ahead(Canvas.masked(3, Tokens(M)), 2, 1).limits) == 2
