@@ -47,7 +47,7 @@ class UnixAddress(NamedTuple):
         try:
             connection.settimeout(CONNECT_SECONDS)
             connection.connect(str(self.path))
-            if peer_user(connection) not in (None, os.getuid()):
+            if not is_same_user(connection):
                 raise PermissionError(f"{self.path} belongs to another user")
         except BaseException:
             connection.close()
@@ -182,6 +182,11 @@ def peer_user(connection: socket.socket) -> int | None:
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     _, user, _ = struct.unpack("3i", credentials)
     return int(user)
+
+
+def is_same_user(connection: socket.socket) -> bool:
+    """Whether this user is at the other end; on TCP the token decides instead."""
+    return (user := peer_user(connection)) is None or user == os.getuid()
 
 
 def _runtime_folder() -> Path:

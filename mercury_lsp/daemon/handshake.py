@@ -34,47 +34,37 @@ GOODBYE = "mercury/goodbye"
 Purpose = Literal["lsp", "status", "stop"]
 
 
-class NoDaemon(OSError):
-    """The other side has hung up or does not know this handshake."""
-
-
-class NoAnswer(NoDaemon):
-    """The other side accepts the connection and sends nothing."""
-
-
-def call(connection: socket.socket, key: bytes, purpose: Purpose, seconds: float | None = None) -> dict[str, Any]:
+def call(connection: socket.socket, key: bytes, purpose: Purpose, seconds: float = TIMEOUT_SECONDS) -> dict[str, Any]:
     """Introduce ourselves; returns the daemon's line.
 
-    Raises NoDaemon, NoAnswer after `seconds` or else `TIMEOUT_SECONDS`, and DaemonError for one that we must not talk
-    to.
+    Raises TimeoutError if it sends nothing for that long, OSError if it hangs up or does not know this handshake, and
+    DaemonError if we must not talk to it.
     """
     nonce = new_nonce()
     hello = {"mercury": PROTOCOL_VERSION, "version": mercury_lsp.__version__, "purpose": purpose}
-    connection.settimeout(TIMEOUT_SECONDS if seconds is None else seconds)
+    connection.settimeout(seconds)
+    connection.sendall(encode(hello | {"nonce": nonce}))
     try:
-        connection.sendall(encode(hello | {"nonce": nonce}))
         said = decode(read_line(connection))
-        if not is_proof(said.get("proof"), key, "daemon", nonce):
-            raise DaemonError("the listening process does not know the token; remove the token file")
-        if purpose == "lsp" and said.get("version") != hello["version"]:
-            raise DaemonError(
-                f"a daemon of version {said.get('version')} runs there; stop it with mercury-lsp serve --stop"
-            )
-        connection.sendall(encode({"proof": proof(key, "caller", str(said.get("nonce")))}))
-    except TimeoutError as error:
-        raise NoAnswer(str(error)) from error
-    except (OSError, ValueError) as error:
-        raise NoDaemon(str(error)) from error
+    except ValueError as error:
+        raise OSError(str(error)) from error
+    if not is_proof(said.get("proof"), key, "daemon", nonce):
+        raise DaemonError("the listening process does not know the token; remove the token file")
+    if purpose == "lsp" and said.get("version") != hello["version"]:
+        raise DaemonError(
+            f"a daemon of version {said.get('version')} runs there; stop it with mercury-lsp serve --stop"
+        )
+    connection.sendall(encode({"proof": proof(key, "caller", str(said.get("nonce")))}))
     connection.settimeout(None)
     return said
 
 
 def read_line(connection: socket.socket) -> bytes:
-    """The next line; the other side must send nothing after it until we answer. Raises NoDaemon."""
+    """The next line; the other side must send nothing after it until we answer. Raises OSError."""
     line = bytearray()
     while not line.endswith(b"\n"):
         if len(line) > MAX_LINE_BYTES or not (data := connection.recv(MAX_LINE_BYTES)):
-            raise NoDaemon("it has hung up")
+            raise ConnectionError("the other side hung up, or does not know this handshake")
         line += data
     return bytes(line)
 

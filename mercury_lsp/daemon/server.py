@@ -8,48 +8,25 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any, get_args
 
 import mercury_lsp
 from mercury_lsp.daemon import handshake
-from mercury_lsp.daemon.address import Address, UnixAddress, peer_user
+from mercury_lsp.daemon.address import Address, UnixAddress, is_same_user
 from mercury_lsp.engine_host import memory
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.engine_host.loading import LoadEngine
 from mercury_lsp.server.routes import create_server
 from mercury_lsp.server.server import MercuryServer
-from mercury_lsp.transport.framing import MessageDecoder, framed
+from mercury_lsp.transport.framing import READ_BYTES, MessageDecoder, framed
 
 logger = logging.getLogger(__name__)
-
-READ_BYTES = 65536
 
 SIGN_OF_LIFE_SECONDS = 1.0
 """Seconds between two signs of life during a backlog."""
 
 PONG = framed({"jsonrpc": "2.0", "method": handshake.PONG})
-
-
-@dataclass(frozen=True, slots=True)
-class Hello:
-    """The introduction of a caller."""
-
-    version: str
-    purpose: handshake.Purpose
-    nonce: str
-
-    @classmethod
-    def parse(cls, line: bytes) -> "Hello":
-        """Raises ValueError."""
-        said = handshake.decode(line)
-        if said.get("mercury") != handshake.PROTOCOL_VERSION or said.get("purpose") not in get_args(handshake.Purpose):
-            raise ValueError("another protocol")
-        version, nonce = said.get("version"), said.get("nonce")
-        if not (isinstance(version, str) and isinstance(nonce, str)):
-            raise ValueError("not a hello")
-        return cls(version, said["purpose"], nonce)
 
 
 class Daemon:
@@ -108,24 +85,21 @@ class Daemon:
         assert task is not None
         self._connections.add(task)
         try:
-            if hello := await _welcome(reader, writer, key):
-                await self._serve(hello, reader, writer)
+            match await _welcome(reader, writer, key):
+                case "lsp":
+                    await self._serve_editor(reader, writer)
+                case "status":
+                    writer.write(json.dumps(self.status()).encode() + b"\n")
+                case "stop":
+                    self._stopped.set()
+                    writer.write(b"{}\n")
         except (ConnectionError, asyncio.CancelledError):
             pass  # the caller is gone, or the daemon is stopping
         finally:
             self._connections.discard(task)
             writer.close()
 
-    async def _serve(self, hello: Hello, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if hello.purpose == "lsp":
-            await self._serve_editor(hello, reader, writer)
-        elif hello.purpose == "status":
-            writer.write(json.dumps(self.status()).encode() + b"\n")
-        elif hello.purpose == "stop":
-            self._stopped.set()
-            writer.write(b"{}\n")
-
-    async def _serve_editor(self, hello: Hello, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_editor(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server = create_server(self.engines, writer.write)
         self._servers.add(server)
         if self._idle_timer is not None:
@@ -167,31 +141,22 @@ async def _messages(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) 
                 yield message
 
 
-async def _welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, key: bytes) -> Hello | None:
-    """The caller's introduction; None if it may not connect."""
-    if not _is_same_user(writer.get_extra_info("socket")):
+async def _welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, key: bytes) -> handshake.Purpose | None:
+    """What the caller wants; None if it may not connect."""
+    if not is_same_user(writer.get_extra_info("socket")):
         return None
+    about = {"mercury": handshake.PROTOCOL_VERSION, "version": mercury_lsp.__version__}
     try:
         async with asyncio.timeout(handshake.TIMEOUT_SECONDS):
-            hello = Hello.parse(await reader.readline())
-            nonce = handshake.new_nonce()
-            about = {
-                "mercury": handshake.PROTOCOL_VERSION,
-                "version": mercury_lsp.__version__,
-                "pid": os.getpid(),
-                "nonce": nonce,
-            }
-            writer.write(handshake.encode(about | {"proof": handshake.proof(key, "daemon", hello.nonce)}))
+            hello = handshake.decode(await reader.readline())
+            purpose, nonce, ours = hello.get("purpose"), hello.get("nonce"), handshake.new_nonce()
+            if hello.get("mercury") != about["mercury"] or purpose not in get_args(handshake.Purpose):
+                return None
+            proof = handshake.proof(key, "daemon", str(nonce))
+            writer.write(handshake.encode(about | {"pid": os.getpid(), "nonce": ours, "proof": proof}))
             said = handshake.decode(await reader.readline())
     except (OSError, ValueError):  # readline raises ValueError for an endless line
         return None
-    if hello.purpose == "lsp" and hello.version != mercury_lsp.__version__:
+    if purpose == "lsp" and hello.get("version") != about["version"]:
         return None
-    return hello if handshake.is_proof(said.get("proof"), key, "caller", nonce) else None
-
-
-def _is_same_user(connection: socket.socket) -> bool:
-    """Whether the caller is the same user; on TCP the token decides instead."""
-    if connection.family == socket.AF_INET:
-        return True
-    return peer_user(connection) in (None, os.getuid())
+    return purpose if handshake.is_proof(said.get("proof"), key, "caller", ours) else None

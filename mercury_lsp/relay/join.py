@@ -49,52 +49,37 @@ def join(address: Address, serve: Sequence[str] = SERVE_COMMAND, after_hang: boo
     If several processes call this, one starts the daemon and the others wait. `after_hang`: the last daemon hung.
     """
     deadline = time.monotonic() + START_SECONDS
-    call = _Caller(address, silences=MAX_SILENT_CALLS - 1 if after_hang else 0)
-    starting: int | None = None
+    silent_calls = MAX_SILENT_CALLS - 1 if after_hang else 0
     daemon: subprocess.Popen[bytes] | None = None
+    turn: int | None = None
     try:
         if after_hang:  # whatever was found before the lock was taken is out of date
-            starting = take_turn(address)
-        while (connection := call()) is None:
-            if time.monotonic() > deadline:
-                raise DaemonError(f"no daemon answers at {address.path}; its log: {log_name(address)}")
-            if starting is None:
-                starting = take_turn(address)
-            elif call.silences >= MAX_SILENT_CALLS and daemon is None:  # ours is still starting
+            turn = take_turn(address)
+        while time.monotonic() < deadline:
+            try:
+                if (connection := connect(address)) is not None:
+                    return connection
+                silent_calls = 0
+            except SilentDaemon:  # the first calls may reach a daemon that is starting
+                silent_calls += 1
+            if turn is None:
+                turn = take_turn(address)
+            elif silent_calls >= MAX_SILENT_CALLS and daemon is None:  # ours is still starting
                 control.replace(address)
-            elif not call.silences:  # only after another call, because the lock's last owner may have started one
+            elif not silent_calls:  # only after another call, because the lock's last owner may have started one
                 daemon = _keep_starting(daemon, address, serve)
             time.sleep(POLL_SECONDS)
     except OSError as error:
         raise DaemonError(f"the daemon cannot be started: {error}") from error
     finally:
-        if starting is not None:
-            os.close(starting)
-    return connection
+        if turn is not None:
+            os.close(turn)
+    raise DaemonError(f"no daemon answers at {address.path}; its log: {log_name(address)}")
 
 
 def take_turn(address: Address) -> int | None:
     """The lock for starting a daemon; None while another process has it. Raises OSError."""
     return lock.take(address.path.with_name(f"{address.path.name}.start"))
-
-
-class _Caller:
-    """Connects, and counts the unanswered calls."""
-
-    def __init__(self, address: Address, silences: int):
-        self.silences = silences
-        """Number of unanswered calls since the last answer."""
-        self._address = address
-
-    def __call__(self) -> socket.socket | None:
-        """As `connect`; the first unanswered calls may reach a daemon that is starting."""
-        try:
-            connection = connect(self._address)
-        except SilentDaemon:
-            self.silences += 1
-            return None
-        self.silences = 0
-        return connection
 
 
 def _keep_starting(
@@ -115,28 +100,19 @@ def connect(address: Address) -> socket.socket | None:
     """
     try:
         connection, key = address.connect()
+        try:
+            handshake.call(connection, key, "lsp", CALL_SECONDS)
+        except BaseException:
+            connection.close()
+            raise
     except PermissionError as error:
         raise DaemonError(str(error)) from error
-    except (TimeoutError, BlockingIOError) as error:  # too many callers are waiting
-        raise _silent(address) from error
+    except (TimeoutError, BlockingIOError) as error:  # it hangs, or too many callers are waiting
+        fix = "stop it with mercury-lsp serve --stop"
+        raise SilentDaemon(f"the daemon at {address.path} does not answer; {fix}") from error
     except OSError:
         return None
-    try:
-        handshake.call(connection, key, "lsp", CALL_SECONDS)
-    except handshake.NoAnswer as error:
-        connection.close()
-        raise _silent(address) from error
-    except handshake.NoDaemon:
-        connection.close()
-        return None
-    except DaemonError:
-        connection.close()
-        raise
     return connection
-
-
-def _silent(address: Address) -> SilentDaemon:
-    return SilentDaemon(f"the daemon at {address.path} does not answer; stop it with mercury-lsp serve --stop")
 
 
 def start(address: Address, serve: Sequence[str]) -> "subprocess.Popen[bytes]":

@@ -10,8 +10,6 @@ from typing import Any
 from mercury_lsp.daemon.handshake import PING, PONG
 from mercury_lsp.transport import framing
 
-READ_BYTES = 65536
-
 POLL_SECONDS = 1.25
 """Seconds between two polls of a daemon that owes an answer or has sent nothing since our last message."""
 
@@ -83,7 +81,7 @@ class Link:
                 self.was_silent = True
                 self._break()
                 return b""
-            data = self._connection.recv(READ_BYTES)
+            data = self._connection.recv(framing.READ_BYTES)
         except (OSError, ValueError):  # ValueError: another thread closed it
             return b""
         self._is_unheard = False

@@ -13,7 +13,7 @@ from typing import Any
 
 from mercury_lsp.daemon.handshake import GOODBYE
 from mercury_lsp.errors import DaemonError
-from mercury_lsp.relay.link import READ_BYTES, Link
+from mercury_lsp.relay.link import Link
 from mercury_lsp.relay.session import RESUMED_ID, Message, RelayedSession
 from mercury_lsp.transport import framing
 
@@ -41,7 +41,7 @@ class Stdio:
 
     def read(self) -> bytes:
         """The editor's next bytes; empty once the session is over."""
-        return os.read(0, READ_BYTES)
+        return os.read(0, framing.READ_BYTES)
 
     def write(self, data: bytes) -> None:
         """Raises OSError once the editor is gone."""

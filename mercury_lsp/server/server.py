@@ -19,8 +19,6 @@ from mercury_lsp.server.status import StatusBoard
 from mercury_lsp.server.suggester import Suggester
 from mercury_lsp.transport import framing
 
-READ_BYTES = 65536
-
 END_OF_INPUT = object()
 """Follows the client's last message."""
 
@@ -111,7 +109,7 @@ async def _messages(stdin: BinaryIO) -> AsyncIterator[Any]:
 
     def listen() -> None:
         try:
-            for message in framing.messages(lambda: stdin.read1(READ_BYTES)):  # type: ignore[attr-defined]
+            for message in framing.messages(lambda: stdin.read1(framing.READ_BYTES)):  # type: ignore[attr-defined]
                 loop.call_soon_threadsafe(queue.put_nowait, message)
             loop.call_soon_threadsafe(queue.put_nowait, END_OF_INPUT)
         except RuntimeError as error:

@@ -9,6 +9,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+READ_BYTES = 65536
+"""To read from a stream at a time."""
+
 MAX_BODY_BYTES = 256 * 2**20
 """Longest message; a larger Content-Length means a damaged header."""
 

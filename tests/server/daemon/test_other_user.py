@@ -62,7 +62,7 @@ def test_another_user_who_can_open_the_socket_is_hung_up_on(
         editor.initialize()
         monkeypatch.setattr(address, "peer_user", lambda _: None)  # he runs a program of his own
         place.address.path.chmod(0o777)
-        assert isinstance(as_other_user(lambda: called(place.address, purpose)), handshake.NoDaemon)
+        assert isinstance(as_other_user(lambda: called(place.address, purpose)), OSError)
         monkeypatch.undo()
         uri = editor.opened(script() + "x = ")
         assert len(editor.items(uri, 1, 4)) == 1
