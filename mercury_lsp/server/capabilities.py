@@ -1,7 +1,6 @@
 """The client's capabilities that the server's behaviour depends on."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import attrs
@@ -22,48 +21,11 @@ class InitializeParams:
     workspace_folders: Sequence[types.WorkspaceFolder] | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class EditorCapabilities:
-    """What the client can do; all False for a client that declares nothing."""
+    """What the client can do; nothing if it declares nothing."""
 
-    name: str = ""
-    is_copilot: bool = False
-    """It speaks Copilot's dialect: its options are not ours, and items start at the start of the line."""
-    takes_status: bool = False
-    """It knows `didChangeStatus`, or drops unknown notifications silently."""
-    wants_popup: bool = False
-    """It has completion but no inline completion."""
-    has_notebooks: bool = False
-    applies_edits: bool = False
-    takes_actions: bool = False
-    takes_action_literals: bool = False
-    takes_versioned_edits: bool = False
-    keeps_indentation: bool = False
-    """It inserts an item's lines unchanged if the item asks for that."""
-    adds_indentation: bool = False
-    """It does not: it indents all lines but the first like the line of insertion."""
-    takes_markdown: bool = False
-    shows_documents: bool = False
-    shows_progress: bool = False
-    has_configuration: bool = False
-    registers_configuration: bool = False
-    registers_files: bool = False
-    takes_confidence: bool = False
-    """Items may carry the model's confidence. This and what follows only our own clients declare."""
-    takes_source: bool = False
-    """Edits may name their source."""
-    takes_edits_elsewhere: bool = False
-    """It shows a next edit in another document than the one it asked about."""
-    takes_offers: bool = False
-    """It can ask its user unobtrusively whether to download a larger model."""
-    takes_denoising: bool = False
-    """Each partial result replaces the one before."""
-    takes_subtle: bool = False
-    """It marks where there is a text, shows it by key, and reports that (`mercury.display`)."""
-
-    @classmethod
-    def of(cls, params: InitializeParams) -> "EditorCapabilities":
-        """The capabilities of the client that sent these parameters."""
+    def __init__(self, params: InitializeParams | None = None):
+        params = params or InitializeParams()
 
         def declared(path: str) -> Any:
             found = params.capabilities
@@ -81,37 +43,44 @@ class EditorCapabilities:
             found = declared(path)
             return isinstance(found, list) and value in found
 
-        name = params.client_info.name if params.client_info else ""
-        options = params.initialization_options
-        is_copilot = isinstance(options, Mapping) and any(key in options for key in COPILOT_OPTIONS)
-        completion, ours = "textDocument.completion", "experimental.mercury"
+        options, completion = params.initialization_options, "textDocument.completion"
+        self.name = params.client_info.name if params.client_info else ""
+        self.is_copilot = isinstance(options, Mapping) and any(key in options for key in COPILOT_OPTIONS)
+        """It speaks Copilot's dialect: its options are not ours, and items start at the start of the line."""
+        self.takes_status = self.is_copilot or self.name == "Neovim" or can("experimental.mercury.status")
+        """It knows `didChangeStatus`, or drops unknown notifications silently."""
         # lsp-mode declares inline completion by a null.
-        has_inline = has("textDocument") and "inlineCompletion" in declared("textDocument")
-        as_is = lists(f"{completion}.completionItem.insertTextModeSupport.valueSet", types.InsertTextMode.AsIs)
+        has_inline = "inlineCompletion" in (declared("textDocument") if has("textDocument") else ())
+        self.wants_popup = has(completion) and not has_inline and not self.is_copilot
+        """It has completion but no inline completion."""
+        self.has_notebooks = has("notebookDocument")
+        self.applies_edits = can("workspace.applyEdit")
+        self.takes_actions = self.applies_edits and has("textDocument.codeAction")
+        self.takes_action_literals = has("textDocument.codeAction.codeActionLiteralSupport")
+        self.takes_versioned_edits = can("workspace.workspaceEdit.documentChanges")
+        modes = f"{completion}.completionItem.insertTextModeSupport.valueSet"
+        self.keeps_indentation = lists(modes, types.InsertTextMode.AsIs)
+        """It inserts an item's lines unchanged if the item asks for that."""
         by_default = declared(f"{completion}.insertTextMode")
-        return cls(
-            name=name,
-            is_copilot=is_copilot,
-            takes_status=is_copilot or name == "Neovim" or can(f"{ours}.status"),
-            wants_popup=has(completion) and not has_inline and not is_copilot,
-            has_notebooks=has("notebookDocument"),
-            applies_edits=can("workspace.applyEdit"),
-            takes_actions=has("textDocument.codeAction") and can("workspace.applyEdit"),
-            takes_action_literals=has("textDocument.codeAction.codeActionLiteralSupport"),
-            takes_versioned_edits=can("workspace.workspaceEdit.documentChanges"),
-            keeps_indentation=as_is,
-            adds_indentation=not as_is and by_default == types.InsertTextMode.AdjustIndentation,
-            takes_markdown=lists(f"{completion}.completionItem.documentationFormat", types.MarkupKind.Markdown),
-            # copilot.lua opens any document it is asked to show in a browser.
-            shows_documents=can("window.showDocument.support") and not is_copilot,
-            shows_progress=can("window.workDoneProgress"),
-            has_configuration=can("workspace.configuration"),
-            registers_configuration=can("workspace.didChangeConfiguration.dynamicRegistration"),
-            registers_files=can("workspace.didChangeWatchedFiles.dynamicRegistration"),
-            takes_confidence=can(f"{ours}.confidence"),
-            takes_source=can(f"{ours}.source"),
-            takes_edits_elsewhere=can(f"{ours}.editsElsewhere"),
-            takes_offers=can(f"{ours}.offers"),
-            takes_denoising=can(f"{ours}.denoising"),
-            takes_subtle=can(f"{ours}.subtle"),
-        )
+        self.adds_indentation = not self.keeps_indentation and by_default == types.InsertTextMode.AdjustIndentation
+        """It does not: it indents all lines but the first like the line of insertion."""
+        self.takes_markdown = lists(f"{completion}.completionItem.documentationFormat", types.MarkupKind.Markdown)
+        # copilot.lua opens any document it is asked to show in a browser.
+        self.shows_documents = can("window.showDocument.support") and not self.is_copilot
+        self.shows_progress = can("window.workDoneProgress")
+        self.has_configuration = can("workspace.configuration")
+        self.registers_configuration = can("workspace.didChangeConfiguration.dynamicRegistration")
+        self.registers_files = can("workspace.didChangeWatchedFiles.dynamicRegistration")
+        # Only our own clients declare these.
+        self.takes_confidence = can("experimental.mercury.confidence")
+        """Items may carry the model's confidence."""
+        self.takes_source = can("experimental.mercury.source")
+        """Edits may name their source."""
+        self.takes_edits_elsewhere = can("experimental.mercury.editsElsewhere")
+        """It shows a next edit in another document than the one it asked about."""
+        self.takes_offers = can("experimental.mercury.offers")
+        """It can ask its user unobtrusively whether to download a larger model."""
+        self.takes_denoising = can("experimental.mercury.denoising")
+        """Each partial result replaces the one before."""
+        self.takes_subtle = can("experimental.mercury.subtle")
+        """It marks where there is a text, shows it by key, and reports that (`mercury.display`)."""

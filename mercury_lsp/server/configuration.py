@@ -1,7 +1,8 @@
 """The settings of one connection: their sources, and what a change of them causes."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import ExitStack
 from functools import partial
 from itertools import count
 from typing import Any
@@ -35,7 +36,8 @@ class Configuration:
         """What the engine was last loaded with; None before the first load and after a failed one."""
         self._loading: asyncio.Future[InferenceEngine] | None = None
         """The newest load."""
-        self._stop_watching: Callable[[], None] = lambda: None
+        self._watching = ExitStack()
+        """Ends the watch of a remote engine."""
         edit_engine = session.completer.edit_engine
         edit_engine.log, edit_engine.count = editor.log, session.statistics.asked
         edit_engine.tell = lambda text: editor.show_message(types.MessageType.Warning, f"Mercury: {text}")
@@ -100,8 +102,7 @@ class Configuration:
 
     def _watch(self, engine: InferenceEngine) -> None:
         """Show the state of the engine; that of a remote one also when it changes."""
-        self._stop_watching()
-        self._stop_watching = lambda: None
+        self._watching.close()
         self._status.change(Status())
         if self._session.settings.engine is None:
             return
@@ -113,14 +114,13 @@ class Configuration:
                 self._status.change(Status("Warning" if engine.has_failed else "Normal", message=engine.notice))
                 self._session.completer.allow_rewrites()
 
-            self._stop_watching = engine.watch(changed)
+            self._watching.callback(engine.watch(changed))
             changed()
             self._editor.log(engine.notice)
 
     def close(self) -> None:
         """Load no more models."""
-        self._stop_watching()
-        self._stop_watching = lambda: None
+        self._watching.close()
         self.larger_model.close()
 
     def _watch_sources(self) -> None:

@@ -65,7 +65,7 @@ class MercuryServer(RpcConnection):
     def begin(self, params: InitializeParams) -> None:
         """Take in what the client declares."""
         self.stage = "initialized"
-        self.editor.capabilities = EditorCapabilities.of(params)
+        self.editor.capabilities = EditorCapabilities(params)
         self.session.statistics.observer.client = self.editor.capabilities.name
         self.configuration.begin(params.initialization_options)
         uris = [folder.uri for folder in params.workspace_folders or ()]

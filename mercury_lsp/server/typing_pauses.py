@@ -2,9 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from functools import partial
-
-from mercury_lsp.debounce import Debounced
 
 TYPING_PAUSE_SECONDS = 0.5
 """Seconds without an edit after which the user is taken to have stopped typing."""
@@ -23,19 +20,19 @@ class TypingPauses:
     def __init__(self, on_pause: Callable[[str], None], slices: Sequence[Callable[[], bool]]):
         """`on_pause` gets a document's uri; `slices` each index a little and return whether more is left."""
         self._on_pause, self._slices = on_pause, slices
-        self._waiting: dict[str, Debounced] = {}
-        self._paused: dict[str, None] = {}
-        """Documents whose pause has come."""
+        self._due: dict[str, float] = {}
+        """The event loop's time of each document's pause, the earliest first."""
+        self._timer: asyncio.TimerHandle | None = None
         self._indexing: asyncio.TimerHandle | None = None
         self._is_closed = False
 
     def wait_for_pause(self, uri: str) -> None:
         """Call `on_pause` once the document was left alone for a while."""
-        if uri not in self._waiting:
-            self._waiting[uri] = Debounced(partial(self._pause, uri))
-            if len(self._waiting) > MAX_WAITING:
-                self._waiting.pop(next(iter(self._waiting))).cancel()
-        self._waiting[uri].postpone(TYPING_PAUSE_SECONDS)
+        self._due.pop(uri, None)
+        self._due[uri] = asyncio.get_running_loop().time() + TYPING_PAUSE_SECONDS
+        if len(self._due) > MAX_WAITING:
+            del self._due[next(iter(self._due))]
+        self._wait()
 
     def index_soon(self) -> None:
         """Index on, in slices that yield to everything else."""
@@ -45,25 +42,24 @@ class TypingPauses:
     def close(self) -> None:
         """Start nothing more."""
         self._is_closed = True
-        for waiting in self._waiting.values():
-            waiting.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
 
-    def _pause(self, uri: str) -> None:
-        del self._waiting[uri]
-        if not self._paused:
-            asyncio.get_running_loop().call_soon(self._take_turn)
-        self._paused[uri] = None
+    def _wait(self) -> None:
+        """Wait for the first pause. A key moves no timer; a timer that is early waits again."""
+        if self._timer is None and self._due and not self._is_closed:
+            self._timer = asyncio.get_running_loop().call_at(next(iter(self._due.values())), self._pause)
 
-    def _take_turn(self) -> None:
-        """Do one document's work: a request must not wait for thousands."""
-        uri = next(iter(self._paused))
-        if not self._is_closed:
-            try:
+    def _pause(self) -> None:
+        """Do the work of at most one document: a request must not wait for thousands."""
+        self._timer = None
+        uri, due = next(iter(self._due.items()))
+        try:
+            if due <= asyncio.get_running_loop().time():
+                del self._due[uri]
                 self._on_pause(uri)
-            finally:
-                del self._paused[uri]
-                if self._paused:
-                    asyncio.get_running_loop().call_soon(self._take_turn)
+        finally:
+            self._wait()
 
     def _index(self) -> None:
         self._indexing = None

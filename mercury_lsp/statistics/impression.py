@@ -9,7 +9,7 @@ from mercury_engine.text.common_prefix import common_text_ends
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.chunked_text import with_plain_breaks
 from mercury_lsp.documents.document import Edit, Snapshot
-from mercury_lsp.statistics.record import Outcome, OutcomeRecord
+from mercury_lsp.statistics.store import Outcome, OutcomeRecord
 
 _PAIRS = ("()", "[]", "{}", '""', "''", "``")
 """Pairs whose second character editors insert when the user types the first."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Edit
 from mercury_lsp.statistics.impression import Impression
-from mercury_lsp.statistics.record import Outcome, OutcomeRecord
+from mercury_lsp.statistics.store import Outcome, OutcomeRecord
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from mercury_lsp.completion.price import Price
 from mercury_lsp.errors import StatisticsError
 from mercury_lsp.statistics import store
 from mercury_lsp.statistics.observer import Observer
-from mercury_lsp.statistics.record import OutcomeRecord
+from mercury_lsp.statistics.store import OutcomeRecord
 
 logger = logging.getLogger(__name__)
 

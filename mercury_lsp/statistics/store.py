@@ -1,23 +1,51 @@
-"""The files with the statistics, one per month; several processes may append lines at once."""
+"""What is kept of suggestions, figures and no text, in one file per month; several processes may append at once."""
 
 import json
 import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, fields
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from time import mktime, strftime, strptime, time
+from typing import Literal
 
 from mercury_lsp import private_files
 from mercury_lsp.errors import StatisticsError
-from mercury_lsp.statistics.record import OutcomeRecord
 
 RETENTION_DAYS = 400
 """Age, in days, after which rows are deleted."""
 
 _MONTH = "%Y-%m"
 _NAME = re.compile(r"\d{4}-\d\d\.jsonl")
+
+Outcome = Literal["accepted", "partly", "typed", "rejected", "ignored", "asked"]
+"""accepted: the whole text, or all of its rest, was inserted at once.
+partly: the start of it was inserted at once.
+typed: the user typed the same text key by key; nothing was saved.
+rejected: the user typed something else there, moved away or dismissed it.
+ignored: none of these; the document was closed, or another suggestion replaced it.
+asked: not a suggestion, but a request sent to an edit server."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeRecord:
+    """One suggestion that was shown, or one request for edits; lengths in code points, a line break counts as one."""
+
+    shown_at: int
+    """Seconds since the epoch."""
+    language: str
+    client: str
+    model: str
+    automatic: bool
+    """The editor asked on its own, not the user."""
+    confidence: float
+    latency_ms: float
+    """Time from the request until the suggestion was sent to the client."""
+    length: int
+    outcome: Outcome
+    saved: int
+    """Characters inserted at once."""
 
 
 def default_path() -> Path:

@@ -1,12 +1,12 @@
 """Summarises records, in total, by language or by day."""
 
-import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import get_args
 
-from mercury_lsp.statistics.record import Outcome, OutcomeRecord
+from mercury_lsp.statistics.store import Outcome, OutcomeRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +48,10 @@ def percentile(ordered: Sequence[float], share: float) -> float:
     return ordered[max(0, int(rank) - 1)]
 
 
-def parted(records: Iterable[OutcomeRecord]) -> tuple[list[OutcomeRecord], dict[str, int]]:
+def parted(records: Sequence[OutcomeRecord]) -> tuple[list[OutcomeRecord], dict[str, int]]:
     """The records of suggestions, and the number of requests sent to servers for edits, by model."""
-    suggestions, asked = list[OutcomeRecord](), Counter[str]()
-    for each in records:
-        if each.outcome == "asked":
-            asked[each.model] += 1
-        else:
-            suggestions.append(each)
-    return suggestions, dict(asked)
+    asked = Counter(each.model for each in records if each.outcome == "asked")
+    return [each for each in records if each.outcome != "asked"], dict(asked)
 
 
 def by_language(records: Iterable[OutcomeRecord]) -> dict[str, Summary]:
@@ -67,16 +62,11 @@ def by_language(records: Iterable[OutcomeRecord]) -> dict[str, Summary]:
 
 def by_day(records: Iterable[OutcomeRecord]) -> dict[str, Summary]:
     """Summaries by local day (YYYY-MM-DD), in order; days without a record are left out."""
-    return dict(sorted(_grouped(records, lambda each: day(each.shown_at)).items()))
-
-
-def day(moment: float) -> str:
-    """The local day (YYYY-MM-DD) of a time in seconds since the epoch."""
-    return time.strftime("%Y-%m-%d", time.localtime(moment))
+    return dict(sorted(_grouped(records, lambda each: str(date.fromtimestamp(each.shown_at))).items()))
 
 
 def _grouped(records: Iterable[OutcomeRecord], key: Callable[[OutcomeRecord], str]) -> dict[str, Summary]:
-    groups: dict[str, list[OutcomeRecord]] = {}
+    groups = defaultdict[str, list[OutcomeRecord]](list)
     for each in records:
-        groups.setdefault(key(each), []).append(each)
+        groups[key(each)].append(each)
     return {name: Summary.of(group) for name, group in groups.items()}

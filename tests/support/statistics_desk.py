@@ -3,7 +3,7 @@
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Edit
 from mercury_lsp.statistics.observer import Observer
-from mercury_lsp.statistics.record import OutcomeRecord
+from mercury_lsp.statistics.store import OutcomeRecord
 
 URI = "file:///sample.py"
 TEXT = "value(1)"
