@@ -62,12 +62,10 @@ class Link:
 
     def _messages(self) -> Iterator[Any]:
         for message in framing.messages(self._read):
-            if isinstance(message, dict):
-                if message.get("method") == PONG:
-                    continue
-                if "method" not in message and isinstance(message.get("id"), int | str):
-                    self._asked.discard(message["id"])
-            yield message
+            if "method" not in message:
+                self._asked.discard(message["id"])
+            if message.get("method") != PONG:
+                yield message
 
     def _send(self, data: bytes) -> None:
         """Not sendall: its timeout covers the whole message, and a large document may take longer on a busy machine."""

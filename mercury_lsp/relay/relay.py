@@ -107,17 +107,17 @@ class Relay:
             error = {"code": framing.PARSE_ERROR, "message": message.reason}
             self._say({"jsonrpc": "2.0", "id": None, "error": error})
             return
+        is_object = isinstance(message, dict)
         with self._lock:
-            is_client_spoke = self._session.hear_client(message)
+            is_wanted = not is_object or self._session.hear_client(message)
             answer = None
-            if self._link is None:
-                answer = self._session.answer_alone(message.get("id")) if isinstance(message, dict) else None
-            elif is_client_spoke:
+            if self._link is not None and is_wanted:
                 self._link.send(message)
+            elif self._link is None and is_object:
+                answer = self._session.answer_alone(message.get("id"))
         self._client_spoke.set()
-        if answer is not None:
-            self._say(answer)
-        elif isinstance(message, dict) and message.get("method") == "shutdown":
+        self._say(answer)
+        if answer is None and is_object and message.get("method") == "shutdown":
             patience = Timer(SHUTDOWN_SECONDS, self._shut_down, [message.get("id")])
             patience.daemon = True
             patience.start()
@@ -126,8 +126,7 @@ class Relay:
         """Answer shutdown if the daemon has not."""
         with self._lock:
             answer = self._session.answer_for_daemon(msg_id)
-        if answer is not None:
-            self._say(answer)
+        self._say(answer)
 
     def _listen(self, link: Link) -> None:
         try:
@@ -143,7 +142,7 @@ class Relay:
         while True:
             said_goodbye = False
             for message in link.messages:
-                said_goodbye |= isinstance(message, dict) and message.get("method") == GOODBYE
+                said_goodbye |= message.get("method") == GOODBYE
                 self._pass(message)
             self._lose(link)
             if self._ending.is_set() or self._session.was_shut_down:
@@ -155,11 +154,10 @@ class Relay:
                     return
             link = found
 
-    def _pass(self, message: Any) -> None:
+    def _pass(self, message: Message) -> None:
         with self._lock:
-            is_client_spoke = self._session.hear_daemon(message)
-        if is_client_spoke:
-            self._say(message)
+            is_wanted = self._session.hear_daemon(message)
+        self._say(message if is_wanted else None)
 
     def _lose(self, link: Link) -> None:
         with self._lock:
@@ -185,8 +183,7 @@ class Relay:
             self._notify_user(f"Mercury: {error}")
             with self._lock:
                 answer = self._session.refuse_introduction(str(error))
-            if answer is not None:
-                self._say(answer)
+            self._say(answer)
             return None
         return link if self._resume(link) else None
 
@@ -200,8 +197,7 @@ class Relay:
         """Tell a new daemon what the old one knew; False if the new one is lost, too."""
         with self._lock:
             introduction, unregistration = self._session.introduction(), self._session.unregistration()
-        if unregistration is not None:
-            self._say(unregistration)
+        self._say(unregistration)
         if introduction is not None:
             link.send(introduction)
             if introduction["id"] == RESUMED_ID and not self._is_introduced(link):
@@ -219,13 +215,15 @@ class Relay:
     def _is_introduced(self, link: Link) -> bool:
         for message in link.messages:
             self._pass(message)
-            if isinstance(message, dict) and message.get("id") == RESUMED_ID:
+            if message.get("id") == RESUMED_ID:
                 return "error" not in message
         return False
 
-    def _say(self, message: Message) -> None:
+    def _say(self, message: Message | None) -> None:
+        """Send the client a message, if there is one."""
         try:
-            self._stdio.write(framing.framed(message))
+            if message is not None:
+                self._stdio.write(framing.framed(message))
         except OSError:  # the editor is gone
             if not self._ending.is_set():
                 self._stdio.give_up()

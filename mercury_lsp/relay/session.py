@@ -45,10 +45,8 @@ class RelayedSession:
         self._shown: set[Any] = set()
         """Tokens of progress that has begun and not yet ended."""
 
-    def hear_client(self, message: Any) -> bool:
+    def hear_client(self, message: Message) -> bool:
         """Observe a message of the client; returns whether it is for the current daemon."""
-        if not isinstance(message, dict):
-            return True
         msg_id, method = message.get("id"), message.get("method")
         if not isinstance(method, str):
             is_wanted = not _is_key(msg_id) or msg_id in self._asked
@@ -62,21 +60,18 @@ class RelayedSession:
             self._keep(method, message)
         return True
 
-    def hear_daemon(self, message: Any) -> bool:
+    def hear_daemon(self, message: Message) -> bool:
         """Observe a message of the daemon; returns whether it is for the client."""
-        if not isinstance(message, dict):
-            return True
         msg_id, method = message.get("id"), message.get("method")
         if method is None:
-            if _is_key(msg_id) and msg_id in self._answered:
-                self._answered.discard(msg_id)
+            if msg_id in self._answered:
+                self._answered.remove(msg_id)
                 return False
-            answered = self._pending.pop(msg_id, None) if _is_key(msg_id) else None
-            self.was_shut_down |= answered == "shutdown" and "error" not in message
+            self.was_shut_down |= self._pending.pop(msg_id, None) == "shutdown" and "error" not in message
             if "error" in message and self._initialize is not None and msg_id == self._initialize["id"]:
                 self._initialize = None
             return msg_id not in (RESUMED_ID, UNREGISTER_ID)
-        if _is_key(msg_id):
+        if msg_id is not None:
             self._asked.add(msg_id)
         self._watch(method, message.get("params"))
         return method != GOODBYE
