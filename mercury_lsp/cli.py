@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mercury_engine.errors import MercuryError
 
 from mercury_lsp import __version__
-from mercury_lsp.commands import relay
+from mercury_lsp.commands import stdio
 from mercury_lsp.daemon.address import default_address
 from mercury_lsp.errors import MORE_MEMORY, is_short_of_memory
 from mercury_lsp.transport import standard_streams
@@ -52,11 +52,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if sys.stdin.isatty():
             print(AT_A_TERMINAL, file=sys.stderr)
         if arguments is None:
-            relay.run(default_address)
+            stdio.run(default_address)
         else:
             from mercury_lsp.commands.serve import address_of
 
-            relay.run(lambda: address_of(arguments), arguments.in_process)
+            stdio.run(lambda: address_of(arguments), arguments.in_process)
     except MercuryError as error:
         print(f"mercury-lsp: {error}", file=sys.stderr)
         return 2

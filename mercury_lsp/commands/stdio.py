@@ -1,18 +1,52 @@
-"""`mercury-lsp --in-process`: the language server over stdio, with the model in this process."""
+"""`mercury-lsp`: the language server over stdio, in the daemon; in this process on request or as a fallback."""
 
-import logging
 import os
 import sys
-from typing import NoReturn
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NoReturn
 
-from mercury_lsp.engine_host.engines import Engines
-from mercury_lsp.engine_host.loading import LoadEngine, load_engine
-from mercury_lsp.server.routes import create_server
+from mercury_lsp.daemon.address import Address
+from mercury_lsp.errors import DaemonError
+from mercury_lsp.relay.join import SERVE_COMMAND, join, log_name
+from mercury_lsp.relay.link import Link
+from mercury_lsp.relay.relay import Relay, Stdio
 from mercury_lsp.transport import standard_streams
 
+if TYPE_CHECKING:
+    from mercury_lsp.engine_host.loading import LoadEngine
 
-def serve(load: LoadEngine = load_engine) -> NoReturn:
-    """Serve one client until it sends exit or closes the pipe; then end the process."""
+IN_PROCESS_VARIABLE = "MERCURY_IN_PROCESS"
+"""Environment variable; 1 loads the model in the server's own process."""
+
+
+def run(address: Callable[[], Address], in_process: bool = False) -> NoReturn:
+    """Serve one editor. Raises UsageError."""
+    if not (in_process or os.environ.get(IN_PROCESS_VARIABLE, "") not in ("", "0")):
+        try:
+            standard_streams.end_at_once(relayed(address()))
+        except DaemonError as error:
+            sys.stderr.write(f"mercury-lsp: {error}; serving in this process\n")
+    serve()
+
+
+def relayed(address: Address, serve: Sequence[str] = SERVE_COMMAND) -> int:
+    """Connect the editor to a daemon; returns the exit code. Raises DaemonError before any input is read."""
+
+    def linked(after_hang: bool = False) -> Link:
+        return Link(join(address, serve, after_hang))
+
+    hint = f"mercury-lsp doctor, or the log: {log_name(address)}"
+    return Relay(linked(), linked, Stdio(), hint).run()
+
+
+def serve(load: "LoadEngine | None" = None) -> NoReturn:
+    """Serve one client in this process until it sends exit or closes the pipe; then end the process."""
+    import logging  # the relay needs none of these
+
+    from mercury_lsp.engine_host.engines import Engines
+    from mercury_lsp.engine_host.loading import load_engine
+    from mercury_lsp.server.routes import create_server
+
     standard_streams.forgive()
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     # The client reads file descriptor 1, so a library that prints must not write to it.
@@ -23,6 +57,6 @@ def serve(load: LoadEngine = load_engine) -> NoReturn:
         protocol_out.write(data)
         protocol_out.flush()
 
-    server = create_server(Engines(load), write)
+    server = create_server(Engines(load or load_engine), write)
     server.serve_standard_input()
     standard_streams.end_at_once(server.exit_code)

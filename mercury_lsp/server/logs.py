@@ -22,16 +22,14 @@ class ClientLog(logging.Handler):
     def __init__(self, loop: asyncio.AbstractEventLoop, log: Callable[[str, MessageType], None], owner: object):
         super().__init__(logging.WARNING)
         self._loop, self._log, self._owner = loop, log, owner
-
-    def attach(self) -> None:
-        """Start listening."""
         for name in LOGGED_PACKAGES:
             logging.getLogger(name).addHandler(self)
 
-    def detach(self) -> None:
+    def close(self) -> None:
         """Stop listening."""
         for name in LOGGED_PACKAGES:
             logging.getLogger(name).removeHandler(self)
+        super().close()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Send one record."""

@@ -73,7 +73,6 @@ class MercuryServer(RpcConnection):
             uris = [params.root_uri]
         self.session.folders_changed(uris, ())
         self._log = ClientLog(asyncio.get_running_loop(), self.editor.log, self)
-        self._log.attach()
 
     async def start(self) -> None:
         """Once the client listens: register with it, ask for its settings and load the model."""
@@ -99,7 +98,7 @@ class MercuryServer(RpcConnection):
         self.cancel_all()
         self.configuration.close()
         if self._log is not None:
-            self._log.detach()
+            self._log.close()
         self.session.close()
 
 

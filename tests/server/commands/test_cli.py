@@ -20,7 +20,7 @@ from mercury_lab.training.conversion.adapter_file import write_adapter
 from safetensors.numpy import load_file, save_file
 
 from mercury_lsp.cli import main
-from mercury_lsp.commands import doctor, loading, relay, try_
+from mercury_lsp.commands import doctor, loading, stdio, try_
 from mercury_lsp.commands.shown import Shown
 from mercury_lsp.engine_host.loading import why_not_loaded
 from mercury_lsp.installed_models import larger
@@ -159,7 +159,7 @@ def test_a_file_in_which_no_editor_gets_suggestions_gets_none_here(
 @pytest.mark.parametrize(("terminal", "lines"), [(True, 1), (False, 0)])
 def test_the_server_started_at_a_terminal_says_that_it_waits_for_an_editor(monkeypatch, capsys, terminal, lines):
     monkeypatch.setattr(sys.stdin, "isatty", lambda: terminal)
-    monkeypatch.setattr(relay, "run", lambda arguments: 0)
+    monkeypatch.setattr(stdio, "run", lambda arguments: 0)
     main([])
     out, err = capsys.readouterr()
     assert out == "" and err.count("waiting for an editor") == err.count("\n") == lines
@@ -316,7 +316,7 @@ def test_where_memory_is_short_a_line_says_so(
     def run(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("mercury_lsp.cli.relay.run", run)
+    monkeypatch.setattr("mercury_lsp.cli.stdio.run", run)
     assert main(["--in-process"]) == 2
     assert capsys.readouterr().err == (
         "mercury-lsp: there is not enough memory; raise its limit (ulimit -v) or free some\n"

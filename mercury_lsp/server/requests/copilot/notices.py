@@ -31,19 +31,10 @@ class Item:
 
 
 @attrs.define
-class ShownItem:
-    """didShowCompletion and didShowInlineEdit."""
+class ItemNotice:
+    """didShowCompletion, didShowInlineEdit and didPartiallyAcceptCompletion; its length is read from the edit."""
 
     item: Item
-
-
-@attrs.define
-class PartlyAccepted:
-    """didPartiallyAcceptCompletion."""
-
-    item: Item
-    accepted_length: int
-    """UTF-16 units from the start of the inserted text."""
 
 
 @attrs.define
@@ -67,12 +58,12 @@ def did_focus(server: MercuryServer, params: Focus) -> None:
         server.session.document_focused(params.text_document.uri)
 
 
-def did_show(server: MercuryServer, params: ShownItem) -> None:
+def did_show(server: MercuryServer, params: ItemNotice) -> None:
     """From now on only reported suggestions count as shown."""
     server.session.statistics.observer.reported_shown(params.item.suggestion_id)
 
 
-def did_partially_accept(server: MercuryServer, params: PartlyAccepted) -> None:
+def did_partially_accept(server: MercuryServer, params: ItemNotice) -> None:
     """The edits show which part remains."""
     server.session.statistics.observer.reported_accepted(params.item.suggestion_id, in_part=True)
 
