@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
 
 from mercury_engine.api import Effort
@@ -46,28 +46,96 @@ EDIT_REQUESTS_PER_MINUTE = 20
 """Most requests a minute to a server for edits that is not this machine: some are paid by request."""
 
 
+class _Rule(NamedTuple):
+    """Which values a setting accepts, and how to describe them."""
+
+    accepts: Callable[[Any], bool]
+    allowed: str
+
+
+def _integer(highest: int, or_null: bool = False) -> _Rule:
+    def accepts(value: Any) -> bool:
+        return (or_null and value is None) or (type(value) is int and 1 <= value <= highest)
+
+    return _Rule(accepts, f"an integer from 1 to {highest}{' or null' if or_null else ''}")
+
+
+def _list(accepts: Callable[[Any], bool], allowed: str) -> _Rule:
+    return _Rule(lambda value: isinstance(value, list | tuple) and all(map(accepts, value)), f"a list of {allowed}")
+
+
+def _rule(hint: Any) -> _Rule:
+    """The rule with which a type is annotated, or else that of the type."""
+    if get_origin(hint) is Annotated:
+        return hint.__metadata__[0]
+    if hint is bool:
+        return _Rule(lambda value: isinstance(value, bool), "true, false")
+    choices = get_args(hint)
+    return _Rule(lambda value: isinstance(value, str) and value in choices, ", ".join(choices))
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _is_engine(value: Any, takes_query: bool = False) -> bool:
+    try:
+        url = urlsplit(value) if isinstance(value, str) and not re.search(r"\s", value) else None
+        has_port = url is not None and url.port != 0
+    except ValueError:
+        return False
+    is_web = url is not None and has_port and url.scheme in ("http", "https") and bool(url.hostname)
+    return url is not None and is_web and not url.username and (takes_query or not url.query)
+
+
+def _is_model(value: Any) -> bool:
+    return value is None or (_is_text(value) and not is_url(value))
+
+
+def _is_edit_model(value: Any) -> bool:
+    return value != BUNDLED and (_is_model(value) or _is_engine(value, takes_query=True))
+
+
+def _is_disabled_in(value: Any) -> bool:
+    return value in get_args(DisabledIn)
+
+
+_MODEL = _Rule(_is_model, "a folder, a GGUF file, a model name, bundled or null; a URL belongs to engine or editModel")
+
+_EDIT_MODEL = _Rule(
+    _is_edit_model,
+    f"a folder, a GGUF file, a model name, a URL that {EDIT_ENGINE_VARIABLE} names, same or null; the bundled model"
+    " makes no edits",
+)
+
+_ENGINE = _Rule(
+    lambda value: value is None or _is_engine(value),
+    f"an http or https URL without a password or query, which {ENGINE_VARIABLE} names, or null",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """A checked configuration; `parse` makes one from the client's JSON, whose keys are in camelCase."""
 
-    model: str | None = None
+    model: Annotated[str | None, _MODEL] = None
     """Absolute path of a folder or GGUF file, or a name, perhaps after `installed:`; None for the bundled model."""
-    edit_model: str | None = None
+    edit_model: Annotated[str | None, _EDIT_MODEL] = None
     """The model that makes next edits, named likewise or by a URL; None for the one above."""
-    edit_requests_per_minute: int = EDIT_REQUESTS_PER_MINUTE
+    edit_requests_per_minute: Annotated[int, _integer(6000)] = EDIT_REQUESTS_PER_MINUTE
     """Most requests a minute to a server for edits on another machine."""
-    engine: str | None = None
+    engine: Annotated[str | None, _ENGINE] = None
     """URL of the engine to ask instead of the model, which answers while the engine does not."""
     device: Device = "auto"
-    threads: int | None = None
+    threads: Annotated[int | None, _integer(1024, or_null=True)] = None
     effort: Effort = "medium"
-    deadline_ms: int | None = None
+    deadline_ms: Annotated[int | None, _integer(60_000, or_null=True)] = None
     """Longest time for a fill; None: no limit."""
     eagerness: Eagerness = "auto"
     """How readily something is shown while typing."""
     enabled: bool = True
-    disabled_languages: tuple[str, ...] = ()
-    disabled_in: tuple[DisabledIn, ...] = ()
+    disabled_languages: Annotated[tuple[str, ...], _list(_is_text, "language ids")] = ()
+    disabled_in: Annotated[tuple[DisabledIn, ...], _list(_is_disabled_in, ", ".join(get_args(DisabledIn)))] = ()
     """Where nothing is shown automatically."""
     display: Display = "text"
     statistics: bool = True
@@ -82,14 +150,13 @@ class Settings:
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> "Settings":
         """Settings from JSON; missing keys get their defaults. Raises SettingsError."""
-        if problems := _problems(raw):
+        given = {key: value for key, value in raw.items() if key not in _CLIENT_KEYS}
+        if problems := [why for key, value in given.items() if (why := _problem(key, value)) is not None]:
             raise SettingsError("; ".join(problems))
-        snake = {key: re.sub("[A-Z]", lambda found: "_" + found[0].lower(), key) for key in raw}
-        values = {snake[key]: value for key, value in raw.items() if key not in _CLIENT_KEYS}
-        if values.get("model") == BUNDLED:
-            values["model"] = None
-        if values.get("edit_model") == SAME:
-            values["edit_model"] = None
+        values: dict[str, Any] = {_RULES[key][0]: value for key, value in given.items()}
+        for name, standing_for_none in (("model", BUNDLED), ("edit_model", SAME)):
+            if values.get(name) == standing_for_none:
+                values[name] = None
         for name in ("disabled_languages", "disabled_in"):
             values[name] = tuple(values.get(name, ()))
         return cls(**values)
@@ -154,20 +221,6 @@ def is_own_host(host: str) -> bool:
         return host == "localhost"
 
 
-def _is_engine(value: Any, takes_query: bool = False) -> bool:
-    try:
-        url = urlsplit(value) if isinstance(value, str) and not re.search(r"\s", value) else None
-        has_port = url is not None and url.port != 0
-    except ValueError:
-        return False
-    is_web = url is not None and has_port and url.scheme in ("http", "https") and bool(url.hostname)
-    return url is not None and is_web and not url.username and (takes_query or not url.query)
-
-
-def _is_edit_model(value: Any) -> bool:
-    return value is None or (_is_text(value) and value != BUNDLED and (not is_url(value) or _is_engine(value, True)))
-
-
 def _require_trusted(model: str, workspace: Sequence[Path]) -> None:
     if model.startswith(INSTALLED):
         named = model.removeprefix(INSTALLED)
@@ -183,83 +236,21 @@ def _require_trusted(model: str, workspace: Sequence[Path]) -> None:
         raise SettingsError(str(error)) from error
 
 
-_ValueRule = tuple[Callable[[Any], bool], str]
-"""Accepts a value, and describes what is allowed."""
-
-
-def _integer_up_to(highest: int) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= highest
-
-
-def _optional(accepts: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: value is None or accepts(value)
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value)
-
-
-def _choice(literal: Any) -> _ValueRule:
-    choices = get_args(literal)
-    return lambda value: isinstance(value, str) and value in choices, ", ".join(choices)
-
-
-_BOOLEAN: _ValueRule = (lambda value: isinstance(value, bool), "true, false")
-
-_VALUE_RULES: dict[str, _ValueRule] = {
-    "model": (
-        _optional(lambda value: _is_text(value) and not is_url(value)),
-        "a folder, a GGUF file, a model name, bundled or null; a URL belongs to engine or editModel",
-    ),
-    "editModel": (
-        _is_edit_model,
-        f"a folder, a GGUF file, a model name, a URL that {EDIT_ENGINE_VARIABLE} names, same or null; the bundled "
-        "model makes no edits",
-    ),
-    "engine": (
-        _optional(_is_engine),
-        f"an http or https URL without a password or query, which {ENGINE_VARIABLE} names, or null",
-    ),
-    "device": _choice(Device),
-    "threads": (_optional(_integer_up_to(1024)), "an integer from 1 to 1024 or null"),
-    "editRequestsPerMinute": (_integer_up_to(6000), "an integer from 1 to 6000"),
-    "effort": _choice(Effort),
-    "deadlineMs": (_optional(_integer_up_to(60_000)), "an integer from 1 to 60000 or null"),
-    "eagerness": _choice(Eagerness),
-    "enabled": _BOOLEAN,
-    "disabledLanguages": (
-        lambda value: isinstance(value, list | tuple) and all(map(_is_text, value)),
-        "a list of language ids",
-    ),
-    "disabledIn": (
-        lambda value: isinstance(value, list | tuple) and all(each in get_args(DisabledIn) for each in value),
-        f"a list of {', '.join(get_args(DisabledIn))}",
-    ),
-    "display": _choice(Display),
-    "nextEdits": _BOOLEAN,
-    "statistics": _BOOLEAN,
-    "waitForContext": _BOOLEAN,
-    "workspaceContext": _BOOLEAN,
-}
-
-
-def _problems(raw: Mapping[str, Any]) -> list[str]:
-    if not isinstance(raw, Mapping):
-        return [f"mercury is {raw!r}; allowed: an object"]
-    return [problem for key, value in raw.items() if (problem := _problem(key, value))]
-
-
 _CLIENT_KEYS = ("trace",)
 """Keys that clients keep in our section for their own use."""
 
+_RULES = {
+    re.sub("_([a-z])", lambda found: found[1].upper(), name): (name, _rule(hint))
+    for name, hint in get_type_hints(Settings, include_extras=True).items()
+}
+"""By the key in JSON, a field's name and its rule."""
+
 
 def _problem(key: str, value: Any) -> str | None:
-    if key in _CLIENT_KEYS:
-        return None
-    if key not in _VALUE_RULES:
-        return f"mercury.{key} is not a setting; allowed: {', '.join(_VALUE_RULES)}"
-    accepts, allowed = _VALUE_RULES[key]
-    return None if accepts(value) else f"mercury.{key} is {value!r}; allowed: {allowed}"
+    if key not in _RULES:
+        return f"mercury.{key} is not a setting; allowed: {', '.join(_RULES)}"
+    _, rule = _RULES[key]
+    return None if rule.accepts(value) else f"mercury.{key} is {value!r}; allowed: {rule.allowed}"
 
 
 def section_of(section: Any) -> dict[str, Any]:
