@@ -127,7 +127,7 @@ def measured(engine: Engine, example: EditExample, give_up_below: float) -> Row:
     decoder = engine.decoder
     assert isinstance(decoder, AutoregressiveDecoder)
     own, right = decoder.rewriter, RightRewriter(engine)
-    follows = following(request) if engine.gap_format is None else ""
+    follows = following(request) if engine.parts.markers is None else ""
     right.ids = engine.tokenizer.encode(example.rewritten + follows)
     decoder.rewriter = right
     begun = process_time()

@@ -74,17 +74,10 @@ class Engine:
 
     @property
     def backend(self) -> str:
-        """The name of the implementation that runs the model, for people to read."""
         return self.reader.backend
 
     @property
-    def gap_format(self) -> str | None:
-        """The family whose gap format the model reads in; None for blocks without markers."""
-        return None if self.parts.markers is None else self.parts.markers.family
-
-    @property
     def edit_format(self) -> str | None:
-        """The family whose edit format the model was trained on, or "mercury" with an adapter for edits; else None."""
         return self.decoder.edit_format
 
     @property

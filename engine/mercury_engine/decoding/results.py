@@ -9,6 +9,7 @@ from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.truncation import is_word_character, truncated, word_start
 from mercury_engine.text.boundaries import CLOSING_MARKS, closing_of, ends_whole
+from mercury_engine.utility import Utility
 
 CERTAIN = 0.9
 """Probability from which a name is shown though the model is unsure how its expression goes on."""
@@ -51,14 +52,14 @@ def fill_of(
 def _fill_from(
     request: FillRequest, hypothesis: Hypothesis, rules: GapRules, context: GapContext, check: Check | None
 ) -> Fill:
-    cut = most_useful(hypothesis, request, rules) if request.utility else sure_enough(hypothesis, request, rules)
-    cut = closed(cut, hypothesis, request, rules, check)
+    cutter = Cutter(hypothesis, request, rules)
+    cut = cutter.closed(cutter.best(), check)
     return Fill(
         text=cut.text,
         confidence=rules.calibration.kept(cut.confidence),
         steps=hypothesis.steps,
         is_finished=cut.is_finished,
-        unsure_from=_unsure_from(hypothesis, cut, rules),
+        unsure_from=cutter.unsure_from(cut),
         tokens_read=context.cached.tokens_read,
         tokens_unread=context.cached.tokens_unread,
         prompt_tokens=context.tokens,
@@ -83,138 +84,130 @@ def ranked(fills: Sequence[Fill], fits: Sequence[float]) -> Fill:
     return replace(first, others=tuple(others))
 
 
-def sure_enough(hypothesis: Hypothesis, request: FillRequest, rules: GapRules) -> Cut:
-    """The longest beginning that is right with at least the probability that the request gives up below."""
-    tokens = hypothesis.sure_tokens(rules.calibration.raw(request.give_up_below))
-    lengths = range(tokens, hypothesis.known, -1)
-    cuts = (cut_after(hypothesis, request, each, rules) for each in lengths)
-    return next((cut for cut in cuts if cut.text), None) or _rest_of_name(hypothesis, request, lengths, rules)
+class Cutter:
+    """Finds where a hypothesis may be cut, and where it is cut best."""
 
+    def __init__(self, hypothesis: Hypothesis, request: FillRequest, rules: GapRules) -> None:
+        self._hypothesis, self._request, self._rules = hypothesis, request, rules
+        self._whole = rules.text(hypothesis)
+        """All that the model has written."""
+        self._line_prefix, self._line_suffix = request.near.rpartition("\n")[2], request.follows.partition("\n")[0]
 
-def _rest_of_name(hypothesis: Hypothesis, request: FillRequest, lengths: range, rules: GapRules) -> Cut:
-    """The first cut that only completes the name at the cursor, whatever the model would go on with."""
-    if is_word_character(request.near[-1:]):
-        for tokens in lengths:
-            cut = cut_after(hypothesis, request, tokens, rules, is_whole=False)
-            if cut.text and all(map(is_word_character, cut.text)):
-                return cut
-    return Cut("", 1.0)
+    def best(self) -> Cut:
+        """The most useful beginning, or without a utility the longest one that is sure enough; perhaps empty."""
+        utility = self._request.utility
+        return self._sure_enough() if utility is None else self._most_useful(utility)
 
+    def after(self, tokens: int, is_whole: bool = True) -> Cut:
+        """What may be shown of the first tokens; one more than are accepted counts the end marker.
 
-def most_useful(hypothesis: Hypothesis, request: FillRequest, rules: GapRules) -> Cut:
-    """The beginning that is worth most, the longest of equals; the empty one if none is worth anything."""
-    assert request.utility is not None
-    utility, best, most = request.utility, Cut("", 1.0), 0.0
-    for tokens, closing, product in _ends(hypothesis, request):
-        probability = rules.calibration.kept(product)
-        text = rules.text(hypothesis, tokens) + closing
-        gain, loss = len(text) + CLOSING_CHARS, (1 - probability) * utility.wrong_cost
-        if probability < utility.min_probability or probability * gain - loss <= most:
-            continue  # finding out what of it may be shown takes much longer
-        if closing:
-            cut = _cut_closed(hypothesis, request, text, product, rules)
+        What is shown of code ends where an expression does if it `is_whole` (`text.boundaries`), else after any word,
+        as prose does. Nothing is shown of tokens whose bytes are no characters: a model that denoises in any order may
+        reveal half of one.
+        """
+        hypothesis, probability = self._hypothesis, self._hypothesis.probability(tokens)
+        if hypothesis.ended and tokens >= len(hypothesis.probabilities):
+            text, is_finished = self._whole, True
         else:
-            cut = cut_after(hypothesis, request, tokens, rules)
-        if (value := utility.of(probability, cut.text, cut.is_finished)) > most and cut.text:
-            best, most = cut, value
-    return best if best.text else _certain(hypothesis, request, rules)
+            text, is_finished = self._unfinished(tokens, is_whole)
+        return Cut("", probability) if PART_OF_A_CHARACTER in text else Cut(text, probability, is_finished)
 
+    def closed(self, cut: Cut, check: Check | None) -> Cut:
+        """The cut with the brackets and marks that alone follow it in its line, if the document's syntax allows them.
 
-def _certain(hypothesis: Hypothesis, request: FillRequest, rules: GapRules) -> Cut:
-    """The rest of a half-typed name that the model is certain of, if it is worth a look though more would follow."""
-    assert request.utility is not None
-    tokens = min(hypothesis.sure_tokens(rules.calibration.raw(CERTAIN)), len(hypothesis.ids))
-    cut = _rest_of_name(hypothesis, request, range(tokens, hypothesis.known, -1), rules)
-    kept = rules.calibration.kept(cut.confidence)
-    return cut if request.utility.is_enough(kept, cut.text, cut.is_finished) else Cut("", 1.0)
+        They do not count against its confidence: where they are unsure, the syntax leaves little choice.
+        """
+        if cut.is_finished or self._request.prose or not cut.text:
+            return cut
+        text = cut.text + closing_of(self._rest(cut.text), self._line_suffix)
+        is_wrong = check is not None and text != cut.text and check(text + "\n") is not None
+        return cut if is_wrong else replace(cut, text=text)
 
+    def unsure_from(self, cut: Cut) -> int | None:
+        """Where the text becomes more likely wrong than right, by the calibrated probability of everything before."""
+        hypothesis, even = self._hypothesis, self._rules.calibration.raw(EVEN_PROBABILITY)
+        if cut.confidence >= even:
+            return None
+        sure_ids = hypothesis.ids[hypothesis.known : hypothesis.sure_tokens(even)]
+        sure_text = self._rules.tokenizer.decode(sure_ids).rstrip(PART_OF_A_CHARACTER)
+        characters = max(0, len(sure_text) - len(hypothesis.begun))
+        return word_start(cut.text, characters) if characters < len(cut.text) else None
 
-def _ends(hypothesis: Hypothesis, request: FillRequest) -> Iterator[tuple[int, str, float]]:
-    """Where a fill may be cut, from its end on: tokens, what the next one closes of them, and how sure that is."""
-    for tokens in range(len(hypothesis.probabilities), hypothesis.known, -1):
-        sure = hypothesis.probability(tokens)
-        closings = () if request.prose else (*hypothesis.closings, ())[tokens]
-        yield from ((tokens, closing, sure * share) for closing, share in reversed(closings))
-        yield tokens, "", sure
+    def _sure_enough(self) -> Cut:
+        """The longest beginning that is right with at least the probability that the request gives up below."""
+        tokens = self._hypothesis.sure_tokens(self._rules.calibration.raw(self._request.give_up_below))
+        lengths = range(tokens, self._hypothesis.known, -1)
+        return next((cut for cut in map(self.after, lengths) if cut.text), None) or self._rest_of_name(lengths)
 
+    def _most_useful(self, utility: Utility) -> Cut:
+        """The beginning that is worth most, the longest of equals; the empty one if none is worth anything."""
+        best, most = Cut("", 1.0), 0.0
+        for tokens, closing, product in self._ends():
+            probability = self._rules.calibration.kept(product)
+            text = self._rules.text(self._hypothesis, tokens) + closing
+            gain, loss = len(text) + CLOSING_CHARS, (1 - probability) * utility.wrong_cost
+            if probability < utility.min_probability or probability * gain - loss <= most:
+                continue  # finding out what of it may be shown takes much longer
+            cut = self._within_token(text, product) if closing else self.after(tokens)
+            if (value := utility.of(probability, cut.text, cut.is_finished)) > most and cut.text:
+                best, most = cut, value
+        return best if best.text else self._certain(utility)
 
-def cut_after(hypothesis: Hypothesis, request: FillRequest, tokens: int, rules: GapRules, is_whole: bool = True) -> Cut:
-    """What may be shown of the first tokens; one more than are accepted counts the end marker.
+    def _ends(self) -> Iterator[tuple[int, str, float]]:
+        """Where a fill may be cut, from its end on: tokens, what the next one closes of them, and how sure that is."""
+        hypothesis = self._hypothesis
+        for tokens in range(len(hypothesis.probabilities), hypothesis.known, -1):
+            sure = hypothesis.probability(tokens)
+            closings = () if self._request.prose else (*hypothesis.closings, ())[tokens]
+            yield from ((tokens, closing, sure * share) for closing, share in reversed(closings))
+            yield tokens, "", sure
 
-    What is shown of code ends where an expression does if it `is_whole` (`text.boundaries`), else after any word, as
-    prose does. Nothing is shown
-    of tokens whose bytes are no characters: a model that denoises in any order may reveal half of one.
-    """
-    cut = _cut_after(hypothesis, request, tokens, rules, is_whole)
-    return Cut("", cut.confidence) if PART_OF_A_CHARACTER in cut.text else cut
+    def _rest_of_name(self, lengths: range) -> Cut:
+        """The first cut that only completes the name at the cursor, whatever the model would go on with."""
+        if is_word_character(self._request.near[-1:]):
+            for tokens in lengths:
+                cut = self.after(tokens, is_whole=False)
+                if cut.text and all(map(is_word_character, cut.text)):
+                    return cut
+        return Cut("", 1.0)
 
+    def _certain(self, utility: Utility) -> Cut:
+        """The rest of a half-typed name if the model is certain of it, worth a look though more may follow."""
+        hypothesis, calibration = self._hypothesis, self._rules.calibration
+        tokens = min(hypothesis.sure_tokens(calibration.raw(CERTAIN)), len(hypothesis.ids))
+        cut = self._rest_of_name(range(tokens, hypothesis.known, -1))
+        return cut if utility.is_enough(calibration.kept(cut.confidence), cut.text, cut.is_finished) else Cut("", 1.0)
 
-def _cut_after(hypothesis: Hypothesis, request: FillRequest, tokens: int, rules: GapRules, is_whole: bool) -> Cut:
-    whole, probability = rules.text(hypothesis), hypothesis.probability(tokens)
-    if hypothesis.ended and tokens >= len(hypothesis.probabilities):
-        return Cut(whole, probability, is_finished=True)
-    text, after = rules.text(hypothesis, tokens), None
-    if not whole.startswith(text.rstrip()):  # later tokens have told that it leaves the gap
-        return Cut("", probability)
-    if text.strip() and text.rstrip(" \t").endswith("\n"):
-        return Cut(text.rstrip(), probability, is_finished=True)
-    if tokens < len(hypothesis.probabilities):
-        ids = hypothesis.ids
-        after = "" if tokens == len(ids) else hypothesis.vocabulary.texts[ids[tokens]]
-    shown = truncated(text, after)
-    if request.utility is None and request.give_up_below == 0:
-        return Cut(shown, probability)
-    rest = _rest(hypothesis, shown, whole)
-    if _is_cut_off(shown, rest):
-        shown = shown.rpartition("\n")[0].rstrip()
-        rest = _rest(hypothesis, shown, whole)
-    may_end = request.prose or not is_whole or _ends_whole(request, shown, rest)
-    return Cut(shown if may_end else "", probability)
+    def _unfinished(self, tokens: int, is_whole: bool) -> tuple[str, bool]:
+        """What may be shown of tokens that others may follow, and whether nothing was cut off."""
+        hypothesis, text = self._hypothesis, self._rules.text(self._hypothesis, tokens)
+        if not self._whole.startswith(text.rstrip()):  # later tokens have told that it leaves the gap
+            return "", False
+        if text.strip() and text.rstrip(" \t").endswith("\n"):
+            return text.rstrip(), True
+        after, ids = None, hypothesis.ids
+        if tokens < len(hypothesis.probabilities):
+            after = "" if tokens == len(ids) else hypothesis.vocabulary.texts[ids[tokens]]
+        shown = truncated(text, after)
+        if self._request.utility is None and self._request.give_up_below == 0:
+            return shown, False
+        if self._is_cut_off(shown):
+            shown = shown.rpartition("\n")[0].rstrip()
+        return shown if self._request.prose or not is_whole or self._ends_whole(shown) else "", False
 
+    def _within_token(self, text: str, product: float) -> Cut:
+        """What may be shown of a text that ends within a token, after what that closes: all of it, or nothing."""
+        is_whole = self._whole.startswith(text) and not self._is_cut_off(text) and self._ends_whole(text)
+        return Cut(text if is_whole else "", product, is_finished=self._rest(text).startswith("\n"))
 
-def _cut_closed(hypothesis: Hypothesis, request: FillRequest, text: str, product: float, rules: GapRules) -> Cut:
-    """What may be shown of a text that ends within a token, after what that closes: all of it, or nothing."""
-    whole = rules.text(hypothesis)
-    rest = _rest(hypothesis, text, whole)
-    is_whole = whole.startswith(text) and not _is_cut_off(text, rest) and _ends_whole(request, text, rest)
-    return Cut(text if is_whole else "", product, is_finished=rest.startswith("\n"))
+    def _rest(self, shown: str) -> str:
+        """How the model goes on after the shown text."""
+        return self._whole.removeprefix(shown) + "\n" * self._hypothesis.ended
 
+    def _is_cut_off(self, text: str) -> bool:
+        """Whether a text has several lines, of which only whole ones are shown, and the last one says more."""
+        return "\n" in text and not self._rest(text).lstrip(CLOSING_MARKS + " \t\r").startswith("\n")
 
-def closed(cut: Cut, hypothesis: Hypothesis, request: FillRequest, rules: GapRules, check: Check | None) -> Cut:
-    """The cut with the brackets and marks that alone follow it in its line, if the document's syntax allows them.
-
-    They do not count against its confidence: where they are unsure, the syntax leaves little choice.
-    """
-    if cut.is_finished or request.prose or not cut.text:
-        return cut
-    text = cut.text + closing_of(
-        _rest(hypothesis, cut.text, rules.text(hypothesis)), request.follows.partition("\n")[0]
-    )
-    is_wrong = check is not None and text != cut.text and check(text + "\n") is not None
-    return cut if is_wrong else replace(cut, text=text)
-
-
-def _rest(hypothesis: Hypothesis, shown: str, whole: str) -> str:
-    """How the model goes on after the shown text; `whole` is all that it has written."""
-    return whole.removeprefix(shown) + "\n" * hypothesis.ended
-
-
-def _is_cut_off(text: str, rest: str) -> bool:
-    """Whether a text has several lines, of which only whole ones are shown, and the last one says more."""
-    return "\n" in text and not rest.lstrip(CLOSING_MARKS + " \t\r").startswith("\n")
-
-
-def _ends_whole(request: FillRequest, text: str, rest: str) -> bool:
-    """Whether a text ends where an expression of its code does (`text.boundaries`)."""
-    return ends_whole(text, rest, request.near.rpartition("\n")[2], request.follows.partition("\n")[0])
-
-
-def _unsure_from(hypothesis: Hypothesis, cut: Cut, rules: GapRules) -> int | None:
-    """Where the text becomes more likely wrong than right, by the calibrated probability of everything before."""
-    even, text = rules.calibration.raw(EVEN_PROBABILITY), cut.text
-    if cut.confidence >= even:
-        return None
-    tokens = hypothesis.sure_tokens(even)
-    sure_text = rules.tokenizer.decode(hypothesis.ids[hypothesis.known : tokens]).rstrip(PART_OF_A_CHARACTER)
-    characters = max(0, len(sure_text) - len(hypothesis.begun))
-    return word_start(text, characters) if characters < len(text) else None
+    def _ends_whole(self, text: str) -> bool:
+        """Whether a text ends where an expression of its code does (`text.boundaries`)."""
+        return ends_whole(text, self._rest(text), self._line_prefix, self._line_suffix)

@@ -84,7 +84,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--kinds", nargs="+", choices=GAP_KINDS, default=list(GAP_KINDS))
     options = parser.parse_args(argv)
     engine = suite.load_engine(options)
-    if engine.gap_format is None:
+    if engine.parts.markers is None:
         raise RequestError(f"{engine.name} does not read in a gap format; name another --model")
     ways = {
         "cached": engine_way(engine),
@@ -97,7 +97,7 @@ def main(argv: list[str]) -> int:
         asked = [replace(gap, request=replace(gap.request, lookup_text=())) for gap in cases]
         rows = [{name: way(gap) for name, way in ways.items()} for gap in suite.progress(asked, kind)]
         record[kind] = {"count": len(rows), **figures(rows)}
-    record |= {"format": engine.gap_format, **suite.circumstances(engine, options)}
+    record |= {"format": engine.parts.markers.family, **suite.circumstances(engine, options)}
     suite.deliver(record, _table(record, options.kinds, [*ways]), options)
     return 0
 

@@ -6,7 +6,6 @@ from mercury_engine.decoding.autoregressive.next_tokens import NextTokens
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.stopping import StoppingCriteria, find_end
 from mercury_engine.models.row_answers import answered
-from mercury_engine.text.brackets import has_open_bracket
 from mercury_lab.engine import Engine
 
 from tests.support import tiny
@@ -15,29 +14,6 @@ from tests.support import tiny
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory) -> Engine:
     return tiny.load(tiny.folder(tmp_path_factory.mktemp("endings"), rank=0))
-
-
-@pytest.mark.parametrize(
-    ("text", "is_open"),
-    [
-        ("", False),
-        ("f(", True),
-        ("f(x)", False),
-        ("f(x[", True),
-        ("f(x[0])", False),
-        (")", False),
-        (")(", True),
-        ("{a: (b", True),
-        ("(]", False),
-        ('f(")', True),
-        ("f('(')", False),
-        ("don't (", True),
-        ('"(" + (', True),
-        ('"\\"(" ', False),
-    ],
-)
-def test_open_brackets(text, is_open):
-    assert has_open_bracket(text) == is_open
 
 
 def accepted(engine: Engine, tokens: list[int], **more) -> Hypothesis:

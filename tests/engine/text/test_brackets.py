@@ -21,7 +21,21 @@ def test_code_outside_strings_leaves_out_quotes_escapes_and_what_they_enclose(te
 
 @pytest.mark.parametrize(
     ("text", "is_open"),
-    [("f(", True), ('f("(")', False), ("# don't (", True), (")(", True), ("())", False)],
+    [
+        ("", False),
+        ("f(", True),
+        ("f(x[0])", False),
+        ("f(x[", True),
+        ("())", False),
+        (")(", True),
+        ("{a: (b", True),
+        ("(]", False),
+        ('f("(")', False),
+        ('f(")', True),
+        ("# don't (", True),
+        ('"(" + (', True),
+        ('"\\"(" ', False),
+    ],
 )
 def test_strings_are_skipped_for_the_end_of_a_fill(text, is_open):
     assert has_open_bracket(text) == is_open

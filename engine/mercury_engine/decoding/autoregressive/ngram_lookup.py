@@ -51,15 +51,6 @@ class NgramMatch:
     """Shares of the tokens that follow matches in unread text; empty if read text has a match as long."""
 
 
-@dataclass(frozen=True, slots=True)
-class _RunMatch:
-    """The longest match in one text, and the positions after all matches of that length."""
-
-    run_T: TokenArray
-    length: int
-    positions_P: PositionArray
-
-
 class NgramLookup:
     """Finds matches in the blocks that the model reads and in unread text; in each, later text is nearer.
 
@@ -80,29 +71,22 @@ class NgramLookup:
         """The match for the last tokens of `before`; `before` itself is searched too, as read text."""
         known = self._known.get(len(before))
         if known is None or known[0] != before:
-            known = self._known.put(len(before), (before, self._match(self._searched(before))))
+            known = self._known.put(len(before), (before, self._match(before)))
         return known[1]
 
-    def _searched(self, before: TokenSequence) -> list[_RunMatch]:
-        last_T = np.array([BOUNDARY, *before], np.int32)
-        found = [
-            _RunMatch(run_T, *_longest(run_T, last_T, _all_positions(run_T, last_T[-1])))
-            for run_T in (last_T, self._read_T)
-        ]
-        if self._unread is not None:
-            run_T = self._unread.run_T
-            found.append(_RunMatch(run_T, *_longest(run_T, last_T, self._unread.positions(last_T[-1]))))
-        return found
-
-    def _match(self, longest: list[_RunMatch]) -> NgramMatch:
-        best = max(longest, key=lambda each: each.length)  # the first of equals
-        run_T, length, positions_P = best.run_T, best.length, best.positions_P
+    def _match(self, before: TokenSequence) -> NgramMatch:
+        last_T, unread = np.array([BOUNDARY, *before], np.int32), self._unread
+        searched = [(run_T, np.flatnonzero(run_T[:-1] == last_T[-1])) for run_T in (last_T, self._read_T)]
+        if unread is not None:
+            searched.append((unread.run_T, unread.positions(last_T[-1])))
+        found = [(run_T, *_longest(run_T, last_T, positions_P)) for run_T, positions_P in searched]
+        run_T, length, positions_P = max(found, key=lambda each: each[1])  # the first of equals
         if not length:
             return NgramMatch()
         at = int(positions_P[-1])
         draft = run_T[at : at + length].tolist()
         draft = draft[: draft.index(BOUNDARY)] if BOUNDARY in draft else draft
-        is_unread = self._unread is not None and run_T is self._unread.run_T
+        is_unread = unread is not None and run_T is unread.run_T
         return NgramMatch(length, draft, _shares(run_T[positions_P]) if is_unread else {})
 
 
@@ -127,10 +111,6 @@ class IndexedText:
         first, last = int(self._ends[half - 1]) if half else 0, int(self._ends[half])
         positions_P = self._order_T[max(first, last - MOST_POSITIONS) : last]
         return positions_P[self.run_T[positions_P] == token]
-
-
-def _all_positions(run_T: TokenArray, token: np.int32) -> PositionArray:
-    return np.flatnonzero(run_T[:-1] == token)
 
 
 def _longest(run_T: TokenArray, last_T: TokenArray, positions_P: PositionArray) -> tuple[int, PositionArray]:
