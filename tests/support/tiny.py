@@ -113,6 +113,15 @@ def load(path: Path) -> Engine:
     return Engine.load(path, device="cpu", dtype=torch.float32)
 
 
+def on_backend(path: Path, backend: str, **changes) -> Engine:
+    """An engine of a causal model on torch, or on the C kernels where they are built."""
+    if backend == "torch":
+        return load(folder(path, rank=0, **changes))
+    if library.built() is None:
+        pytest.skip("no kernels")
+    return Engine.load(folder(path, rank=0, **changes, **WIDE), device="cpu", backend="native", threads=2)
+
+
 def watched(engine: Engine, request: FillRequest) -> tuple[Fill, list[tuple[SlotView, ...]]]:
     """The fill, and what was seen of it before and after its steps."""
     canvases: list[tuple[SlotView, ...]] = []

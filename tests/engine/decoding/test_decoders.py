@@ -14,6 +14,7 @@ from mercury_engine.models.batching import DeadlineReached
 from mercury_engine.utility import Utility
 
 from tests.support import masked, tiny
+from tests.support.answering import passes_from_now
 
 NEAR = "import os\n\n\ndef view(self):\n    return self.vie"
 SUFFIX = ("(1)\n", "\n\nclass View:\n    pass\n")
@@ -37,9 +38,7 @@ def causal(tmp_path_factory):
 @pytest.fixture
 def passes(engine, monkeypatch):
     """Grows with every pass."""
-    seen, run = [], batching.run
-    monkeypatch.setattr(batching, "run", lambda network, asked: (seen.append(len(asked)), run(network, asked))[1])
-    return seen
+    return passes_from_now(monkeypatch)
 
 
 def test_a_cancelled_request_raises_before_any_pass(engine, passes):
@@ -51,20 +50,13 @@ def test_a_cancelled_request_raises_before_any_pass(engine, passes):
 
 
 def test_a_flag_set_during_a_pass_stops_before_the_next(engine, monkeypatch):
-    control, seen, run = Control(), [], batching.run
+    control = Control()
     request = FillRequest(near=NEAR, suffix=SUFFIX, multiline=True)
     engine.fill(request)  # which reads all context
-
-    def second_sets_it(network, asked):
-        seen.append(1)
-        if len(seen) == 2:
-            control.cancel.set()
-        return run(network, asked)
-
-    monkeypatch.setattr(batching, "run", second_sets_it)
+    passes = passes_from_now(monkeypatch, lambda number: control.cancel.set() if number == 2 else None)
     with pytest.raises(Cancelled):
         engine.fill(request, control)
-    assert len(seen) == 2
+    assert len(passes) == 2
 
 
 def test_tokens_are_accepted_from_the_left_and_never_changed(engine):

@@ -22,13 +22,7 @@ REQUEST = FillRequest(
 
 @pytest.fixture(scope="module", params=["torch", "native"])
 def engine(request, tmp_path_factory) -> Engine:
-    folder = tmp_path_factory.mktemp("ahead") / "model"
-    if request.param == "torch":
-        return tiny.load(tiny.folder(folder, rank=0, markers=tiny.QWEN_MARKERS))
-    if tiny.needs_kernels.args[0]:
-        pytest.skip("no kernels")
-    made = tiny.folder(folder, rank=0, markers=tiny.QWEN_MARKERS, **tiny.WIDE)
-    return Engine.load(made, device="cpu", backend="native", threads=2)
+    return tiny.on_backend(tmp_path_factory.mktemp("ahead") / "model", request.param, markers=tiny.QWEN_MARKERS)
 
 
 @pytest.fixture
