@@ -14,6 +14,7 @@ from mercury_lsp.engine_host.remote import wire
 from mercury_lsp.http import fields, replies
 from mercury_lsp.http.errors import bad_request
 from mercury_lsp.http.service import Service
+from mercury_lsp.plain_data import plain
 
 MAX_BLOCK_CHARS = 2_048
 """Longest block of a context; four times the chunks of another Mercury. The engine remembers thousands of them."""
@@ -57,7 +58,7 @@ def routes(service: Service) -> list[Route]:
     async def about(request: Request) -> Response:
         engine = await service.engine()
         edit_format = engine.edit_format or (service.settings.edit_model if service.edits.can_rewrite else None)
-        return JSONResponse(wire.plain(wire.About.of(engine, edit_format)))
+        return JSONResponse(plain(wire.About.of(engine, edit_format)))
 
     async def answer(request: Request) -> Response:
         asked = await fields.read(request, Asked)
@@ -85,8 +86,8 @@ async def steps_and_answer(
     answering.add_done_callback(lambda _: seen.put_nowait(None))
     try:
         while (slots := await seen.get()) is not None:
-            yield {"step": wire.plain(slots)}
+            yield {"step": plain(slots)}
         answer = await answering
-        yield {"answer": wire.plain(answer) | more(answer)}
+        yield {"answer": plain(answer) | more(answer)}
     finally:
         answering.cancel()

@@ -1,9 +1,10 @@
 """What is known about an installed model: where it came from, and how fast it is on this machine."""
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+
+from mercury_lsp.plain_data import InvalidData, structured
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +35,12 @@ class ModelRecord:
 
 
 def read(path: Path) -> ModelRecord | None:
-    """The record in a file, of another version too; None if there is none that can be read."""
+    """The record in a file, without a measurement that another version made; None if there is none to read."""
     try:
         raw = json.loads(path.read_text("utf-8"))
-        return ModelRecord(raw["source"], raw.get("licence"), _measurement(raw.get("measured")))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
-
-
-def _measurement(raw: Any) -> Measurement | None:
-    try:
-        return Measurement(*(raw[each.name] for each in fields(Measurement)))
-    except (KeyError, TypeError):
+        try:
+            return structured(raw, ModelRecord)
+        except InvalidData:
+            return structured({**raw, "measured": None}, ModelRecord)
+    except (OSError, ValueError, TypeError):
         return None

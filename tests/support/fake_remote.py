@@ -12,6 +12,7 @@ from mercury_engine.api import Answer, Control, Fill, FillRequest
 
 from mercury_lsp.engine_host.remote import wire
 from mercury_lsp.engine_host.remote.engine import RemoteEngine
+from mercury_lsp.plain_data import plain
 from tests.support.fake_engine import FakeEngine
 
 
@@ -92,12 +93,12 @@ def says(*lines: Any, status: int = 200) -> Route:
     return lambda _: (status, b"".join(json.dumps(line).encode() + b"\n" for line in lines))
 
 
-ABOUT = wire.plain(wire.About("elsewhere", "cuda", "torch", "sweep"))
+ABOUT = plain(wire.About("elsewhere", "cuda", "torch", "sweep"))
 
 
 def mercury(answer: Answer | Route) -> FakeRemote:
     """A Mercury server that describes itself and gives every request this answer."""
-    route = answer if callable(answer) else says({"answer": wire.plain(answer)})
+    route = answer if callable(answer) else says({"answer": plain(answer)})
     return FakeRemote({f"GET {wire.PATH}": says(ABOUT), f"POST {wire.PATH}": route})
 
 

@@ -8,10 +8,8 @@ from mercury_engine.api import (
     MAX_REGION_CHARS,
     MAX_REGION_LINES,
     MAX_SLOTS,
-    Answer,
     Fill,
     FillRequest,
-    Request,
     Rewrite,
     RewriteRequest,
     SlotView,
@@ -19,6 +17,8 @@ from mercury_engine.api import (
 from mercury_engine.decoding.gap_rules import SLOTS
 from mercury_engine.decoding.truncation import truncated
 from mercury_engine.text.lines import lines_of
+
+from mercury_lsp.engine_host.remote.wire import Answer, Request
 
 MAX_TOKEN_CHARS = 16
 """Most characters a token of an answer may have, on average; code has three to four."""
@@ -55,14 +55,12 @@ def bounded(answer: Answer, request: Request) -> Answer:
     """The answer as it may be used. Raises ValueError for numbers out of range."""
     if not isfinite(answer.elapsed) or answer.elapsed < 0:
         raise ValueError("elapsed is not a duration")
-    if isinstance(answer, Fill) and isinstance(request, FillRequest):
-        others = answer.others[: max(0, request.candidates)]
-        return replace(
-            _fill(answer, request), others=tuple(_fill(replace(each, others=()), request) for each in others)
-        )
-    if isinstance(answer, Rewrite) and isinstance(request, RewriteRequest):
+    if isinstance(answer, Rewrite):
+        assert isinstance(request, RewriteRequest)
         return _rewrite(answer, request)
-    return answer
+    assert isinstance(request, FillRequest)
+    others = tuple(_fill(replace(each, others=()), request) for each in answer.others[: max(0, request.candidates)])
+    return replace(_fill(answer, request), others=others)
 
 
 def shown_slots(canvas: tuple[SlotView, ...]) -> tuple[SlotView, ...]:

@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from mercury_engine.api import Answer, Control, Fill, FillRequest, Request
+from mercury_engine.api import Control, Fill, FillRequest
 from mercury_engine.decoding.truncation import truncated
 from mercury_engine.errors import RequestError
 from mercury_engine.prompt.gap_format import FORMATS, GapFormat
@@ -36,6 +36,8 @@ from mercury_lsp.engine_host.remote.connection import (
     parsed,
 )
 from mercury_lsp.engine_host.remote.told import log_probabilities
+from mercury_lsp.engine_host.remote.wire import Answer, Request
+from mercury_lsp.plain_data import structured
 
 T = TypeVar("T")
 
@@ -71,7 +73,7 @@ class MercuryDialect:
     async def about(self, connection: Connection) -> wire.About:
         """The engine's description. Raises NoSuchRoute from another server, and RemoteError."""
         try:
-            found = wire.about(await connection.json(wire.PATH))
+            found = structured(await connection.json(wire.PATH), wire.About)
         except ValueError as error:
             raise NoSuchRoute(f"it is not a Mercury server: {error}") from None
         if found.protocol != wire.PROTOCOL:
@@ -211,9 +213,9 @@ def _piece(body: Any) -> tuple[str, list[float], bool]:
     raise ValueError("it has no text")
 
 
-def _valid(structure: Callable[[Any], T], body: Any) -> T:
+def _valid(read: Callable[[Any], T], body: Any) -> T:
     """What a reply holds. Raises RemoteError."""
     try:
-        return structure(body)
+        return read(body)
     except (ValueError, TypeError, AttributeError, ArithmeticError) as error:
         raise RemoteError(label(f"its reply was not understood: {error}")) from None

@@ -15,6 +15,7 @@ from mercury_engine.api import (
     Control,
     Fill,
     FillRequest,
+    GenerateRequest,
     InferenceEngine,
     Request,
     Rewrite,
@@ -124,6 +125,8 @@ class RemoteEngine:
 
     async def answer(self, request: Request, control: Control | None = None) -> Answer:
         """As `InferenceEngine` has it; cancelling hangs up."""
+        if isinstance(request, GenerateRequest):
+            raise RequestError("a remote engine writes no text without a gap; ask its server for that")
         control, began = control or Control(), self._clock()
         if control.stays_here and not is_loopback(self.url):
             return await self._answered_here(request, control, 0.0)
@@ -151,7 +154,7 @@ class RemoteEngine:
         if (local := self._loaded) is not None:
             local.close()
 
-    async def _asked(self, request: Request, control: Control) -> Answer:
+    async def _asked(self, request: wire.Request, control: Control) -> Answer:
         """The server's answer. Raises TimeoutError if it is late, and as the dialect and `answer` do."""
         while self._ahead and not control.is_ahead:
             self._ahead.pop().cancel.set()
@@ -185,7 +188,7 @@ class RemoteEngine:
         self._overhead_ms += 0.2 * (max(0.0, overhead_ms) - self._overhead_ms)
         return await _checked(answer, control)
 
-    async def _answered_here(self, request: Request, control: Control, spent: float) -> Answer:
+    async def _answered_here(self, request: wire.Request, control: Control, spent: float) -> Answer:
         left = None if request.deadline_ms is None else max(0.0, request.deadline_ms / 1000 - spent)
         try:
             async with asyncio.timeout(left):
@@ -251,7 +254,7 @@ async def described(url: str) -> wire.About:
         raise RemoteError("it took too long") from None
 
 
-def _kind(request: Request) -> Kind:
+def _kind(request: wire.Request) -> Kind:
     if not isinstance(request, FillRequest):
         return "rewrite"
     if request.max_steps == 0:
@@ -269,7 +272,7 @@ async def _checked(answer: Answer, control: Control) -> Answer:
     return replace(answer, text=truncated(answer.text[:wrong], ""), is_finished=False)
 
 
-def _nothing(request: Request, spent: float) -> Answer:
+def _nothing(request: wire.Request, spent: float) -> Answer:
     """An empty answer, when the time is up."""
     if isinstance(request, RewriteRequest):
         return Rewrite(request.text, 0, spent)

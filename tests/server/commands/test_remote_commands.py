@@ -11,6 +11,7 @@ from mercury_lsp.cli import main
 from mercury_lsp.commands import doctor
 from mercury_lsp.engine_host.loading import load_engine
 from mercury_lsp.engine_host.remote import wire
+from mercury_lsp.plain_data import plain
 from mercury_lsp.settings import Settings
 from tests.support.edit_server import COMPLETIONS, completes, serving
 from tests.support.fake_engine import FakeEngine
@@ -19,9 +20,9 @@ from tests.support.fake_remote import FakeRemote, says
 
 @pytest.fixture
 def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeRemote]:
-    about = wire.plain(wire.About("elsewhere", backend="its kernels"))
-    answer = {"answer": wire.plain(Fill("1 + 1", 0.9, 2, 0.0, True))}
-    step = {"step": wire.plain((SlotView("1", "committed", 0.9),))}
+    about = plain(wire.About("elsewhere", backend="its kernels"))
+    answer = {"answer": plain(Fill("1 + 1", 0.9, 2, 0.0, True))}
+    step = {"step": plain((SlotView("1", "committed", 0.9),))}
     with FakeRemote({f"GET {wire.PATH}": says(about), f"POST {wire.PATH}": says(step, answer)}) as made:
         monkeypatch.setenv("MERCURY_ENGINE", made.url)
         yield made

@@ -11,11 +11,12 @@ from mercury_engine.api import (
     EditHunk,
     Fill,
     FillRequest,
+    GenerateRequest,
     Rewrite,
     RewriteRequest,
     SlotView,
 )
-from mercury_engine.errors import Cancelled
+from mercury_engine.errors import Cancelled, RequestError
 from mercury_engine.utility import Utility
 from mercury_lab.engine import Engine
 
@@ -23,6 +24,7 @@ from mercury_lsp.engine_host.remote import engine as remote_engine
 from mercury_lsp.engine_host.remote import wire
 from mercury_lsp.engine_host.remote.answers import cleaned
 from mercury_lsp.engine_host.remote.connection import MAX_REPLY_BYTES
+from mercury_lsp.plain_data import plain
 from tests.support import tiny
 from tests.support.fake_engine import FakeEngine, begun
 from tests.support.fake_remote import ABOUT, FakeRemote, Reply, Route, Sent, mercury, remote, says
@@ -133,7 +135,7 @@ async def test_a_server_that_dies_is_replaced_by_the_local_engine_and_tried_agai
         return FakeEngine("local")
 
     def answer(sent: Sent) -> Reply | None:
-        return says({"answer": wire.plain(LINE)})(sent) if is_up else None
+        return says({"answer": plain(LINE)})(sent) if is_up else None
 
     def about(sent: Sent) -> Reply | None:
         return says(ABOUT)(sent) if is_up else None
@@ -195,6 +197,14 @@ async def test_the_key_is_from_the_environment_and_in_no_notice(monkeypatch: pyt
         monkeypatch.setenv("MERCURY_API_KEY", "another-wrong-key")
         refused = await remote(server.url)
         assert refused.has_failed and "check MERCURY_API_KEY" in refused.notice and "another" not in refused.notice
+
+
+async def test_text_without_a_gap_is_refused_with_who_writes_it():
+    with mercury(LINE) as server:
+        engine = await remote(server.url)
+        with pytest.raises(RequestError, match="ask its server"):
+            await engine.answer(GenerateRequest("x"))
+        assert not engine.has_failed
 
 
 async def test_no_redirect_is_followed():

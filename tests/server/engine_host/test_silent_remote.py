@@ -14,10 +14,10 @@ from mercury_engine.utility import Utility
 
 from mercury_lsp.engine_host.remote import engine as remote_engine
 from mercury_lsp.engine_host.remote import patience as bounds
-from mercury_lsp.engine_host.remote import wire
 from mercury_lsp.engine_host.remote.answers import MAX_TOKEN_CHARS
 from mercury_lsp.engine_host.remote.engine import RemoteEngine
 from mercury_lsp.engine_host.remote.patience import MAX_MISSED
+from mercury_lsp.plain_data import plain
 from tests.support.fake_engine import FakeEngine
 from tests.support.fake_remote import ABOUT, FakeRemote, filled, mercury, remote, says
 
@@ -27,7 +27,7 @@ TYPED = replace(BY_KEY, utility=Utility())
 
 LINE = Fill("items[0]", 0.75, 2, 0.01, True, tokens=3)
 
-STEP = {"step": [wire.plain(SlotView("a", "committed", 0.9))]}
+STEP = {"step": [plain(SlotView("a", "committed", 0.9))]}
 
 FIM = "/v1/fim/completions"
 
@@ -227,7 +227,7 @@ async def test_control_characters_and_halves_of_pairs_go():
     ],
 )
 async def test_an_answer_with_a_number_out_of_range_is_answered_here(changed: dict[str, Any]):
-    with mercury(says({"answer": wire.plain(LINE) | changed})) as server:
+    with mercury(says({"answer": plain(LINE) | changed})) as server:
         engine = await remote(server.url)
         assert (await filled(engine, TYPED)).text == "local" and "not understood" in engine.notice
 

@@ -12,6 +12,7 @@ from mercury_engine.api import Fill
 
 from mercury_lsp.engine_host.remote import wire
 from mercury_lsp.engine_host.remote.patience import MAX_MISSED
+from mercury_lsp.plain_data import plain
 from tests.support import tiny
 from tests.support.editor import Editor
 from tests.support.fake_remote import FakeRemote, Reply, Sent, elsewhere, says
@@ -36,7 +37,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def serving() -> FakeRemote:
-    about, answer = wire.plain(wire.About("elsewhere")), says({"answer": wire.plain(REMOTE)})
+    about, answer = plain(wire.About("elsewhere")), says({"answer": plain(REMOTE)})
     return FakeRemote({f"GET {wire.PATH}": says(about), f"POST {wire.PATH}": answer})
 
 
@@ -74,7 +75,7 @@ def test_the_engine_that_the_environment_names_answers_and_the_local_model_once_
 
 
 def test_each_key_is_answered_while_the_engine_is_silent_and_then_the_local_model_takes_over(model: Path):
-    ended, about = Event(), wire.plain(wire.About("elsewhere"))
+    ended, about = Event(), plain(wire.About("elsewhere"))
 
     def silent(sent: Sent) -> Reply | None:
         ended.wait()

@@ -1,0 +1,98 @@
+"""Dataclasses from JSON's types and back.
+
+Nulls count as missing and unknown fields are ignored; values of the wrong type are rejected, never converted.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, asdict, fields, is_dataclass
+from functools import cache
+from types import UnionType
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+
+MAX_ITEMS = 2_000
+"""Items of a list, unless they are strings or integers."""
+
+_SCALARS: dict[Any, tuple[type | UnionType, str]] = {
+    str: (str, "a string"),
+    bool: (bool, "true or false"),
+    int: (int | float, "an integer"),
+    float: (int | float, "a number"),
+}
+
+
+class InvalidData(ValueError):
+    """A value is not of its type; `field` is the innermost field that holds it."""
+
+    def __init__(self, message: str, field: str):
+        super().__init__(f"{field}: {message}" if field else message)
+        self.field = field
+
+
+def plain(value: Any) -> Any:
+    """A dataclass, or a tuple of them, as JSON's types."""
+    return [*map(plain, value)] if isinstance(value, tuple) else asdict(value)
+
+
+def structured(value: Any, kind: Callable[..., T]) -> T:
+    """An object as a dataclass. Raises InvalidData for the first invalid field."""
+    if not isinstance(value, Mapping):
+        raise InvalidData(f"{value!r} is not an object", "")
+    found = dict[str, Any]()
+    for name, its in _types(kind).items():
+        if (each := value.get(name)) is not None:
+            try:
+                found[name] = _read(each, its)
+            except (TypeError, ArithmeticError) as error:
+                raise InvalidData(str(error), name) from None
+        elif name in _required(kind):
+            raise InvalidData("it is missing", name)
+    return kind(**found)
+
+
+@cache
+def _types(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+@cache
+def _required(kind: Any) -> frozenset[str]:
+    """The fields without a default."""
+    return frozenset(each.name for each in fields(kind) if each.default is each.default_factory is MISSING)
+
+
+def _read(value: Any, kind: Any) -> Any:
+    """The value as this type. Raises TypeError, ArithmeticError and InvalidData."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is UnionType:  # with None
+        return _read(value, parts[0])
+    if origin is tuple:
+        return _items(value, parts[0])
+    if origin is Literal and value not in parts:
+        raise TypeError(f"{value!r} is not one of {', '.join(parts)}")
+    is_object = is_dataclass(kind)
+    if (is_object or origin is dict) and not isinstance(value, Mapping):
+        raise TypeError(f"{value!r} is not an object")
+    if is_object:
+        return structured(value, kind)
+    return _scalar(value, kind) if kind in _SCALARS else value
+
+
+def _items(value: Any, kind: Any) -> tuple[Any, ...]:
+    """The items of a list; one string counts as a list of one."""
+    if isinstance(value, str) and kind is str:
+        return (value,)
+    if not isinstance(value, list):
+        raise TypeError(f"{value!r} is not a list")
+    if len(value) > MAX_ITEMS and kind not in (str, int):
+        raise TypeError(f"{len(value):,} items, of which {MAX_ITEMS:,} are allowed")
+    return tuple(_read(each, kind) for each in value)
+
+
+def _scalar(value: Any, kind: Any) -> Any:
+    types, name = _SCALARS[kind]
+    is_one = isinstance(value, types) and (kind is bool or not isinstance(value, bool))
+    if not is_one or (kind is int and value != value // 1):
+        raise TypeError(f"{value!r} is not {name}")
+    return kind(value)
