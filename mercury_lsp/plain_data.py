@@ -14,11 +14,11 @@ T = TypeVar("T")
 MAX_ITEMS = 2_000
 """Items of a list, unless they are strings or integers."""
 
-_SCALARS: dict[Any, tuple[type | UnionType, str]] = {
-    str: (str, "a string"),
-    bool: (bool, "true or false"),
-    int: (int | float, "an integer"),
-    float: (int | float, "a number"),
+_SCALARS: dict[Any, tuple[tuple[type, ...], str]] = {
+    str: ((str,), "a string"),
+    bool: ((bool,), "true or false"),
+    int: ((int, float), "an integer"),
+    float: ((int, float), "a number"),
 }
 
 
@@ -87,12 +87,15 @@ def _items(value: Any, kind: Any) -> tuple[Any, ...]:
         raise TypeError(f"{value!r} is not a list")
     if len(value) > MAX_ITEMS and kind not in (str, int):
         raise TypeError(f"{len(value):,} items, of which {MAX_ITEMS:,} are allowed")
-    return tuple(_read(each, kind) for each in value)
+    read = _scalar if kind in _SCALARS else _read
+    return tuple(read(each, kind) for each in value)
 
 
 def _scalar(value: Any, kind: Any) -> Any:
+    if type(value) is kind:
+        return value
     types, name = _SCALARS[kind]
-    is_one = isinstance(value, types) and (kind is bool or not isinstance(value, bool))
+    is_one = isinstance(value, types) and not isinstance(value, bool)
     if not is_one or (kind is int and value != value // 1):
         raise TypeError(f"{value!r} is not {name}")
     return kind(value)
