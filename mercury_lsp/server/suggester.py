@@ -118,7 +118,7 @@ class Suggester:
     def _begun_again(self, snapshot: Snapshot, cursor: int) -> Suggestion | None:
         """The rest of lines that the user inserted twice before and now starts to type again."""
         line, start = snapshot.line_at(cursor)
-        if line[cursor - start :].strip() or not line.strip() or not self._allows_next_edits(snapshot):
+        if line[cursor - start :].strip() or not line.strip() or not self.allows_next_edits(snapshot):
             return None
         return self._session.completer.next_edits.at_cursor(self._session.question(snapshot, cursor))
 
@@ -147,7 +147,7 @@ class Suggester:
         return self._session.documents.is_current(snapshot)
 
     def _may_insert(self, snapshot: Snapshot) -> bool:
-        return self._session.documents.is_current(snapshot) and self._allows_next_edits(snapshot)
+        return self._session.documents.is_current(snapshot) and self.allows_next_edits(snapshot)
 
     def _claimed(self, feature: Feature, snapshot: Snapshot, cursor: int) -> _Claim | None:
         """A feature's claim to show insertions at a cursor; None if the other feature holds it."""
@@ -171,7 +171,7 @@ class Suggester:
             return [], asked
         await self._finish_parsing(uri)
         snapshot = documents.parsed(uri)
-        if not documents.is_current(asked) or not self._allows_next_edits(snapshot):
+        if not documents.is_current(asked) or not self.allows_next_edits(snapshot):
             return [], snapshot
         cursor = None if at is None else snapshot.offset_at(at.line, at.character)
         question = self._session.question(snapshot, cursor, (self._others if at is None else self._shown_with)(uri))
@@ -188,7 +188,7 @@ class Suggester:
         if the last change is known to go on elsewhere. Finishes a deferred parse first. Raises UnknownDocument.
         """
         documents = self._session.documents
-        if self._is_left_alone(uri) or not self._allows_next_edits(documents.snapshot(uri)):
+        if self._is_left_alone(uri) or not self.allows_next_edits(documents.snapshot(uri)):
             return True
         engine = self._session.completer.edit_engine
         if engine.is_remote and not (engine.is_elsewhere and self._session.completer.stays_here(uri)):
@@ -208,27 +208,9 @@ class Suggester:
         question = self._session.question(snapshot, None, self._others(uri))
         return self._session.completer.next_edits.place(question) if question.hunks else None
 
-    def diagnostics_changed(self, uri: str, version: int, errors: Sequence[types.Range]) -> None:
-        """Take the ranges of a document's errors, unless they belong to an older version."""
-        if (snapshot := self._reported(uri, version)) is not None:
-            self._session.diagnostics.report(snapshot, (_offsets(snapshot, each)[0] for each in errors))
-
-    def name_highlighted(self, uri: str, version: int, found: Sequence[tuple[types.Range, bool]]) -> None:
-        """Take the uses of the name at the cursor, True for writes, unless they belong to an older version."""
-        if (snapshot := self._reported(uri, version)) is not None:
-            places = [(*_offsets(snapshot, span), is_written) for span, is_written in found]
-            self._session.completer.next_edits.highlighted(snapshot, places)
-
-    def _reported(self, uri: str, version: int) -> Snapshot | None:
-        """The document of another server's report; None if the report is out of date or unwanted."""
-        if uri not in self._session.documents:
-            return None
-        snapshot = self._session.documents.snapshot(uri)
-        return snapshot if version == snapshot.version and self._allows_next_edits(snapshot) else None
-
     async def has_next_edit(self, snapshot: Snapshot, may_ask: bool) -> bool:
         """Whether there is an edit to apply: by rules, or by a model if it `may_ask` one."""
-        if not self._allows_next_edits(snapshot):
+        if not self.allows_next_edits(snapshot):
             return False
         next_edits = self._session.completer.next_edits
         if next_edits.is_known(self._session.question(snapshot, None, self._others(snapshot.uri))):
@@ -241,7 +223,7 @@ class Suggester:
 
     def unfinished_renaming(self, snapshot: Snapshot) -> Renaming | None:
         """The renaming that a change began, if it has places left that may be edited."""
-        if not self._allows_next_edits(snapshot):
+        if not self.allows_next_edits(snapshot):
             return None
         found = self._session.completer.next_edits.renaming(self._session.question(snapshot))
         left = found.left if found is not None else ()
@@ -264,7 +246,7 @@ class Suggester:
             return None
         await self._finish_parsing(uri)
         snapshot = self._session.documents.parsed(uri)
-        return snapshot if self._allows_next_edits(snapshot) else None
+        return snapshot if self.allows_next_edits(snapshot) else None
 
     async def _finish_parsing(self, uri: str) -> None:
         """Finish a document's parse, in slices if it is long, and wait for the ignore files' verdict on others.
@@ -284,13 +266,14 @@ class Suggester:
         """Other open documents that may be edited together with this one, with their paths."""
         documents = self._session.documents
         others = [documents.parsed(each) for each in documents.uris if each != uri and self._session.may_use(uri, each)]
-        return [(each, documents.path(each.uri)) for each in others if self._allows_next_edits(each)]
+        return [(each, documents.path(each.uri)) for each in others if self.allows_next_edits(each)]
 
     def _shown_with(self, uri: str) -> list[tuple[Snapshot, str]]:
         """The other documents in which the editor shows edits unasked."""
         return self._others(uri) if self._editor.capabilities.takes_edits_elsewhere else []
 
-    def _allows_next_edits(self, snapshot: Snapshot) -> bool:
+    def allows_next_edits(self, snapshot: Snapshot) -> bool:
+        """Whether next edits may be made in a document and learned from it."""
         settings = self._session.settings
         if not settings.next_edits or not settings.allows(snapshot.language_id):
             return False
@@ -325,8 +308,3 @@ def _first_line(suggestion: Suggestion, offset: int, snapshot: Snapshot) -> Sugg
     """The suggestion's first line, as it may stand alone at the offset; None if it has only one."""
     line = suggestion.first_line()
     return None if line is None else replace(line, text=without_last_comma(line.text, offset, snapshot))
-
-
-def _offsets(snapshot: Snapshot, span: types.Range) -> tuple[int, int]:
-    start, end = (snapshot.offset_at(each.line, each.character) for each in (span.start, span.end))
-    return start, end

@@ -11,7 +11,7 @@ import attrs
 from lsprotocol import types
 from mercury_engine.errors import Cancelled
 
-from mercury_lsp.completion.suggestions import Renaming, Suggestion
+from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.server.convert import accepted_command, to_range
 from mercury_lsp.server.requests.edit_commands import APPLY_ALL_COMMAND, apply_all_title
@@ -49,17 +49,8 @@ async def inline_edit(server: MercuryServer, params: InlineEditParams) -> dict[s
         found, snapshot = await _find(server, params)
     except Cancelled:
         return {"edits": []}
-    asked = params.text_document
-    edits = [_edit(_with_line_rest(each, snapshot), _edited(each, asked), asked) for each in found]
-    if server.editor.capabilities.takes_source:
-        for edit, each in zip(edits, found, strict=True):
-            edit["mercury"] = edit.get("mercury", {}) | {"source": each.source}
-    return {"edits": edits}
-
-
-def _edited(suggestion: Suggestion, asked: VersionedDocument) -> VersionedDocument:
-    other = suggestion.elsewhere
-    return asked if other is None else VersionedDocument(other.uri, other.version)
+    takes_source = server.editor.capabilities.takes_source
+    return {"edits": [_edit(_with_line_rest(each, snapshot), params.text_document, takes_source) for each in found]}
 
 
 async def _find(server: MercuryServer, params: InlineEditParams) -> tuple[list[Suggestion], Snapshot]:
@@ -75,31 +66,25 @@ async def _find(server: MercuryServer, params: InlineEditParams) -> tuple[list[S
     return await server.suggester.next_edit(uri, "edit", params.position)
 
 
-def _edit(suggestion: Suggestion, document: VersionedDocument, asked: VersionedDocument) -> dict[str, Any]:
-    """The edit; the command finishes the renaming in `asked`, the document that the editor asked about."""
-    version = {} if document.version is None else {"version": document.version}
+def _edit(suggestion: Suggestion, asked: VersionedDocument, takes_source: bool) -> dict[str, Any]:
+    """The edit, perhaps in another document than the one asked about, where a renaming is finished."""
+    other, own = suggestion.elsewhere, dict[str, Any]()
+    if (renaming := suggestion.renaming) is not None:
+        command = {"command": APPLY_ALL_COMMAND, "arguments": [{"textDocument": _named(asked)}]}
+        own = {"label": renaming.label, "number": renaming.number, "total": renaming.total}
+        own |= {"remaining": renaming.remaining, "applyAll": {"title": apply_all_title(renaming), **command}}
+    if takes_source:
+        own["source"] = suggestion.source
     return {
         "text": suggestion.text,
         "range": to_range(suggestion.start, suggestion.end),
-        "textDocument": {"uri": document.uri} | version,
+        "textDocument": _named(asked if other is None else VersionedDocument(other.uri, other.version)),
         "command": accepted_command(suggestion),
-    } | ({"mercury": renaming_progress(suggestion.renaming, asked)} if suggestion.renaming else {})
+    } | ({"mercury": own} if own else {})
 
 
-def renaming_progress(renaming: Renaming, document: VersionedDocument) -> dict[str, Any]:
-    """The progress of a renaming, and the command that finishes it."""
-    version = {} if document.version is None else {"version": document.version}
-    return {
-        "label": renaming.label,
-        "number": renaming.number,
-        "total": renaming.total,
-        "remaining": renaming.remaining,
-        "applyAll": {
-            "title": apply_all_title(renaming),
-            "command": APPLY_ALL_COMMAND,
-            "arguments": [{"textDocument": {"uri": document.uri} | version}],
-        },
-    }
+def _named(document: VersionedDocument) -> dict[str, Any]:
+    return {"uri": document.uri} | ({} if document.version is None else {"version": document.version})
 
 
 def _with_line_rest(suggestion: Suggestion, snapshot: Snapshot) -> Suggestion:
