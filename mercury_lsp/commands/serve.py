@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from mercury_kernels.installation import install_command
 
 from mercury_lsp import default_model
+from mercury_lsp.commands.arguments import number
 from mercury_lsp.daemon import control, lock
 from mercury_lsp.daemon.address import Address, TcpAddress, UnixAddress, default_address
 from mercury_lsp.errors import DaemonError, UsageError
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_address_arguments(parser)
     parser.add_argument(
-        "--idle-exit", type=_minutes, metavar="MINUTES", help="stop after this long without an editor (default: never)"
+        "--idle-exit",
+        type=number(float, 0, 1_000_000),
+        metavar="MINUTES",
+        help="stop after this long without an editor (default: never)",
     )
     parser.add_argument("--stop", action="store_true", help="stop the running one")
     parser.add_argument(
@@ -42,7 +46,12 @@ def add_address_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the daemon's address; the relay takes them, too."""
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--socket", type=Path, metavar="PATH", help="a Unix socket (default: one for this version)")
-    group.add_argument("--tcp", type=_port, metavar="PORT", help="a port on the loopback interface; 0 picks a free one")
+    group.add_argument(
+        "--tcp",
+        type=number(int, 0, 65_535),
+        metavar="PORT",
+        help="a port on the loopback interface; 0 picks a free one",
+    )
     parser.add_argument("--token-file", type=Path, metavar="FILE", help="with --tcp: holds the port and the token")
 
 
@@ -148,19 +157,3 @@ def serve(
 
     asyncio.run(main())
     return True
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or len(text) > 5 or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
-    return int(text)
-
-
-def _minutes(text: str) -> float:
-    try:
-        minutes = float(text)
-    except ValueError:
-        minutes = -1.0
-    if not 0 <= minutes < 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of minutes")
-    return minutes

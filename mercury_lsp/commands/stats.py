@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from mercury_lsp.commands.arguments import number
 from mercury_lsp.commands.terminal import agrees, print_json, table
 from mercury_lsp.completion.price import Price
 from mercury_lsp.statistics import OutcomeRecord, store
@@ -26,7 +27,13 @@ LEGEND = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--days", type=_days, default=30, metavar="N", help="the last N days (default: 30)")
+    parser.add_argument(
+        "--days",
+        type=number(int, 1, store.RETENTION_DAYS),
+        default=30,
+        metavar="N",
+        help="the last N days (default: 30)",
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON object instead of tables")
     parser.add_argument("--reset", action="store_true", help="delete all counts")
     parser.add_argument("--yes", action="store_true", help="with --reset: do not ask for confirmation")
@@ -102,9 +109,3 @@ def _object(rows: Sequence[OutcomeRecord], since: date) -> dict[str, object]:
         "edit_requests": requests,
         "by_day": {name: asdict(each) for name, each in by_day(records).items()},
     }
-
-
-def _days(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= store.RETENTION_DAYS:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {store.RETENTION_DAYS}")
-    return int(text)

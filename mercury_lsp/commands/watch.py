@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from mercury_lsp.commands.arguments import number
 from mercury_lsp.commands.file_position import context_of
 from mercury_lsp.commands.loading import add_model_argument, load, settings_for
 from mercury_lsp.commands.shown import Shown
@@ -22,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("position", metavar="FILE:LINE:COL", help="line and column count from 1")
     add_model_argument(parser, "what editors use, a remote engine too")
     parser.add_argument(
-        "--delay", type=_seconds, default=0.4, metavar="SECONDS", help="pause between steps (default: 0.4)"
+        "--delay", type=number(float, 0, 60), default=0.4, metavar="SECONDS", help="pause between steps (default: 0.4)"
     )
 
 
@@ -70,8 +71,8 @@ def _play(
     console: Console, context: CompletionContext, steps: Sequence[Sequence[SlotView]], shown: Shown, delay: float
 ) -> None:
     with Live(console=console, auto_refresh=False, vertical_overflow="visible") as live:
-        for number, slots in enumerate(steps):
-            title = Text(f"step {number} of {len(steps) - 1}\n", "dim")
+        for step, slots in enumerate(steps):
+            title = Text(f"step {step} of {len(steps) - 1}\n", "dim")
             live.update(title + Text(context.line_prefix) + canvas(slots) + context.line_suffix, refresh=True)
             time.sleep(delay)
         line = Text(context.line_prefix) + Text(shown.text, "bright_green") + context.line_suffix
@@ -79,18 +80,11 @@ def _play(
 
 
 def _list(console: Console, steps: Sequence[Sequence[SlotView]], shown: Shown) -> None:
-    for number, slots in enumerate(steps):
-        console.print(Text(f"{number:3} {_on_one_line(canvas(slots).plain)}"), soft_wrap=True)
+    for step, slots in enumerate(steps):
+        console.print(Text(f"{step:3} {_on_one_line(canvas(slots).plain)}"), soft_wrap=True)
     if shown.text:
         console.print(Text(f"an editor shows {_on_one_line(shown.text)}"), soft_wrap=True)
 
 
 def _on_one_line(text: str) -> str:
     return text.replace("\r", "").replace("\n", "⏎")
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0 <= value <= 60:
-        raise argparse.ArgumentTypeError("from 0 to 60 seconds")
-    return value

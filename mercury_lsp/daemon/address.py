@@ -154,7 +154,12 @@ def build() -> str:
 def runtime_folder() -> Path:
     """This user's private folder, created if missing. Raises DaemonError if it is not private or cannot be created."""
     try:
-        folder = _runtime_folder()
+        if sys.platform == "win32":
+            folder = Path(os.environ.get("LOCALAPPDATA") or _temporary_folder()) / "mercury-lsp"
+        elif runtime := _folder_of("XDG_RUNTIME_DIR"):
+            folder = runtime / "mercury-lsp"
+        else:
+            folder = Path(_temporary_folder()) / f"mercury-lsp-{os.getuid()}"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if sys.platform != "win32":
             found = folder.lstat()
@@ -187,14 +192,6 @@ def peer_user(connection: socket.socket) -> int | None:
 def is_same_user(connection: socket.socket) -> bool:
     """Whether this user is at the other end; on TCP the token decides instead."""
     return (user := peer_user(connection)) is None or user == os.getuid()
-
-
-def _runtime_folder() -> Path:
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or _temporary_folder()) / "mercury-lsp"
-    if runtime := _folder_of("XDG_RUNTIME_DIR"):
-        return runtime / "mercury-lsp"
-    return Path(_temporary_folder()) / f"mercury-lsp-{os.getuid()}"
 
 
 def _temporary_folder() -> str:

@@ -76,8 +76,7 @@ class Session:
         self.completer.edited(uri, as_one)
         self.history.record(uri, as_one)
         self.diagnostics.edited()
-        if self.statistics.observer.watches(uri):
-            self.statistics.observer.edited(uri, as_one)
+        self.statistics.observer.edited(uri, as_one)
         self.other_files.edited(uri, edits)
         self._pauses.wait_for_pause(uri)
 

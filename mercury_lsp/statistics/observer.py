@@ -37,10 +37,6 @@ class Observer:
         if not on:
             self._documents.clear()
 
-    def watches(self, uri: str) -> bool:
-        """Whether edits of the document matter."""
-        return uri in self._documents
-
     def requested(self, uri: str, offset: int, language: str, automatic: bool) -> Impression | None:
         """Suggestions are requested, which ends the display of earlier ones in the document. None while off."""
         if not self._is_on:
