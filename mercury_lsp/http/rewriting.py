@@ -116,7 +116,7 @@ async def rewritten(service: Service, asked: EditedDocument) -> RewrittenRegion:
     region, answers = near.region(snapshot), list[Rewrite]()
 
     async def rewrite(request: RewriteRequest, control: Control) -> Rewrite | None:
-        found = await service.edits.rewrite(request, control)
+        found = await service.rewrite(request, control)
         answers.extend(() if found is None else (found,))
         return found
 

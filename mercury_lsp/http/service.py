@@ -5,8 +5,8 @@ to the engine, so that others get their turn in between.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Hashable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Hashable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -18,6 +18,7 @@ from mercury_engine.api import (
     FillRequest,
     GenerateRequest,
     InferenceEngine,
+    Rewrite,
     RewriteRequest,
 )
 from mercury_engine.errors import Cancelled, ModelError
@@ -33,7 +34,8 @@ MAX_OPEN = 128
 """Requests that run or wait; more are rejected."""
 
 MAX_AT_ONCE = 3
-"""Concurrent fills, and as many replies; the engine runs four requests, so neither alone makes editors wait."""
+"""Concurrent fills, and as many replies and rewrites; the engine runs four requests, so an editor's waits for a fill
+at most."""
 
 MAX_BESIDE_EDITOR = 1
 """Concurrent fills while an editor is active; they yield to its next request."""
@@ -118,7 +120,8 @@ class Service:
         self._slots: dict[Hashable, Writing] = {}
         self._turns = asyncio.Condition()
         self._preparing = asyncio.Lock()
-        self._replies = asyncio.Semaphore(MAX_AT_ONCE)
+        self._long = asyncio.Semaphore(MAX_AT_ONCE)
+        """For replies and rewrites."""
         self._running = 0
         self.note: Callable[[Completion], None] = lambda _: None
         """Called with each completion that has finished."""
@@ -169,15 +172,18 @@ class Service:
 
         Raises ApiError if too many requests are open, and what the engine raises.
         """
-        self._require_room()
-        self._answering += 1
-        try:
+        if isinstance(request, RewriteRequest):
+            return _found(await self.rewrite(request, control))
+        with self._counted():
             await self.engine()
-            if isinstance(request, RewriteRequest):
-                return _found(await self.edits.rewrite(request, control))
             return _found(await self._lease.answer(request, control))
-        finally:
-            self._answering -= 1
+
+    async def rewrite(self, request: RewriteRequest, control: Control) -> Rewrite | None:
+        """A region rewritten; None if no model can do so now. Cancelled and raises as for `answer`."""
+        with self._counted():
+            await self.engine()
+            async with self._long:
+                return await self.edits.rewrite(request, control)
 
     def close(self) -> None:
         """Stop using the engines; returns at once."""
@@ -192,6 +198,16 @@ class Service:
         self._writings.add(writing)
         writing.task.add_done_callback(lambda _: self._forget(writing))
         return writing
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Counts a request as open. Raises ApiError if too many are."""
+        self._require_room()
+        self._answering += 1
+        try:
+            yield
+        finally:
+            self._answering -= 1
 
     def _require_room(self) -> None:
         """Raise ApiError if too many requests are open."""
@@ -294,7 +310,7 @@ class Service:
                 loop.call_soon_threadsafe(grow, part)
 
             writing.control.on_text = tell
-        async with self._replies:
+        async with self._long:
             found = _found(await self._lease.answer(request, writing.control))
         completion = Completion(
             found.text,

@@ -1,9 +1,11 @@
 """Edits and merges: Mercury's routes by its SDK, Sweep's plugins and prompt, Tabby's next edit."""
 
+import asyncio
 import json
 import re
 
 import pytest
+from mercury_engine.api import Answer, Control, Request
 
 from mercury_lsp.http import rewriting
 from mercury_lsp.http.apply import merged
@@ -97,6 +99,23 @@ def test_secrets_are_cut_from_the_history_and_a_secret_region_is_left_alone():
     key = 'API_KEY = "sk-proj-Qh3vTz81LkXw92MnBv74RtYu"'
     [first, second] = read_diff(f"@@ -1 +1 @@\n-{key}\n+x = 1\n@@ -9 +9 @@\n-a\n+b\n", "main.py")
     assert "sk-proj" not in str(first) and (second.removed, second.inserted) == ("a\n", "b\n")
+
+
+async def test_next_edits_leave_the_engine_a_place_for_editors():
+    class Slow(Editing):
+        running = most = 0
+
+        async def answer(self, request: Request, control: Control | None = None) -> Answer:
+            self.running += 1
+            self.most = max(self.most, self.running)
+            await asyncio.sleep(0.02)
+            self.running -= 1
+            return await super().answer(request, control)
+
+    async with served(Slow()) as server:
+        body = {"messages": [{"content": INSIDE}]}
+        await asyncio.gather(*(server.json("/v1/edit/completions", body) for _ in range(6)))
+        assert server.engine.most == 3
 
 
 async def test_sweeps_plugins_get_the_first_edit_in_utf16_units():
