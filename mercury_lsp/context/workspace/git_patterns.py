@@ -22,13 +22,20 @@ MAX_RULE_BYTES = 4_096
 _STAR, _FOLDERS, _ALL = b"*", b"**/", b"**"
 """Pieces of a pattern that match any number of bytes: within a name, whole folders, and whatever is left."""
 
+_WILDCARDS = {"star": _STAR, "folders": _FOLDERS, "all": _ALL, "any": b"[^/]"}
+
+
 _SPECIAL = re.compile(rb"[*?\[\\]")
 _BYTE = rb"(?:\\.|[^]\\])"
-_SET = re.compile(
-    rb"\[(?P<not>[!^]?+)(?P<items>(?:\](?:-%b)?)?+(?:\[:[^]]*:\]|%b(?:-%b)?)*+)\]" % (_BYTE, _BYTE, _BYTE), re.DOTALL
+_PIECE = re.compile(
+    rb"(?P<folders>(?<![^/])\*\*+/)|(?P<all>(?<![^/])\*\*+(?=\Z|\\/))|(?P<star>\*+)|(?P<any>\?)"
+    rb"|(?P<set>\[(?P<not>[!^]?+)(?P<items>(?:\](?:-%b)?)?+(?:\[:[^]]*:\]|%b(?:-%b)?)*+)\])"
+    rb"|\\(?P<quoted>.)|(?P<byte>[^\[\\])|(?P<never>.)" % (_BYTE, _BYTE, _BYTE),
+    re.DOTALL,
 )
+"""A piece of a pattern: asterisks, of which two between slashes match folders, a set in brackets, or one byte."""
 _ITEM = re.compile(rb"\[:(?P<name>[^]]*):\]|\\?(?P<first>.)(?:-(?P<last>%b))?" % _BYTE, re.DOTALL)
-"""A set in brackets, and one of its items: a class, or one byte or a range of them."""
+"""An item of a set: a class, or one byte or a range of them."""
 
 _ALNUM = (string.ascii_letters + string.digits).encode()
 _CLASSES = {
@@ -158,43 +165,20 @@ def _block(parts: list[bytes]) -> bytes:
 
 def _pieces(text: bytes, ignores_case: bool) -> Iterator[bytes]:
     """Expressions of one byte each, and the pieces that match any number."""
-    at = 0
-    while at < len(text):
-        sign = text[at : at + 1]
-        if sign == b"*":
-            at, piece = _stars(text, at)
-        elif sign == b"[":
-            at, piece = _bracket(text, at, ignores_case)
-        elif sign == b"?":
-            at, piece = at + 1, b"[^/]"
+    for found in _PIECE.finditer(text):
+        kind = found.lastgroup or "never"
+        if kind == "never":
+            raise _NeverMatches
+        if kind == "set":
+            yield _set(found["not"] != b"", found["items"], ignores_case)
         else:
-            at += sign == b"\\"
-            if at == len(text):
-                raise _NeverMatches
-            at, piece = at + 1, re.escape(text[at : at + 1])
-        yield piece
+            yield _WILDCARDS.get(kind) or re.escape(found[kind])
 
 
-def _stars(text: bytes, at: int) -> tuple[int, bytes]:
-    """The index after the asterisks at `at`, and what they are; two between slashes match folders."""
-    end = at
-    while text[end : end + 1] == b"*":
-        end += 1
-    is_start = at == 0 or text[at - 1 : at] == b"/"
-    is_whole = end == len(text) or text[end : end + 1] == b"/" or text[end : end + 2] == b"\\/"
-    if end - at < 2 or not is_start or not is_whole:
-        return end, _STAR
-    if text[end : end + 1] == b"/":
-        return end + 1, _FOLDERS
-    return end, _ALL
-
-
-def _bracket(text: bytes, at: int, ignores_case: bool) -> tuple[int, bytes]:
-    """The index after the set that opens at `at`, and its expression."""
-    if (found := _SET.match(text, at)) is None:
-        raise _NeverMatches
+def _set(is_negated: bool, items: bytes, ignores_case: bool) -> bytes:
+    """The expression of a set."""
     chosen = bytearray()
-    for item in _ITEM.finditer(found["items"]):
+    for item in _ITEM.finditer(items):
         if item["name"] is not None:
             chosen += _class(item["name"], ignores_case)
             continue
@@ -203,9 +187,9 @@ def _bracket(text: bytes, at: int, ignores_case: bool) -> tuple[int, bytes]:
             between = bytes(range(item["first"][0], item["last"][-1] + 1))
             chosen += between + between.lower() if ignores_case else between
     lowered = bytes(range(256)).lower() if ignores_case else bytes(range(256))
-    members = [byte for byte, low in enumerate(lowered) if (low in chosen) != bool(found["not"]) and byte != ord("/")]
+    members = [byte for byte, low in enumerate(lowered) if (low in chosen) != is_negated and byte != ord("/")]
     written = b"".join(b"\\x%02x" % byte for byte in members)
-    return found.end(), b"(?-i:[" + written + b"])" if written else b"(?!)"
+    return b"(?-i:[" + written + b"])" if written else b"(?!)"
 
 
 def _class(name: bytes, ignores_case: bool) -> bytes:
