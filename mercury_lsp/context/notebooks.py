@@ -81,7 +81,7 @@ class Notebooks:
         for cell in cells[start : start + removed]:
             self._notebook.pop(cell, None)
         for cell in added:
-            self._leave(cell)
+            self.closed(cell)
         cells[start : start + removed] = added
         self._notebook |= dict.fromkeys(cells, notebook)
 
@@ -102,10 +102,6 @@ class Notebooks:
             cells.append(uri)
             cells.sort()
 
-    def closed(self, uri: str) -> None:
-        """A document was closed; a synchronised cell keeps its place."""
-        self._leave(uri)
-
     def file_of(self, uri: str) -> Path | None:
         """The file of a document, or of its notebook, if it has one."""
         notebook = self._notebook.get(uri, uri)
@@ -124,8 +120,8 @@ class Notebooks:
         at = cells.index(uri)
         return reversed(cells[max(0, at - MOST_CELLS) : at]), iter(cells[at + 1 : at + 1 + MOST_CELLS])
 
-    def _leave(self, cell: str) -> None:
-        """Take a cell out of a notebook that is not synchronised."""
+    def closed(self, cell: str) -> None:
+        """A document was closed, or became a synchronised cell; a synchronised cell keeps its place."""
         notebook = self._notebook.get(cell)
         if notebook is not None and notebook not in self._synchronised:
             self._cells[notebook].remove(cell)

@@ -140,7 +140,7 @@ def _is_like_any(line: str, others: Iterable[str]) -> bool:
 
 def lines_show_secret(snapshot: Snapshot, start: int, end: int) -> bool:
     """Whether a line in [start, end), whole lines, looks like a secret."""
-    return _shows_secret(snapshot, start, end, (snapshot.source.slice(start, end),))
+    return shows_secret(snapshot.slice(start, end), snapshot.language_id, *around_lines(snapshot, start, end))
 
 
 def edit_shows_secret(snapshot: Snapshot, start: int, end: int, new: str) -> bool:
@@ -149,18 +149,14 @@ def edit_shows_secret(snapshot: Snapshot, start: int, end: int, new: str) -> boo
     first = max(source.line_bounds(start)[0], start - MAX_EDIT_REACH_CHARS)
     last = min(source.offset_at(source.line_of(end) + 1, 0), end + MAX_EDIT_REACH_CHARS)
     texts = (source.slice(first, last), source.slice(first, start) + new + source.slice(end, last))
-    return _shows_secret(snapshot, first, last, texts)
+    around = around_lines(snapshot, first, last)
+    return any(shows_secret(text, snapshot.language_id, *around) for text in texts)
 
 
 def around_lines(snapshot: Snapshot, start: int, end: int) -> tuple[str, str]:
     """The text around the whole lines [start, end) that decides whether they look like secrets."""
     source = snapshot.source
     return source.slice(max(0, start - MAX_REACH_CHARS), start), source.slice(end, end + MAX_REACH_CHARS)
-
-
-def _shows_secret(snapshot: Snapshot, start: int, end: int, texts: Iterable[str]) -> bool:
-    above, below = around_lines(snapshot, start, end)
-    return any(shows_secret(text, snapshot.language_id, above, below) for text in texts)
 
 
 def _kept(text: str, redacted: frozenset[int], first: int = 0) -> str:

@@ -21,9 +21,7 @@ def first_error(snapshot: Snapshot, offset: int, text: str) -> int | None:
 
     Errors that reach the end of the text do not count: the user may yet finish them. For any thread.
     """
-    if snapshot.tree is None or not text.strip():
-        return None
-    if (parsed := _parsed(snapshot, snapshot.tree, offset, offset, text, CHECK_REACH_BYTES)) is None:
+    if not text.strip() or (parsed := _parsed(snapshot, offset, offset, text, CHECK_REACH_BYTES)) is None:
         return None
     start = snapshot.source.byte_of(offset)
     error = _first_within(parsed, start, start + len(encode(text)))
@@ -32,7 +30,7 @@ def first_error(snapshot: Snapshot, offset: int, text: str) -> int | None:
 
 def breaks(snapshot: Snapshot, start: int, end: int, text: str) -> bool:
     """Whether a text in place of [start, end) causes a syntax error there, or at its edges, where there was none."""
-    if snapshot.tree is None or (parsed := _parsed(snapshot, snapshot.tree, start, end, text)) is None:
+    if snapshot.tree is None or (parsed := _parsed(snapshot, start, end, text)) is None:
         return False
     first, old_last = snapshot.source.byte_of(start), snapshot.source.byte_of(end)
     last = first + len(encode(text))
@@ -45,7 +43,7 @@ def breaks_document(snapshot: Snapshot, start: int, end: int, text: str, seconds
     """Whether a text in place of [start, end) makes a valid document invalid; in an invalid one, as `breaks`."""
     if snapshot.tree is None or snapshot.tree.root_node.has_error:
         return breaks(snapshot, start, end, text)
-    parsed = _parsed(snapshot, snapshot.tree, start, end, text, seconds=seconds)
+    parsed = _parsed(snapshot, start, end, text, seconds=seconds)
     return parsed is not None and parsed.root_node.has_error
 
 
@@ -64,25 +62,21 @@ def mends(snapshot: Snapshot, start: int, end: int, text: str) -> bool:
     """Whether a text in place of [start, end) makes a document with errors valid."""
     if snapshot.tree is None or not snapshot.tree.root_node.has_error:
         return False
-    parsed = _parsed(snapshot, snapshot.tree, start, end, text)
+    parsed = _parsed(snapshot, start, end, text)
     return parsed is not None and not parsed.root_node.has_error
 
 
 def _parsed(
-    snapshot: Snapshot,
-    tree: Tree,
-    start: int,
-    end: int,
-    text: str,
-    reach: int | None = None,
-    seconds: float = CHECK_SECONDS,
+    snapshot: Snapshot, start: int, end: int, text: str, reach: int | None = None, seconds: float = CHECK_SECONDS
 ) -> Tree | None:
-    """The tree with a text in place of [start, end); None when parsing takes too long.
+    """The tree with a text in place of [start, end); None for plain text, and when parsing takes too long.
 
     `reach`: bytes after the text that are enough; None for all.
     """
+    if snapshot.tree is None:
+        return None
     old = snapshot.source
-    tree, new = edited_tree(tree, old, start, end, text), old.replace(start, end, text)
+    tree, new = edited_tree(snapshot.tree, old, start, end, text), old.replace(start, end, text)
     last = None if reach is None else new.byte_of(start + len(text)) + reach
     return parse(parser(snapshot.language_id), new, tree, seconds, last)
 

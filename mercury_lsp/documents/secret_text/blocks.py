@@ -15,7 +15,6 @@ from mercury_lsp.documents.secret_text.lines import (
     KEYS,
     LINES,
     has_named_alone,
-    has_word,
     is_secret_line,
     is_suspect,
     named,
@@ -49,7 +48,7 @@ def leads_on(above: str, language_id: str) -> bool:
         return True
     if language_id not in CODE_LANGUAGES and LINES.cue.search(above.lower()):
         return True
-    lines = [line.rstrip() for line in LINE.findall(above) if has_word(line.lower())]
+    lines = [line.rstrip() for line in LINE.findall(above) if LINES.any_word.search(line.lower())]
     return any(has_named_alone(each) or BLOCKS.list_header.search(each) or BLOCKS.row.search(each) for each in lines)
 
 

@@ -35,20 +35,15 @@ def issuer_pattern() -> re.Pattern[str]:
 
 @lru_cache(CACHED_LINES)  # a key changes one of the lines around the cursor
 def is_suspect(line: str, language_id: str) -> bool:
-    """Whether a line may show a secret, as a few in a hundred of code do; a fifth of the cost of examining it."""
+    """Whether a line may show a secret: a few in a hundred lines of code do. Costs a fifth of examining the line."""
     low = line.lower()
-    if has_word(low) or LINES.suspect.search(line) or any(map(low.__contains__, COMMAND_WORDS)):
+    if LINES.any_word.search(low) or LINES.suspect.search(line) or any(map(low.__contains__, COMMAND_WORDS)):
         return True
     if any(map(_may_be_token, LINES.run.findall(line))):
         return True
     if language_id in CODE_LANGUAGES - MARKUP_LANGUAGES:
         return LINES.suspect_string.search(line) is not None
     return LINES.cue.search(low) is not None or LINES.suspect_text.search(line) is not None
-
-
-def has_word(low: str) -> bool:
-    """Whether a line, in lower case, has a word like `password`."""
-    return LINES.any_word.search(low) is not None
 
 
 def _may_be_token(run: str) -> bool:
@@ -68,7 +63,7 @@ def is_secret_line(line: str, language_id: str) -> bool:
         or ("://" in line and _has_url_secret(line))
         or (":" in line and _has_any(line, ADDRESSES.source, ADDRESSES.host))
         or (not is_code and "*" in line and _has_any(line, ADDRESSES.chap))
-        or (has_word(low) and _has_named_value(line, is_code, language_id))
+        or (LINES.any_word.search(low) and _has_named_value(line, is_code, language_id))
         or (LINES.any_command.search(low) and _has_command_secret(line))
         or (LINES.quoted_mnemonic if is_code and not LINES.wallet.search(line) else LINES.mnemonic).search(line)
         or (language_id == "sql" and LINES.sql_setting.match(line) and is_secret_line(line, "yaml"))
@@ -155,8 +150,7 @@ def has_named_alone(line: str) -> bool:
     """Whether a line ends with the name of a secret, without a value."""
     line = line.rstrip()
     is_map = LINES.maps.match(line) is not None
-    ends = [found for found in named(LINES.named_alone, line) if not LINES.about.search(found["rest"])]
-    return any(is_map or LINES.names.search(line[: found.start()]) for found in ends)
+    return any(is_map or LINES.names.search(line[: found.start()]) for found in named(LINES.named_alone, line))
 
 
 def _has_named_value(line: str, is_code: bool, language_id: str) -> bool:
@@ -168,14 +162,14 @@ def _has_named_value(line: str, is_code: bool, language_id: str) -> bool:
         return True
     given = [found["value"] for shape in _GIVEN for found in named(shape, line)]
     for found in named(LINES.setting, line):
-        if not (found["value"] and is_code) and not LINES.about.search(found["rest"]):
+        if not (found["value"] and is_code):
             given.append(found["value"] or found["quoted"])
     runs = ADDRESSES.run.findall(line) if "uthorization" in line else ()
     is_header = any(values.looks_random(run) and not values.is_wordy(run) for run in runs)
     return is_header or any(map(values.is_password, given)) or _has_any(line, LINES.substituted)
 
 
-_GIVEN = (LINES.otherwise, LINES.default, LINES.element)
+_GIVEN = (LINES.default, LINES.element)
 """Shapes that begin with a secret's name and have its value."""
 
 
@@ -183,21 +177,17 @@ def _is_quoted_secret(found: _Found, is_code: bool) -> bool:
     """Whether a quoted value is a secret, judged by the name before it and how it is assigned."""
     line, value, rest, gap, close, compared = found.string, *found.group("quoted", "rest", "gap", "close", "compared")
     before, after = line[: found.start()], line[found.end() + 1 :]
-    if LINES.looked_up.search(gap) or (LINES.key_begins.search(gap) and LINES.key_ends.match(after)):
+    if (
+        LINES.looked_up.search(gap)
+        or (LINES.key_begins.search(gap) and LINES.key_ends.match(after))
+        or (found["blank"] is not None and after.strip() == "{")  # a block with names
+        or (close and "::" in before.rpartition(close[:1])[2])  # the name of a type
+    ):
         return False
-    if found["blank"] is not None and after.strip() == "{":
-        return False  # a block with names
-    if close and "::" in before.rpartition(close[:1])[2]:
-        return False  # the name of a type
-    if values.looks_random(value) or values.is_opaque(value):
+    if values.looks_random(value):
         return True
     name = _strong_name(found, is_code)
-    if (
-        name is None
-        or not values.is_password(value)
-        or LINES.about.search(rest)
-        or value.lower() == name + rest.lower()
-    ):
+    if name is None or not values.is_password(value) or LINES.about.search(rest):
         return False
     if name == "pass" and rest.strip("_0123456789"):
         return False
@@ -210,16 +200,14 @@ def _is_quoted_secret(found: _Found, is_code: bool) -> bool:
         is_plural = (name + rest.lower()).endswith(("words", "secrets"))  # kinds of resources
         is_pair = LINES.pair_begun.search(before) and after.lstrip()[:1] in ("]", ")", "}")
         return values.has_sign(value) or (not is_plural and bool(is_pair or LINES.passes.search(before)))
-    if "." in rest and found["called"] is not None:
-        return LINES.sets.search(rest) is not None or (".equal" in rest and values.has_sign(value))
     if found["called"] is not None:
-        is_alone = values.has_sign(value) or not re.match(r"\s?,\s?[A-Za-z]", after)
-        return not is_verb and not LINES.asks.search(before) and is_alone
+        if "." in rest:
+            return LINES.sets.search(rest) is not None or (".equal" in rest and values.has_sign(value))
+        return not LINES.asks.search(before) and not re.match(r"\s?,\s?[A-Za-z]", after)
     if found["blank"] is not None:
         return not is_verb and not gap.strip(" \t(\"'")
     is_call = LINES.calls.search(gap) and not LINES.wrappers.search(gap) and not values.has_sign(value)
-    is_given = not is_call and not (is_verb and found["fallback"] is not None) and ("." not in rest or "(" not in gap)
-    return found["typed"] is not None or is_given
+    return found["typed"] is not None or not is_call
 
 
 def _strong_name(found: _Found, is_code: bool) -> str | None:

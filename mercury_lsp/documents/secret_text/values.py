@@ -114,7 +114,7 @@ def _is_key(line: str, start: int, end: int) -> bool:
         return True
     is_bare, size = digits == value, len(digits)
     if size in LIMITS.hash_chars and (size != 32 or not is_bare):
-        return RUNS.given.search(before) is not None and (is_bare or size == 64) and not digits.isupper()
+        return RUNS.given.search(before) is not None
     return is_bare and not RUNS.names_file.match(line, end)
 
 

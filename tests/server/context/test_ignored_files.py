@@ -19,7 +19,7 @@ TREES = int(os.environ.get("MERCURY_IGNORE_TREES", "40"))
 SECRET_NAMES = """
 .env .env.local .env.production prod.env app.env.example .envrc .flaskenv server.pem server.key tls.crt ca.cer
 api.p8 id.p12 id.pfx release.jks debug.keystore my.truststore putty.ppk backup.gpg key.age office.ovpn vault.kdbx
-old.kdb login.keychain id_rsa id_rsa.bak id_dsa id_ecdsa id_ed25519 deploy_rsa deploy_ed25519 master.key
+old.kdb login.keychain id_ed25519.pub id_rsa id_rsa.bak id_dsa id_ecdsa id_ed25519 deploy_rsa deploy_ed25519 master.key
 private_key.json privatekey.txt credentials credentials.json Credentials.yml aws-credentials.json
 client_secret_12.json service-account-prod.json service_account.json application_default_credentials.json
 app-firebase-adminsdk-x1.json google-services.json auth.json api.token token.json db.secret app.secrets

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from mercury_lsp.context.workspace import is_secret
 from mercury_lsp.context.workspace.background import Pace
 from mercury_lsp.context.workspace.choice import Snippet, SnippetKind, choose, most_similar, words_of
 from mercury_lsp.context.workspace.declarations import declarations
@@ -46,34 +45,6 @@ def prepare_for(library: Library, path: Path, text: str) -> None:
 
 
 # Ignored files
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        ".env",
-        ".env.local",
-        "config/.env",
-        "prod.env",
-        "server.pem",
-        "id_rsa",
-        "id_ed25519.pub",
-        "certs/a.p12",
-        "credentials",
-        "secrets.yaml",
-        "secrets.py",
-        "Credentials.json",
-        ".netrc",
-        ".npmrc",
-        ".pypirc",
-        "/home/me/.aws/config",
-        ".ssh/known_hosts",
-        ".gnupg/x",
-        "app.keystore",
-    ],
-)
-def test_secret_files_are_recognised_by_name_and_folder(path: str):
-    assert is_secret(Path(path))
 
 
 def test_nested_ignore_files_count_and_the_nearest_pattern_wins(tmp_path: Path):
