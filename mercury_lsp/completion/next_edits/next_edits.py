@@ -10,7 +10,7 @@ from threading import Event
 from typing import NamedTuple
 
 from mercury_lsp.completion.coalescing import Coalescer, Feature, SharedAnswer, SuggestionRequest
-from mercury_lsp.completion.next_edits.edits import joined, only_moves_white_space
+from mercury_lsp.completion.next_edits.edits import joined
 from mercury_lsp.completion.next_edits.filters import objection
 from mercury_lsp.completion.next_edits.history import Hunk, shown
 from mercury_lsp.completion.next_edits.ledger import Ledger
@@ -235,11 +235,8 @@ class NextEdits:
         return found[:MAX_PLACES]
 
     def _proposals(self, asked: Question) -> Iterator[Proposal]:
-        """What the rules find, best first, except edits that only move white space or that the user has just undone."""
-        for each in self._found(asked):
-            is_back = asked.is_taken_back(each.snapshot.uri, each.whole)
-            if not is_back and not all(map(only_moves_white_space, each.edits)):
-                yield each
+        """What the rules find, best first, except where the user has just undone a change."""
+        return (each for each in self._found(asked) if not asked.is_taken_back(each.snapshot.uri, each.whole))
 
     def _found(self, asked: Question) -> Iterator[Proposal]:
         """What the rules find, best first: changes made twice, then renamings."""

@@ -9,22 +9,29 @@ searched for alone, what surrounds both examples must surround the next place, t
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import accumulate, islice
 from textwrap import indent
 
 from mercury_engine.text.common_prefix import common_prefix
+from mercury_engine.text.lines import lines_of
 
 from mercury_lsp.completion.next_edits.edits import below_first, near, text_around
-from mercury_lsp.completion.next_edits.examples import TOKEN, Example, examples
+from mercury_lsp.completion.next_edits.examples import TOKEN, Example, examples, margin, nearest
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.templates import template_edits
-from mercury_lsp.completion.next_edits.whole_lines import MIN_CHARS, same_lines
 from mercury_lsp.context.scope import path_to
 from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.languages import language
 
 EXAMPLES = 4
 """Number of latest hunks that serve as examples."""
+
+MIN_CHARS = 5
+"""Shortest text that is searched for, without blanks: shorter ones occur everywhere."""
+
+ANCHOR_LINES = 3
+"""Lines on either side of an insertion that must equal those of the examples, as far as these agree; the end of a
+document counts as a blank line."""
 
 TEMPLATE_LINES = 4
 """Number of latest lines compared in pairs, at 0.1 to 0.2 ms each, in every open document; 16 find no more."""
@@ -39,6 +46,8 @@ MAX_SITES = 8
 MAX_SITES_ELSEWHERE = 3
 """Most places in another document; if a text occurs more often, it is unclear which are meant."""
 
+_NUMBER = re.compile(r"(?<![\w.'\"-])\d+(?![\w'\"-])")
+"""Lines with new numbers are data: twice the same by chance, and different the third time."""
 _NAME = re.compile(r"[^\W\d]\w*")
 _MEMBER = re.compile(r"(?:\.|::|(?<!\))->)\Z")
 """Text before a member's name; after parameters, `->` precedes a type."""
@@ -84,9 +93,9 @@ def _found(
             continue
         seen.add(last.key)
         if last.column is None:
-            yield twin, last, _left(same_lines(twin, last, snapshot), own, snapshot)
+            yield twin, last, _left(_same_lines(twin, last, snapshot), own, snapshot)
         elif _kind(last, origin) != "string" or not language(origin.language_id).definitions:
-            yield twin, last, _left(_like_in_place(twin, last, snapshot, invoked), own, snapshot)
+            yield twin, last, _left(_same_texts(twin, last, snapshot, invoked), own, snapshot)
     lines = {(each.hunk, each.line, each.column is None): each for each in latest}
     latest = [*lines.values()][-TEMPLATE_LINES:]
     for number, last in reversed([*enumerate(latest)]):
@@ -143,29 +152,67 @@ def rest_of_lines(hunks: Sequence[Hunk], snapshot: Snapshot) -> Edit | None:
     return Edit(start + len(text.rstrip()), "", indent(whole, blanks)[len(indent(begun, blanks)) :])
 
 
-def _like_in_place(first: Example, second: Example, snapshot: Snapshot, invoked: bool) -> Iterator[Edit]:
-    """The same text within lines; unless the user asks, with half of what surrounds it in both examples."""
-    before, after = second.around(first)
-    is_plain = _NAME.fullmatch(second.old) and not any(_MEMBER.search("".join(each.before)) for each in (first, second))
-    for each in _texts_like(first, second, snapshot):
-        line, start = snapshot.line_at(each.start)
-        left, right = TOKEN.findall(line[: each.start - start]), TOKEN.findall(line[each.end - start :])
-        same = common_prefix(left[::-1], before[::-1]) + common_prefix(right, after)
-        is_like = invoked or 2 * same >= len(before) + len(after)
-        if is_like and not (is_plain and _MEMBER.search("".join(left))):
-            yield each
+def _same_lines(first: Example, second: Example, snapshot: Snapshot) -> Iterator[Edit]:
+    """The same lines; for an insertion, the places between the same lines, with the example's indentation."""
+    old, (before, after) = [line.strip() for line in lines_of(second.old)], second.around(first)
+    before, after = ([], []) if old else (before[-ANCHOR_LINES:], after[:ANCHOR_LINES])
+    wanted = before + old + after
+    is_data = not {*_NUMBER.findall(second.new)} <= {*_NUMBER.findall(second.old)}
+    if is_data or len("".join("".join(wanted).split())) < MIN_CHARS:
+        return
+    here = second.hunk.offset_in(snapshot)
+    start, text = text_around(here, snapshot)
+    lines = lines_of(text)
+    bare, starts = [*map(str.strip, lines), ""], [*accumulate(map(len, lines), initial=start)]
+    firsts = (number for number, line in enumerate(bare) if line == wanted[0])
+    found = [number for number in firsts if bare[number : number + len(wanted)] == wanted]
+    for number in found[near([starts[each] for each in found], here)]:
+        at, end = number + len(before), number + len(before) + len(old)
+        blanks = margin(lines[at:end]) if old else _margin_between(second, lines, at)
+        yield _line_edit(starts[at], lines[at:end], indent(second.new, blanks), lines[end - 1] if end else "\n")
 
 
-def _texts_like(first: Example, second: Example, snapshot: Snapshot) -> Iterator[Edit]:
-    """The same text within lines; if it is too short, with what surrounds both examples."""
-    tokens, (left, right) = TOKEN.findall(second.old), _anchor(first, second)
+def _margin_between(example: Example, lines: Sequence[str], at: int) -> str:
+    """The indentation of lines inserted at a line: relative to the lines above and below as in the example.
+
+    If both lines agree in the example, and not here, the line below decides, unless it begins with a closing bracket.
+    """
+    above, own, below = example.margins
+    over, under = nearest(lines[:at][::-1]), nearest(lines[at:])
+    ends = not under or under.lstrip()[0] in ")]}"
+    if own == below and not (own == above and ends):
+        return margin([under])
+    return margin([over]) + own[len(above) :] if own.startswith(above) else margin([under])
+
+
+def _line_edit(start: int, old: Sequence[str], new: str, last: str) -> Edit:
+    """The edit that replaces lines; `last` is their last line, or the one before an insertion, and may lack a break."""
+    if last.endswith("\n"):
+        return Edit(start, "".join(old), new)
+    bare = new.removesuffix("\n").removesuffix("\r")
+    return Edit(start, "".join(old), bare if old else new[len(bare) :] + bare)
+
+
+def _same_texts(first: Example, second: Example, snapshot: Snapshot, invoked: bool) -> Iterator[Edit]:
+    """The same text within lines, with what surrounds both examples if it is too short to be searched for alone.
+
+    Unless the user asks, half of what surrounds both examples must surround it. A plain name is no member.
+    """
+    tokens, (left, right), (before, after) = TOKEN.findall(second.old), _anchor(first, second), second.around(first)
     if not (tokens or left) or len("".join((*left, *tokens, *right))) < MIN_CHARS:
         return
+    is_plain = _NAME.fullmatch(second.old) and not any(_MEMBER.search("".join(each.before)) for each in (first, second))
     here = second.hunk.offset_in(snapshot)
     start, text = text_around(here, snapshot)
     every = [*re.finditer(_pattern(left, tokens, right, second.old), text)]
     for found in every[near([start + each.start() for each in every], here)]:
-        yield Edit(start + found.start("old"), found["old"], second.new)
+        edit = Edit(start + found.start("old"), found["old"], second.new)
+        line, at = snapshot.line_at(edit.start)
+        ours, theirs = TOKEN.findall(line[: edit.start - at]), TOKEN.findall(line[edit.end - at :])
+        same = common_prefix(ours[::-1], before[::-1]) + common_prefix(theirs, after)
+        is_like = invoked or 2 * same >= len(before) + len(after)
+        if is_like and not (is_plain and _MEMBER.search("".join(ours))):
+            yield edit
 
 
 def _anchor(first: Example, second: Example) -> tuple[list[str], list[str]]:

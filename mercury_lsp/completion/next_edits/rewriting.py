@@ -9,6 +9,7 @@ from mercury_engine.api import (
     MAX_WINDOW_CHARS,
     Control,
     EditHunk,
+    RegionHunk,
     RewriteRequest,
 )
 from mercury_engine.api import Rewrite as RegionRewrite
@@ -66,24 +67,20 @@ async def rewrite_region(
     source = region.snapshot.source
     below = source.slice(source.offset_at(top, 0), region.snapshot.length)
     line_break = "\r\n" if "\r\n" in below else "\n"
-    lines, joined = lines_of(request.text), list[tuple[int, int, str, float]]()
-    for hunk in found.hunks if found is not None else ():
-        start, end, text = _narrow(lines, hunk.start, hunk.end, lines_of(hunk.text))
-        if joined and joined[-1][1] == start and min(joined[-1][3], hunk.probability) >= enough:
-            first, _, before, probability = joined.pop()
-            start, text = first, before + text
-            joined.append((start, end, text, min(probability, hunk.probability)))
-        else:
-            joined.append((start, end, text, hunk.probability))
-    starts = [source.offset_at(top + number, 0) for number in range(len(lines) + 1)]
-    return [
-        RewrittenLines(
-            Edit(starts[start], source.slice(starts[start], starts[end]), text.replace("\n", line_break)),
-            probability,
-            len(lines),
-        )
-        for start, end, text, probability in joined
-    ]
+    lines, hunks = lines_of(request.text), list[RegionHunk]()
+    for each in found.hunks if found is not None else ():
+        hunk = _narrowed(each, lines)
+        if hunks and hunks[-1].end == hunk.start and min(hunks[-1].probability, hunk.probability) >= enough:
+            last = hunks.pop()
+            probability = min(last.probability, hunk.probability)
+            hunk = RegionHunk(last.start, hunk.end, last.text + hunk.text, probability)
+        hunks.append(hunk)
+    edits = list[RewrittenLines]()
+    for hunk in hunks:
+        start, end = (source.offset_at(top + line, 0) for line in (hunk.start, hunk.end))
+        edit = Edit(start, source.slice(start, end), hunk.text.replace("\n", line_break))
+        edits.append(RewrittenLines(edit, hunk.probability, len(lines)))
+    return edits
 
 
 def rewrite_request(region: Place, history: Sequence[EditHunk], enough: float | None) -> RewriteRequest | None:
@@ -157,7 +154,9 @@ def _last_lines(text: str) -> str:
     return text if len(text) <= WINDOW_REACH_CHARS else text[text.find("\n", -WINDOW_REACH_CHARS) + 1 :]
 
 
-def _narrow(lines: Sequence[str], start: int, end: int, new: Sequence[str]) -> tuple[int, int, str]:
+def _narrowed(hunk: RegionHunk, lines: Sequence[str]) -> RegionHunk:
     """A hunk of the region's `lines` without equal lines at its ends."""
-    top, bottom = equal_ends(list(lines[start:end]), list(new))
-    return start + top, end - bottom, "".join(new[top : len(new) - bottom])
+    new = lines_of(hunk.text)
+    top, bottom = equal_ends(lines[hunk.start : hunk.end], new)
+    text = "".join(new[top : len(new) - bottom])
+    return RegionHunk(hunk.start + top, hunk.end - bottom, text, hunk.probability)
