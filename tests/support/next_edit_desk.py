@@ -70,7 +70,7 @@ class NextEditDesk:
 
     def renaming(self) -> Renaming | None:
         back = self.history.taken_back
-        return self.renamings.under_way(self.snapshot, self.history.changes(URI), back and back[1:])
+        return self.renamings.under_way(self.snapshot, self.history.changes(URI), back and back[1])
 
     def change(self) -> tuple[str, str] | None:
         """Old and new text of the renaming under way."""

@@ -108,8 +108,8 @@ class History:
         """When a document's file last changed on disk."""
         self._saved: dict[str, float] = {}
         """When the client last saved a document."""
-        self.taken_back: tuple[str, int, int] | None = None
-        """URI, start and end of the text that the last edit restored to what it was before the user's change."""
+        self.taken_back: tuple[str, Edit] | None = None
+        """URI and place of the user's change that the last edit took back."""
 
     def record(self, uri: str, edits: Sequence[Edit]) -> None:
         """Record one notification's edits, in order; every edit of the document must be recorded."""
@@ -209,7 +209,7 @@ class History:
         touched.sort(key=lambda each: each.change.start)
         change = merged([each.change for each in touched], edit)
         is_changed = change.removed != change.inserted
-        self.taken_back = None if is_changed or not change.removed.strip() else (uri, change.start, change.new_end)
+        self.taken_back = None if is_changed or not change.removed.strip() else (uri, change)
         if (is_users or touched) and is_changed and change.size <= MAX_HUNK_CHARS:
             begun = min((each.seconds for each in touched), default=self._clock())
             kept.append(_Tracked(uri, change, begun, all(each.is_typed for each in touched) if touched else is_typed))

@@ -76,6 +76,12 @@ class NamePlaces:
     """The index of the first place that binds the name."""
     is_told: bool = False
     """The places come from another language server, which knows scopes and types."""
+    new: str = ""
+    """The name that the user gives to these places."""
+    is_ignored: bool = False
+    """The new name was in use before, so the user switched to it instead of renaming; or the line shows a secret."""
+    last: int = 0
+    """The index of the place that the user renamed last."""
 
     @classmethod
     def told(cls, snapshot: Snapshot, places: Iterable[tuple[int, int, bool]]) -> "NamePlaces":
@@ -90,6 +96,15 @@ class NamePlaces:
     def know(self, renamed: Edit) -> bool:
         """Whether the name was changed in one of these places."""
         return renamed.removed == self.name and renamed.start in self.starts
+
+    def are_in(self, start: int, end: int) -> bool:
+        """Whether one of these places begins within [start, end]."""
+        return any(start <= at <= end for at in self.starts)
+
+    def renamed_in(self, snapshot: Snapshot) -> set[int]:
+        """The places that have the new name."""
+        kept = f"{self.name}: {self.new}"  # a key and its value, for `{old}`
+        return {at for at in self.starts if stands_at(self.new, at, snapshot) or stands_at(kept, at, snapshot)}
 
     def after(self, edit: Edit, names: Collection[str]) -> "NamePlaces":
         """The places after an edit, in which the name may have become one of `names`."""

@@ -140,8 +140,8 @@ class NextEdits:
 
     def _last_renaming(self, asked: Question) -> Renaming | None:
         uri, back = asked.snapshot.uri, asked.taken_back
-        span = back[1:] if back is not None and back[0] == uri else None
-        return self._renamings[uri].under_way(asked.snapshot, asked.changes, span)
+        undone = back[1] if back is not None and back[0] == uri else None
+        return self._renamings[uri].under_way(asked.snapshot, asked.changes, undone)
 
     def rename_all(self, asked: Question) -> RenamedDocument | None:
         """The renaming made everywhere except in secret lines; None if there is none or it would break the syntax."""

@@ -53,8 +53,8 @@ class Question:
     """Other documents that may be edited, with their paths."""
     errors: Callable[[Snapshot], Collection[int]] = lambda snapshot: ()
     """The lines of a document with errors that other servers reported after the user's change."""
-    taken_back: tuple[str, int, int] | None = None
-    """URI, start and end of the text in which the user has just undone a change."""
+    taken_back: tuple[str, Edit] | None = None
+    """URI and place of the change that the user has just undone."""
     changes: Sequence[Edit] = ()
     """The user's changes of this document, oldest first."""
     silence: Silence = field(default_factory=lambda: Silence(""))
@@ -71,8 +71,8 @@ class Question:
         """Whether the user has just undone a change where an edit is proposed."""
         if self.taken_back is None:
             return False
-        where, first, last = self.taken_back
-        return where == uri and edit.start <= last and first <= edit.end
+        where, undone = self.taken_back
+        return where == uri and edit.start <= undone.end and undone.start <= edit.end
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The renamings in progress in one document; they continue after other edits until no place is left."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from mercury_lsp.completion.next_edits.edits import below_first, effective
 from mercury_lsp.completion.next_edits.names import NamePlaces, is_shorthand, places_of, renamed_by, stands_at
@@ -13,34 +13,13 @@ MIN_FINISHED_NAME_CHARS = 2
 """Shortest new name, in characters, that counts as finished with the cursor at its end."""
 
 
-@dataclass(slots=True)
-class _Begun:
-    """A name that the user gives to the places of another."""
-
-    new: str
-    places: NamePlaces
-    is_ignored: bool
-    """The new name was in use before, so the user switched to it instead of renaming; or the line shows a secret."""
-    last: int = 0
-    """The index of the place that the user changed last."""
-
-    def is_within(self, spans: Iterable[tuple[int, int]]) -> bool:
-        """Whether one of its places is within one of these spans of the text."""
-        return any(start <= at <= end for start, end in spans for at in self.places.starts)
-
-    def made(self, snapshot: Snapshot) -> set[int]:
-        """The places that have the new name."""
-        kept = f"{self.places.name}: {self.new}"  # a key and its value, for `{old}`
-        return {at for at in self.places.starts if any(stands_at(each, at, snapshot) for each in (self.new, kept))}
-
-
 class Renamings:
     """The renamings in progress in one document; used on the event loop's thread only."""
 
     def __init__(self, is_declined: Callable[[str, Edit], bool] = lambda uri, edit: False) -> None:
         self._is_declined = is_declined
         """Whether the user did not want an edit of a document."""
-        self._begun: list[_Begun] = []
+        self._begun: list[NamePlaces] = []
         """In the order of their latest changes."""
         self._told = NamePlaces()
         """The places of the name at the cursor, from another language server."""
@@ -61,16 +40,13 @@ class Renamings:
             self._erased_at = None if edit.inserted else edit.start
             names = {each.new for each in self._begun}
             self._told = self._told.after(edit, names)
-            for begun in self._begun:
-                begun.places = begun.places.after(edit, names)
+            self._begun = [each.after(edit, names) for each in self._begun]
 
-    def under_way(
-        self, snapshot: Snapshot, changes: Sequence[Edit], taken_back: tuple[int, int] | None = None
-    ) -> Renaming | None:
+    def under_way(self, snapshot: Snapshot, changes: Sequence[Edit], taken_back: Edit | None = None) -> Renaming | None:
         """The renaming to continue: the latest that must go on, or else that of the last change, even if finished.
 
         `changes` are the user's in this document, oldest first; renamings that none of them touches are forgotten.
-        `taken_back` is the span in which the user has just undone a change.
+        `taken_back` is the change that the user has just undone.
         """
         found = [renamed_by(each, snapshot) for each in changes]
         self._last = found[-1] if found else None
@@ -78,49 +54,50 @@ class Renamings:
         for each in made:
             self._begin(each, made, snapshot)
         spans = [((name or each).start, each.new_end) for each, name in zip(changes, found, strict=True)]
-        self._begun = [each for each in self._begun if each.is_within(spans) and each.made(snapshot)]
+        touched = [each for each in self._begun if any(each.are_in(*span) for span in spans)]
+        self._begun = [each for each in touched if each.renamed_in(snapshot)]
         finished = None
-        for begun in reversed(self._begun):
-            if begun.is_ignored or (taken_back is not None and begun.is_within([taken_back])):
+        for places in reversed(self._begun):
+            if places.is_ignored or (taken_back and places.are_in(taken_back.start, taken_back.new_end)):
                 continue
-            renaming = self._seen(begun, snapshot)
+            renaming = self._seen(places, snapshot)
             if renaming.left and renaming.must_go_on:
                 return renaming
-            if self._last is not None and begun.new == self._last.inserted and begun.places.know(self._last):
+            if self._last is not None and places.new == self._last.inserted and places.know(self._last):
                 finished = renaming
         return finished
 
     def _begin(self, found: Edit, made: Sequence[Edit], snapshot: Snapshot) -> None:
         """Begin a renaming with a changed name, or continue one."""
-        known = [each for each in self._begun if each.places.know(found)]
-        begun = next((each for each in known if each.new == found.inserted), None)
-        if begun is None:
+        known = [each for each in self._begun if each.know(found)]
+        places = next((each for each in known if each.new == found.inserted), None)
+        if places is None:
             same = (each.start for each in made if (each.removed, each.inserted) == (found.removed, found.inserted))
             seen, was_there = places_of(found, same, snapshot)
-            told = self._told if self._told.know(found) else None
-            places = known[-1].places if known else told or seen
+            places = known[-1] if known else self._told if self._told.know(found) else seen
             if places is None:
                 return
             is_secret = edit_shows_secret(snapshot, found.start, found.new_end, found.removed)
-            begun = _Begun(found.inserted, places, is_secret or (was_there and not places.is_told))
-        begun.last = begun.places.starts.index(found.start)
-        self._begun = [*(each for each in self._begun if each is not begun), begun]
+            is_ignored = is_secret or (was_there and not places.is_told)
+            places = replace(places, new=found.inserted, is_ignored=is_ignored)
+        latest = replace(places, last=places.starts.index(found.start))
+        self._begun = [*(each for each in self._begun if each != places), latest]
 
-    def _seen(self, begun: _Begun, snapshot: Snapshot) -> Renaming:
+    def _seen(self, places: NamePlaces, snapshot: Snapshot) -> Renaming:
         """The state of a renaming in a version; remaining places below the last change come first.
 
         Places with a new name that the user gave earlier remain, too.
         """
-        places, new, made = begun.places, begun.new, begun.made(snapshot)
-        earlier = self._begun[: self._begun.index(begun)]
-        others = [each.new for each in earlier if each.places.starts == places.starts]
+        new, made = places.new, places.renamed_in(snapshot)
+        earlier = self._begun[: self._begun.index(places)]
+        others = [each.new for each in earlier if each.starts == places.starts]
         left = [
             Edit(at, name, f"{name}: {new}" if is_shorthand(at, snapshot) else new)
             for at in places.starts
             for name in (places.name, *others)
             if at not in made and stands_at(name, at, snapshot)
         ]
-        ordered = below_first(left, places.starts[begun.last])
+        ordered = below_first(left, places.starts[places.last])
         open_ones = tuple(each for each in ordered if not self._is_declined(snapshot.uri, each))
         is_bound_here = places.binding is not None and places.starts[places.binding] in made
         must_go_on = is_bound_here or (len(made) > 1 and (places.binding is not None or places.is_told))
