@@ -1,4 +1,4 @@
-"""What a rule needs of every row over the vocabulary, without storing logits.
+"""Figures of each row's distribution over the vocabulary, without storing its logits.
 
 A program computes the logits of a tile of the vocabulary and keeps six numbers per row; a second kernel, a program
 per row, joins the tiles. With l the logits of the allowed tokens, t their maximum and s = sum exp(l - t), the entropy
@@ -17,31 +17,6 @@ from mercury_kernels.launch import dot, guarded, options, power
 from mercury_kernels.operands import Matrix
 
 FIELDS = 6
-
-
-@triton.jit
-def _products(
-    x: tl.tensor,
-    weight: tl.tensor,
-    m: tl.tensor,
-    v: tl.tensor,
-    W: tl.tensor,
-    C: tl.tensor,
-    V: tl.tensor,
-    BM: tl.constexpr,
-    BV: tl.constexpr,
-    BC: tl.constexpr,
-) -> tl.tensor:
-    """Products float32 [BM,BV] of the rows m and the tokens v."""
-    rows = x + m.to(tl.int64) * C
-    weights = weight + tl.minimum(v, V - 1).to(tl.int64) * C
-    products = tl.zeros((BM, BV), tl.float32)
-    for start in range(0, C, BC):
-        c = start + tl.arange(0, BC)
-        value = tl.load(rows[:, None] + c[None, :], (m < W)[:, None] & (c < C)[None, :], 0.0)
-        w = tl.load(weights[:, None] + c[None, :], (v < V)[:, None] & (c < C)[None, :], 0.0)
-        products = dot(value, tl.trans(w), products)
-    return products
 
 
 @triton.jit(do_not_specialize=["W", "V", "never"])
@@ -65,7 +40,15 @@ def _tell(
 ) -> None:
     m = tl.program_id(0) * BM + tl.arange(0, BM)
     v = tl.program_id(1) * BV + tl.arange(0, BV)
-    logits = _products(x, weight, m, v, W, C, V, BM, BV, BC) * scale
+    rows = x + m.to(tl.int64) * C
+    weights = weight + tl.minimum(v, V - 1).to(tl.int64) * C
+    logits = tl.zeros((BM, BV), tl.float32)
+    for start in range(0, C, BC):
+        c = start + tl.arange(0, BC)
+        value = tl.load(rows[:, None] + c[None, :], (m < W)[:, None] & (c < C)[None, :], 0.0)
+        w = tl.load(weights[:, None] + c[None, :], (v < V)[:, None] & (c < C)[None, :], 0.0)
+        logits = dot(value, tl.trans(w), logits)
+    logits *= scale
     inside = (m < W)[:, None] & (v < V)[None, :]
     logits = tl.where(((v < V) & (v != never))[None, :], logits, float("-inf"))
     listed = tl.load(lists + m, m < W, -1)[:, None]

@@ -27,49 +27,6 @@ KEYS = 64
 """Keys of a tile."""
 
 
-@triton.jit
-def _fold(
-    q: tl.tensor,
-    start: tl.tensor,
-    end: tl.tensor,
-    keys: tl.tensor,
-    values: tl.tensor,
-    order: tl.tensor,
-    first: tl.tensor,
-    last: tl.tensor,
-    context: tl.tensor,
-    used: tl.tensor,
-    scale: tl.tensor,
-    D: tl.tensor,
-    BM: tl.constexpr,
-    BT: tl.constexpr,
-    BD: tl.constexpr,
-) -> tl.tensor:
-    """Sums [BM,BD] over the keys from `start` to `end`, their maximum and total [BM]; logarithms are to base 2."""
-    acc = tl.zeros((BM, BD), tl.float32)
-    top, total = tl.full((BM,), float("-inf"), tl.float32), tl.zeros((BM,), tl.float32)
-    d = tl.arange(0, BD)
-    for tile in range(start, end, BT):
-        t = tile + tl.arange(0, BT)
-        at = t[:, None] * D + d[None, :]
-        inside = (t < used)[:, None] & (d < D)[None, :]
-        k = tl.load(keys + at, inside, 0.0)
-        v = tl.load(values + at, inside, 0.0)
-        place = tl.load(order + t - context, (t >= context) & (t < used), 0).to(tl.int32)[None, :]
-        scores = dot(q, tl.trans(k), tl.zeros((BM, BT), tl.float32)) * scale
-        own = (place >= first[:, None]) & (place <= last[:, None]) & (t < used)[None, :]
-        seen = own | (t < context)[None, :]
-        scores = tl.where(seen, scores, float("-inf"))
-        higher = tl.maximum(top, tl.max(scores, 1))
-        base = tl.where(higher == float("-inf"), 0.0, higher)
-        weights = tl.exp2(scores - base[:, None])
-        keep = tl.exp2(top - base)
-        total = total * keep + tl.sum(weights, 1)
-        acc = dot(weights.to(v.dtype), v, acc * keep[:, None])
-        top = higher
-    return acc, top, total
-
-
 @triton.jit(do_not_specialize=["M", "shares"])
 def _attend(
     q: tl.tensor,
@@ -107,39 +64,51 @@ def _attend(
     context = tl.load(contexts).to(tl.int32)
     count = context + M
     each = tl.cdiv(tl.cdiv(count, BT), shares) * BT
-    start = share * each
     keys += head.to(tl.int64) * stride
     values += head.to(tl.int64) * stride
     first, last = tl.load(firsts + row, valid, 0).to(tl.int32), tl.load(order + row, valid, 1 << 30).to(tl.int32)
-    acc, top, total = _fold(
-        tl.load(q + at, inside, 0.0), start, tl.minimum(start + each, count), keys, values, order, first, last,
-        context, count, scale, D, BM, BT, BD,
-    )  # fmt: skip
-    if not SPLIT:
-        tl.store(out + at, (acc / total[:, None]).to(out.dtype.element_ty), inside)
-    else:
+    query = tl.load(q + at, inside, 0.0)
+    acc = tl.zeros((BM, BD), tl.float32)
+    top, total = tl.full((BM,), float("-inf"), tl.float32), tl.zeros((BM,), tl.float32)
+    for start in range(share * each, tl.minimum(share * each + each, count), BT):
+        t = start + tl.arange(0, BT)
+        spot = t[:, None] * D + d[None, :]
+        used = (t < count)[:, None] & (d < D)[None, :]
+        k = tl.load(keys + spot, used, 0.0)
+        v = tl.load(values + spot, used, 0.0)
+        place = tl.load(order + t - context, (t >= context) & (t < count), 0).to(tl.int32)[None, :]
+        scores = dot(query, tl.trans(k), tl.zeros((BM, BT), tl.float32)) * scale
+        own = (place >= first[:, None]) & (place <= last[:, None]) & (t < count)[None, :]
+        scores = tl.where(own | (t < context)[None, :], scores, float("-inf"))
+        higher = tl.maximum(top, tl.max(scores, 1))
+        base = tl.where(higher == float("-inf"), 0.0, higher)
+        weights = tl.exp2(scores - base[:, None])
+        keep = tl.exp2(top - base)
+        total = total * keep + tl.sum(weights, 1)
+        acc = dot(weights.to(v.dtype), v, acc * keep[:, None])
+        top = higher
+    if SPLIT:
         number = head * tl.num_programs(0) + tile
-        lane = tl.arange(0, BM)
-        piece = number.to(tl.int64) * shares * BM + lane
+        piece = number.to(tl.int64) * shares * BM + tl.arange(0, BM)
         tl.store(partial + (piece + share * BM)[:, None] * BD + d[None, :], acc)
         tl.store(state + (piece + share * BM) * 2, top)
         tl.store(state + (piece + share * BM) * 2 + 1, total)
         tl.debug_barrier()
-        if tl.atomic_add(counter + number, 1, sem="acq_rel") == shares - 1:
-            each_s = tl.arange(0, SHARES)[:, None]
-            known = each_s < shares
-            spot = state + (piece[None, :] + each_s * BM) * 2
-            tops = tl.load(spot, known, float("-inf"), cache_modifier=".cg")
-            base = tl.max(tops, 0)
-            base = tl.where(base == float("-inf"), 0.0, base)
-            total = tl.sum(tl.load(spot + 1, known, 0.0, cache_modifier=".cg") * tl.exp2(tops - base[None, :]), 0)
-            acc = tl.zeros((BM, BD), tl.float32)
-            for s in tl.range(shares, loop_unroll_factor=UNROLL):  # the loads of several are on their way together
-                gain = tl.exp2(tl.load(state + (piece + s * BM) * 2, cache_modifier=".cg") - base)
-                value = tl.load(partial + (piece + s * BM)[:, None] * BD + d[None, :], cache_modifier=".cg")
-                acc += value * gain[:, None]
-            tl.store(out + at, (acc / total[:, None]).to(out.dtype.element_ty), inside)
-            tl.store(counter + number, 0)
+        if tl.atomic_add(counter + number, 1, sem="acq_rel") != shares - 1:
+            return
+        each_s = tl.arange(0, SHARES)[:, None]
+        known = each_s < shares
+        part = state + (piece[None, :] + each_s * BM) * 2
+        tops = tl.load(part, known, float("-inf"), cache_modifier=".cg")
+        base = tl.max(tops, 0)
+        total = tl.sum(tl.load(part + 1, known, 0.0, cache_modifier=".cg") * tl.exp2(tops - base[None, :]), 0)
+        acc = tl.zeros((BM, BD), tl.float32)
+        for s in tl.range(shares, loop_unroll_factor=UNROLL):  # the loads of several are on their way together
+            gain = tl.exp2(tl.load(state + (piece + s * BM) * 2, cache_modifier=".cg") - base)
+            value = tl.load(partial + (piece + s * BM)[:, None] * BD + d[None, :], cache_modifier=".cg")
+            acc += value * gain[:, None]
+        tl.store(counter + number, 0)
+    tl.store(out + at, (acc / total[:, None]).to(out.dtype.element_ty), inside)
 
 
 @guarded(reference.attention)

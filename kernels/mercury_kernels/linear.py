@@ -31,43 +31,6 @@ LARGE = 2048
 
 
 @triton.jit
-def _finish(
-    acc: tl.tensor,
-    up: tl.tensor,
-    squares: tl.tensor,
-    out: tl.tensor,
-    bias: tl.tensor,
-    residual: tl.tensor,
-    m: tl.tensor,
-    n: tl.tensor,
-    M: tl.tensor,
-    N: tl.tensor,
-    K: tl.tensor,
-    eps: tl.tensor,
-    HAS_NORM: tl.constexpr,
-    HAS_BIAS: tl.constexpr,
-    HAS_RESIDUAL: tl.constexpr,
-    GATED: tl.constexpr,
-) -> None:
-    """Everything after the sum, for one tile [BM,BN]."""
-    y, z = acc.to(tl.float32), up.to(tl.float32)
-    if HAS_NORM:
-        rms = tl.rsqrt(squares / K + eps)[:, None]
-        y, z = y * rms, z * rms
-    if HAS_BIAS:
-        y += tl.load(bias + n, n < N, 0.0).to(tl.float32)[None, :]
-        if GATED:
-            z += tl.load(bias + N + n, n < N, 0.0).to(tl.float32)[None, :]
-    inside = (m < M)[:, None] & (n < N)[None, :]
-    if GATED:
-        y = y * tl.sigmoid(y) * z
-    at = m.to(tl.int64)[:, None] * N + n[None, :]
-    if HAS_RESIDUAL:
-        y += tl.load(residual + at, inside, 0.0).to(tl.float32)
-    tl.store(out + at, y.to(out.dtype.element_ty), inside)
-
-
-@triton.jit
 def _weights(
     rows: tl.tensor,
     scales: tl.tensor,
@@ -178,12 +141,7 @@ def _linear(
         acc = _raised(acc, low, adapter_up, n, N, RANK, BR)
         if GATED:
             up = _raised(up, low, adapter_up + N.to(tl.int64) * RANK, n, N, RANK, BR)
-    if not SPLIT:
-        _finish(
-            acc, up, squares, out, bias, residual, m, n, M, N, K, eps,
-            HAS_NORM, HAS_BIAS, HAS_RESIDUAL, GATED,
-        )  # fmt: skip
-    else:
+    if SPLIT:
         number = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
         lane = tl.arange(0, BM)
         cell = lane[:, None] * BN + tl.arange(0, BN)[None, :]
@@ -196,20 +154,30 @@ def _linear(
         if HAS_NORM:
             tl.store(sums_of + share * BM, squares)
         tl.debug_barrier()
-        if tl.atomic_add(counter + number, 1, sem="acq_rel") == shares - 1:
-            acc, up = tl.zeros((BM, BN), tl.float32), tl.zeros((BM, BN), tl.float32)
-            squares = tl.zeros((BM,), tl.float32)
-            for s in tl.range(shares, loop_unroll_factor=4):  # their loads are on their way together
-                acc += tl.load(mine + s * area + cell, cache_modifier=".cg")
-                if GATED:
-                    up += tl.load(mine + s * area + BM * BN + cell, cache_modifier=".cg")
-                if HAS_NORM:
-                    squares += tl.load(sums_of + s * BM, cache_modifier=".cg")
-            _finish(
-                acc, up, squares, out, bias, residual, m, n, M, N, K, eps,
-                HAS_NORM, HAS_BIAS, HAS_RESIDUAL, GATED,
-            )  # fmt: skip
-            tl.store(counter + number, 0)
+        if tl.atomic_add(counter + number, 1, sem="acq_rel") != shares - 1:
+            return
+        acc, up = tl.zeros((BM, BN), tl.float32), tl.zeros((BM, BN), tl.float32)
+        squares = tl.zeros((BM,), tl.float32)
+        for s in tl.range(shares, loop_unroll_factor=4):  # their loads are on their way together
+            acc += tl.load(mine + s * area + cell, cache_modifier=".cg")
+            if GATED:
+                up += tl.load(mine + s * area + BM * BN + cell, cache_modifier=".cg")
+            if HAS_NORM:
+                squares += tl.load(sums_of + s * BM, cache_modifier=".cg")
+        tl.store(counter + number, 0)
+    if HAS_NORM:
+        rms = tl.rsqrt(squares / K + eps)[:, None]
+        acc, up = acc * rms, up * rms
+    if HAS_BIAS:
+        acc += tl.load(bias + n, n < N, 0.0).to(tl.float32)[None, :]
+        if GATED:
+            up += tl.load(bias + N + n, n < N, 0.0).to(tl.float32)[None, :]
+    if GATED:
+        acc = acc * tl.sigmoid(acc) * up
+    inside, at = (m < M)[:, None] & (n < N)[None, :], m.to(tl.int64)[:, None] * N + n[None, :]
+    if HAS_RESIDUAL:
+        acc += tl.load(residual + at, inside, 0.0).to(tl.float32)
+    tl.store(out + at, acc.to(out.dtype.element_ty), inside)
 
 
 @guarded(reference.linear)

@@ -1,7 +1,7 @@
-"""The public operations: Triton kernels on a GPU, their torch twins elsewhere, and some in torch alone.
+"""The operations that have kernels: Triton on a GPU, their torch twins elsewhere.
 
-If a kernel does not compile, its twin answers and the log says so once (`launch.guarded`); `availability` summarises
-this for users.
+If a kernel does not compile, its twin runs and the log says so once (`launch.guarded`); `availability` summarises this
+for users.
 """
 
 import functools
@@ -15,20 +15,15 @@ from torch import Tensor
 
 from mercury_kernels import reference
 from mercury_kernels.operands import Matrix
-from mercury_kernels.reference import dense, rms_norm, rotary_angles, rotate
 
 __all__ = [
     "answers",
     "attention",
     "availability",
-    "dense",
     "draw",
     "linear",
     "project_qkv",
     "reveal",
-    "rms_norm",
-    "rotary_angles",
-    "rotate",
     "why_not",
 ]
 

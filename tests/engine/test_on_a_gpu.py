@@ -15,7 +15,7 @@ from mercury_engine.models import adapters, decoder_weights, weights
 from mercury_engine.models.limits import GpuMemory
 from mercury_engine.models.network import ForwardRequest
 from mercury_engine.models.weights import FUSED_MATRICES
-from mercury_kernels.ops import dense
+from mercury_kernels.reference import dense
 from mercury_lab.engine import Engine
 from mercury_lab.evaluation.gaps import GAP_KINDS, gaps
 from mercury_lab.training.conversion.adapter_file import write_adapter
@@ -102,13 +102,15 @@ def passes(found):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_masked_model_fills_with_the_text_of_the_cpu(folders, on_cpu, monkeypatch, family):
+def test_a_masked_model_fills_with_the_text_of_the_cpu(folders, on_cpu, monkeypatch, caplog, family):
+    caplog.set_level(logging.INFO)
     for found, expected, counts in filled(monkeypatch, folders[family], on_cpu[family]):
         assert (found.text, found.steps) == (expected.text, expected.steps)
         waits = counts.waits.total()
         assert found.steps <= waits <= passes(found)  # one a pass, for what its rule asked
         assert not counts.blocking_copies
     assert counts.launches.total() <= MOST_LAUNCHES * waits
+    assert " steps captured on cuda:0, 0 MB" in caplog.text
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ move, and the keys of the text after the rows are rotated again.
 Dimensions: R rows, W wanted rows, K candidates, A tokens after the rows; L, H, D as in `network.py`.
 """
 
-import logging
 from copy import deepcopy
 from dataclasses import astuple, dataclass
 from functools import partial
@@ -19,13 +18,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from mercury_kernels import ops
+from mercury_kernels import ops, reference
 from mercury_kernels.capture import Captures
 from mercury_kernels.operands import RULE, UNSEEN, Slots
 from torch import Tensor
 
 from mercury_engine.device.answers import LISTS, ROWS, AskedShape, Head, answers_in, joined, staged
-from mercury_engine.device.step import DeviceStep, PlacedSegment, Shape, free_bytes
+from mercury_engine.device.step import DeviceStep, PlacedSegment, Shape
 from mercury_engine.models.arrays import IdArray
 from mercury_engine.models.decoder import Adapted, TorchDecoder
 from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueSegment
@@ -35,8 +34,6 @@ Forward = ForwardRequest | CanvasForward
 
 MOST_AFTER = 128
 """Most tokens after the rows if the rule may change the number of slots."""
-
-_log = logging.getLogger(__name__)
 
 
 class StepShape(NamedTuple):
@@ -83,16 +80,15 @@ class DenoiseAhead:
         self._next: _StartedStep | None = None
 
     @torch.no_grad()
-    def prepare(self) -> None:
-        """Capture the steps that fills need, so that no request waits for it."""
-        is_canvas, attention, device = self._config.adapter_rank > 0, self._config.masked_attention, self._count.device
-        draws, free = attention is not None and attention.expand_id is not None, free_bytes(device)
+    def prepare(self) -> int:
+        """Capture the steps that fills need, so that no request waits for it; returns their number."""
+        is_canvas, attention = self._config.adapter_rank > 0, self._config.masked_attention
+        draws = attention is not None and attention.expand_id is not None
         for rows, keys in self._step.sizes:
             if rows <= ROWS[-1]:
                 asked = AskedShape(_at_least(rows // 2), 0, draws, is_canvas)
                 self._capture(StepShape(Shape(rows, keys, is_canvas), asked))
-        taken = free - free_bytes(device)
-        _log.info("%d denoise steps captured on %s, %d MB", len([*self._captures]), device, taken >> 20)
+        return len([*self._captures])
 
     def stop(self) -> None:
         """Drop the step that was begun, before another pass takes its place."""
@@ -186,7 +182,7 @@ class DenoiseAhead:
         """
         keys, (cos, sin) = self._step.buffer.keys, self._step.angles
         at, places = ((each + self._count).clamp(max=len(cos) - 1) for each in (position, place))
-        keys.index_copy_(2, places, ops.rotate(self._after, cos[at], sin[at]))
+        keys.index_copy_(2, places, reference.rotate(self._after, cos[at], sin[at]))
 
 
 def numbers_of(reveal: Reveal, limits: Limits, drawn: int) -> tuple[float, ...]:

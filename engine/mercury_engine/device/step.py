@@ -7,7 +7,6 @@ pass adds is overwritten by the next. Other passes, and all on a CPU, get a buff
 Dimensions as in `network.py`.
 """
 
-import logging
 from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -41,8 +40,6 @@ KEYS = (512, 1024, 4096)
 
 MEMORY_SHARE = 8
 """The buffer takes at most one part in this many of the free memory; that of the fewest keys is always made."""
-
-_log = logging.getLogger(__name__)
 
 
 class Shape(NamedTuple):
@@ -136,15 +133,16 @@ class DeviceStep:
         """The token, position, order, first and context of every row of a shape, see `Rows`."""
 
     @torch.no_grad()
-    def prepare(self) -> None:
-        """Capture a graph of every shape, so that no request waits for it; of a named adapter at its first pass."""
-        free = free_bytes(self._decoder.device)
+    def prepare(self) -> int:
+        """Capture a graph of every shape, so that no request waits for it; of a named adapter at its first pass.
+
+        Returns their number.
+        """
         for adapted in (False, True)[: 1 + (self._decoder.config.adapter_rank > 0)]:
             for rows, keys in self.sizes:
                 if not adapted or rows <= ROWS[-1]:
                     self._capture(Shape(rows, keys, adapted))
-        taken = free - free_bytes(self._decoder.device)
-        _log.info("%d steps captured on %s, %d MB", len(self.shapes), self._decoder.device, taken >> 20)
+        return len(self.shapes)
 
     @property
     def shapes(self) -> list[Shape]:
@@ -236,10 +234,6 @@ def _affordable(decoder: TorchDecoder) -> list[int]:
     """The numbers of keys whose buffer takes at most one part in MEMORY_SHARE of a GPU's free memory."""
     config = decoder.config
     token = 2 * config.num_hidden_layers * config.num_key_value_heads * config.head_dim * decoder.embedding.itemsize
-    limit = free_bytes(decoder.device) // MEMORY_SHARE if decoder.device.type == "cuda" else KEYS[-1] * token
+    is_cuda = decoder.device.type == "cuda"
+    limit = torch.cuda.mem_get_info(decoder.device)[0] // MEMORY_SHARE if is_cuda else KEYS[-1] * token
     return [KEYS[0], *(keys for keys in KEYS[1:] if keys * token <= limit)]
-
-
-def free_bytes(device: torch.device) -> int:
-    """Of a GPU; 0 for a CPU."""
-    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else 0

@@ -46,18 +46,22 @@ class TorchNetwork:
         assert self._head is not None
         if why is not None:
             _log.warning("the kernels do not run (%s): torch's operations do (slower, same text)", why)
+        free = torch.cuda.mem_get_info(decoder.device)[0]
         try:
             self.step = DeviceStep(decoder, is_fused=why is None)
-            self.step.prepare()
+            captured = self.step.prepare()
             if self.config.kind == "masked":
                 self._ahead = DenoiseAhead(decoder, self.step, self._head)
-                self._ahead.prepare()
+                captured += self._ahead.prepare()
         except torch.OutOfMemoryError as error:
             self.step, self._ahead = DeviceStep(decoder, lengths=()), None
             short = str(error).splitlines()[0]
             _log.warning(
                 "no room for graphs on %s, passes are launched one by one (slower, same text): %s", self.device, short
             )
+        else:
+            taken = free - torch.cuda.mem_get_info(decoder.device)[0]
+            _log.info("%d steps captured on %s, %d MB", captured, self.device, taken >> 20)
 
     def rest(self) -> None:
         self.step.buffer.held, self._latest = [], None

@@ -21,7 +21,7 @@ MOST_TEXTS = 8
 """Texts that are kept, of all documents and editors; 512 tokens of a 0.5B take 4 MB on a CPU."""
 
 MOST_SEGMENTS = 8
-"""Segments of a text beyond which they are joined: a pass looks at each of them, and joining copies them."""
+"""Most segments of a text before they are joined: a pass visits each of them, and joining copies them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class BlockwiseCache:
     def read(
         self, ids: Sequence[int], first: int, wanted: Sequence[int], question: RowQuestion | None = None
     ) -> ForwardSteps[RowAnswers]:
-        """What is asked of the wanted rows of a text, in one pass that computes all rows from `first` on.
+        """The answers about the wanted rows of a text, from one pass that computes all rows from `first` on.
 
         Unknown rows before that are read in the same pass. Blocks without masks are kept. `first` begins a block.
         """

@@ -1,6 +1,6 @@
-"""What passes have read behind a near prefix: rows that need no further pass while the text agrees.
+"""Rows that passes have read after a near prefix, reused while the text agrees with them.
 
-A key often changes no token, or types what was predicted. Then the next fill asks for the same rows again.
+Typing a key often changes no token, or types what was predicted. Then the next fill needs the same rows again.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from mercury_engine.text.common_prefix import common_prefix
 TokenIds = tuple[int, ...]
 
 KEPT_ROWS = 64
-"""Rows that are kept of the latest passes; one takes 13 KB with the bundled model or the 0.5B."""
+"""Most rows that are kept of the latest passes; one takes 13 KB with the bundled model or the 0.5B."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class ReadAhead:
         self._passes: list[ReadRows] = []
 
     def find(self, ids: TokenIds, start: int) -> ReadRows | None:
-        """The rows of the tokens from `start` on, as many as were read after the same tokens; None for none."""
+        """The longest run of known rows that begins with the token at `start`; None if there is none."""
         known = [(start + common_prefix(each.ids[start:], ids[start:]), each) for each in self._fitting(ids, start)]
         end, found = max(known, key=lambda each: each[0], default=(start, None))
         return None if found is None else found.part(start, end)

@@ -19,13 +19,13 @@ from mercury_engine.models.row_answers import RowAnswers, RowQuestion
 from mercury_engine.text.common_prefix import common_prefix
 
 MOST_NEW = 16
-"""Tokens beside the gap that are computed again in every step; more cost about as much as the gap itself."""
+"""Most tokens beside the gap that every step computes again; that many cost about as much as the gap itself."""
 
 MOST_USES = 128
-"""Passes over the keys and values of one pass over the whole text: about a line of typing."""
+"""Most passes that reuse the keys and values of one pass over the whole text: about a line of typing."""
 
 MOST_PLACES = 16
-"""Places at which the text after the gap is remembered; the search for its length tries several."""
+"""Most positions for which rotated keys are kept; the search for the gap's length tries several."""
 
 MOST_TEXTS = 8
 """Texts that are kept, of all documents and editors; 512 tokens of a 0.5B take 4 MB on a CPU."""
@@ -48,7 +48,7 @@ class TwoSides:
 
 
 class StaleSides:
-    """What is taken from an earlier pass: its first `before` tokens and its last `after` ones."""
+    """The part of an earlier pass that is reused: its first `before` tokens and its last `after` ones."""
 
     def __init__(self, network: Network, kept: KeyValueBlock, before: int, after: int) -> None:
         self.before, self.after, self._network = before, after, network
@@ -56,7 +56,7 @@ class StaleSides:
         self._placed: dict[tuple[int, int], KeyValueSegment] = {}
 
     def segments(self, sides: TwoSides, slots: int) -> list[KeyValueSegment]:
-        """Their keys and values, where they stand around a gap of so many slots; remembered by their place."""
+        """Their keys and values around a gap of this many slots; kept by position."""
         after_at = sides.tokens + slots - self.after
         return [self._at(side, start) for side, start in ((0, 0), (1, after_at)) if self._kept[side].tokens]
 
@@ -80,13 +80,13 @@ class _TextPass:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """What a text shares with an earlier one: so many tokens at its beginning, and at its end."""
+    """The tokens that a text shares with an earlier one, at its beginning and at its end."""
 
     earlier: _TextPass
     before: int
     after: int
     new: int
-    """Tokens that the earlier text lacks; more than `MOST_NEW` where it is another place."""
+    """Number of tokens that the earlier text lacks; more than `MOST_NEW` if it is another place."""
 
     @classmethod
     def of(cls, earlier: _TextPass, sides: TwoSides) -> "Overlap":
@@ -104,7 +104,7 @@ class TwoSidedCache:
         self._passes: list[_TextPass] = []
 
     def empty(self) -> "TwoSidedCache":
-        """An empty cache of the same network, for a text that must not depend on what was read before."""
+        """An empty cache of this network, for a text that must not depend on what was read before."""
         return TwoSidedCache(self._network, self._shift, self._exact)
 
     def new(self, sides: TwoSides) -> int:
@@ -122,7 +122,7 @@ class TwoSidedCache:
         return any(each.sides == sides for each in self._passes)
 
     def read(self, sides: TwoSides, slots: Sequence[int], question: RowQuestion) -> ForwardSteps[RowAnswers]:
-        """What is asked of the last slots, from a pass over the whole text, which is kept."""
+        """The answers about the last slots from a pass over the whole text, which is kept."""
         forward = ForwardRequest(
             np.array(sides.around(slots), np.int64),
             wanted=self._last(len(sides.before) + len(slots), question),
@@ -135,14 +135,14 @@ class TwoSidedCache:
         return result.told
 
     def reread(self, sides: TwoSides, slots: Sequence[int], question: RowQuestion) -> ForwardSteps[RowAnswers]:
-        """The same over what an earlier pass has of the text; without one all of it is read."""
+        """The answers about the last slots over the keys and values of an earlier pass; without one, `read`."""
         [told] = yield from self.reread_together(sides, [slots], [question])
         return told
 
     def reread_together(
         self, sides: TwoSides, slots: Sequence[Sequence[int]], questions: Sequence[RowQuestion]
     ) -> ForwardSteps[list[RowAnswers]]:
-        """The same for several fillings of the gap, which share a pass."""
+        """`reread` for several fillings of the gap, which share a pass."""
         if (found := self._overlap(sides)) is None:
             first = yield from self.read(sides, slots[0], questions[0])
             others = (yield from self.reread_together(sides, slots[1:], questions[1:])) if slots[1:] else []
@@ -172,7 +172,7 @@ class TwoSidedCache:
         return range(end - self._shift - question.rows, end - self._shift)
 
     def _stale(self, found: Overlap) -> StaleSides:
-        """What a text takes over from a pass; counts as a use, and as its last one."""
+        """The part of a pass that a text reuses; this counts as a use of the pass."""
         earlier = found.earlier
         earlier.uses += 1
         self._passes = [earlier, *(each for each in self._passes if each is not earlier)][:MOST_TEXTS]

@@ -1,7 +1,7 @@
 """The canvas of a masked diffusion model: a row of slots after the accepted tokens of a text, each a mask or a token.
 
-A canvas is a value. A rule reveals slots in any order, masks some again, inserts and deletes; what then stands revealed
-at the left end is accepted, and the rest is the next canvas.
+A canvas is a value. A rule reveals slots in any order, masks some again, inserts and deletes. Tokens revealed at the
+left end are accepted, and the rest is the next canvas.
 
 Dimensions: S slots.
 """
@@ -17,13 +17,13 @@ from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The tokens that mean something else than text, as far as a model has them."""
+    """The special tokens of a model; None for those it lacks."""
 
     mask: int
     end: int | None = None
     """The text ends before this slot, so that all slots after it are ends, too."""
     delete: int | None = None
-    """Takes its slot away."""
+    """Removes its slot."""
     expand: int | None = None
     """Turns its slot into two masks."""
 
@@ -35,12 +35,12 @@ class Canvas:
     ids: IdArray
     """int64 [S]."""
     probability: FloatArray
-    """float32 [S]: of each token when it was revealed; 0 for masks."""
+    """float32 [S]: the probability of each token when it was revealed; 0 for masks."""
     tokens: Tokens
 
     @classmethod
     def masked(cls, slots: int, tokens: Tokens) -> "Canvas":
-        """So many masks."""
+        """A canvas of masks."""
         return cls(np.full(slots, tokens.mask, np.int64), np.zeros(slots, np.float32), tokens)
 
     def __len__(self) -> int:
@@ -52,7 +52,7 @@ class Canvas:
         return self.ids == self.tokens.mask
 
     def revealed(self, chosen: IdArray | MaskArray, token_S: IdArray, probability_S: FloatArray) -> "Canvas":
-        """With these tokens in the chosen slots."""
+        """The canvas with these tokens in the chosen slots."""
         ids_S, sure_S = self.ids.copy(), self.probability.copy()
         ids_S[chosen], sure_S[chosen] = token_S[chosen], probability_S[chosen]
         if (end := self.tokens.end) is not None and end in ids_S:
@@ -61,13 +61,13 @@ class Canvas:
         return Canvas(ids_S, sure_S, self.tokens)
 
     def masked_again(self, chosen: IdArray | MaskArray) -> "Canvas":
-        """With masks in the chosen slots."""
+        """The canvas with masks in the chosen slots."""
         ids_S, sure_S = self.ids.copy(), self.probability.copy()
         ids_S[chosen], sure_S[chosen] = self.tokens.mask, 0.0
         return Canvas(ids_S, sure_S, self.tokens)
 
     def repeated(self, times_S: IdArray) -> "Canvas":
-        """With each slot so many times: 0 deletes it, 2 inserts the same beside it."""
+        """The canvas with each slot repeated: 0 times deletes it, 2 times inserts a copy."""
         return Canvas(self.ids.repeat(times_S), self.probability.repeat(times_S), self.tokens)
 
     def __getitem__(self, slots: slice) -> "Canvas":

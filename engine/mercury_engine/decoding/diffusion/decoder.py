@@ -79,7 +79,7 @@ class DiffusionDecoder(Decoder):
     def _generated(
         self, layout: TwoSided | Blocks, request: GenerateRequest, prompt: list[int], control: Control
     ) -> ForwardSteps[Generation]:
-        """Raises PromptTooLong, and RequestError for what needs one token after the other."""
+        """Raises PromptTooLong, and RequestError for options that need one token after the other."""
         most, asked, attention = most_tokens(layout.longest, request, prompt), request.sampling, layout.attention
         drawn = Sampling(asked.temperature, asked.top_p, asked.top_k, seed=asked.seed)
         if request.schema is not None or request.alternatives is not None or asked != drawn:

@@ -1,6 +1,6 @@
-"""Denoising: the one loop of masked diffusion, for fills and generated texts, for every rule and every attention.
+"""Denoising: the one loop of masked diffusion, for fills and generated texts, with every rule and attention.
 
-`layouts` says what a slot sees, and asks for the passes; `rules` which slots a step reveals; `texts` where a text ends.
+`layouts` defines what a slot sees and requests passes, `rules` which slots a step reveals, `texts` where a text ends.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ FIRST, LIKELIEST = np.zeros(1, np.int64), Choice()
 
 
 def denoise(texts: Sequence[Text], layout: Layout, around: Around, rule: Rule) -> ForwardSteps[None]:
-    """Write all texts to their ends, in shared passes or one after the other; whoever watches sees the first."""
+    """Write all texts to their ends, in shared passes or one after the other; a watcher sees the first one."""
     for text in texts:
         text.open(layout.slots(around, text))
     texts[0].show()
@@ -39,7 +39,7 @@ def denoise(texts: Sequence[Text], layout: Layout, around: Around, rule: Rule) -
 
 
 def reveal(text: Text, told: RowAnswers, rule: Rule) -> None:
-    """Do a step on the first slots, of which a pass told; the last step reveals them all.
+    """Do a step on the first slots, which a pass has answered about; the last step reveals them all.
 
     Another candidate begins with its own first token, in a step of its own.
     """
@@ -56,7 +56,7 @@ def reveal(text: Text, told: RowAnswers, rule: Rule) -> None:
 
 
 def accept(text: Text, layout: Layout, around: Around) -> None:
-    """Accept what stands revealed at the left end; where no slot is left, open the next ones or end the text."""
+    """Accept the tokens revealed at the left end; if no slot is left, open the next ones or end the text."""
     while len(text.canvas) and not text.canvas.is_mask[0] and not text.written.is_full:
         first, text.canvas = text.canvas[:1], text.canvas[1:]
         text.take(int(first.ids[0]), float(first.probability[0]))

@@ -23,7 +23,7 @@ STEPS: dict[Effort, int] = {"instant": 4, "low": 8, "medium": 16, "high": 64}
 """Steps of the rules that have a fixed number."""
 
 BOUNDS: dict[Effort, float] = {"instant": 4.0, "low": 2.0, "medium": 1.0, "high": 1.0}
-"""Factors of the entropy bound of models with full attention: more tokens a step where a quick answer is wanted."""
+"""Factors of the entropy bound of models with full attention: a quick answer reveals more tokens per step."""
 
 LAST_TIME = 1e-3
 
@@ -35,7 +35,7 @@ class Drawn:
     token_S: IdArray
     confidence_S: FloatArray
     probability_S: FloatArray
-    """What the model gives the token, whatever it was drawn from."""
+    """The model's probability of the token, whatever distribution it was drawn from."""
 
     @classmethod
     def ranked(cls, told: RowAnswers, rank: int) -> "Drawn":
@@ -50,12 +50,12 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """How a slot's token is drawn and its confidence counted; temperature 0 takes the likeliest."""
+    """How a slot's token is drawn and its confidence computed; temperature 0 takes the likeliest token."""
 
     temperature: float = 0.0
     top_p: float = 1.0
     top_k: int = 0
-    """Tokens that are kept, 0 for all candidates."""
+    """Number of tokens that are kept; 0 for all candidates."""
     confidence: Literal["probability", "entropy"] = "probability"
 
     @property
@@ -88,7 +88,7 @@ class Choice:
         return Drawn(_at(told.candidate_WK, place_S).astype(np.int64), confidence_S, np.exp(_at(logp_SK, place_S)))
 
     def _cut(self, logits_SK: NDArray[Any]) -> NDArray[Any]:
-        """The logits, by falling value, with -inf for those that are left out."""
+        """The logits, which fall, with -inf for those that are cut."""
         kept_SK = np.ones(logits_SK.shape, np.bool_)
         if self.top_p < 1:
             power_SK = np.exp(log_softmax(logits_SK))
@@ -103,15 +103,15 @@ class Rule(Protocol):
 
     @property
     def choice(self) -> Choice:
-        """How tokens are drawn for it."""
+        """How the rule draws tokens."""
 
     @property
     def settles(self) -> bool:
-        """Whether what it has revealed stays, so that it may be accepted at once."""
+        """Whether revealed tokens stay, so that they may be accepted at once."""
         return True
 
     def limits(self, number: int, slots: int) -> Limits:
-        """Which of so many slots step `number`, counted from 0, reveals."""
+        """Which of the `slots` step `number`, counted from 0, reveals."""
 
     def step(self, canvas: Canvas, drawn: Drawn, number: int) -> Canvas:
         """The canvas after step `number`; it may have more or fewer slots."""
@@ -120,7 +120,7 @@ class Rule(Protocol):
         return drawn.on(canvas, chosen(drawn.confidence_S, canvas.is_mask, limits)).masked_again(again)
 
     def ahead(self, canvas: Canvas, number: int, shift: int, random: np.random.Generator | None = None) -> Reveal:
-        """How a GPU follows the rule, which draws tokens with `random`."""
+        """The rule as a GPU applies it; `random` draws the tokens."""
         now, after = (self.limits(each, len(canvas)) for each in (number, number + 1))
         is_last = not now.again and (now.share == 1 or canvas.is_mask.sum() == 1)
         choice, limits = self.choice, () if is_last else (now, after)
@@ -211,7 +211,7 @@ class ExpandAndDelete(Rule):
 def rule_of(
     attention: MaskedAttention | None, tokens: Tokens, options: DiffusionOptions, effort: Effort, most: int
 ) -> Rule:
-    """The rule of fills of at most so many slots; `attention`: None for a context that is read causally."""
+    """The rule for fills of at most `most` slots; `attention`: None for a context that is read causally."""
     if attention is not None and attention.block is not None:
         return threshold_of(attention, options)
     if tokens.expand is not None:

@@ -1,4 +1,5 @@
-"""The texts that are denoised: fills of gaps, and texts without a gap. Each says what its slots may hold, and its end.
+"""The texts that are denoised: fills of gaps, and texts without a gap. A text decides what its slots may hold and where
+it ends.
 
 Dimensions: V vocabulary with mask and end.
 """
@@ -16,14 +17,14 @@ from mercury_engine.decoding.hypothesis import Hypothesis, SlotLimits
 from mercury_engine.models.arrays import IdArray, MaskArray
 
 Ends = Literal["end marker", "last slot", "text below"]
-"""What ends a fill: a token for it; its last slot, for it has as many as the gap; or, where the model does not see the
-text below, that it begins to write that text."""
+"""What ends a fill: an end token; its last slot, if it has as many slots as the gap; or the text below, which a model
+that does not see it begins to repeat."""
 
 MOST_STEPS = 256
-"""After so many steps a fill takes what is likeliest for every mask that is left; DreamOn's bound."""
+"""The step in which a fill takes the likeliest token for every mask that is left; DreamOn's limit."""
 
 SEED = 0
-"""Of rules that draw a fill's tokens: the same request has the same answer."""
+"""Seed of rules that sample, so that the same request gets the same answer."""
 
 
 class Text:
@@ -35,7 +36,7 @@ class Text:
     def __init__(self, written: Hypothesis, tokens: Tokens, seed: int | None) -> None:
         self.written, self.canvas = written, Canvas.masked(0, tokens)
         self.length = written.capacity
-        """Most tokens; where the slots have to fit the gap, accepted tokens and slots."""
+        """Most tokens; if the slots have to fit the gap, the number of accepted tokens and slots."""
         self.number, self.random = 0, np.random.default_rng(seed)
         """Steps since the text began, or was last taken back."""
 
@@ -50,7 +51,7 @@ class Text:
         return False
 
     def open(self, slots: int) -> None:
-        """Begin with so many masks."""
+        """Replace the canvas by masks."""
         self.canvas = Canvas.masked(slots, self.canvas.tokens)
 
     def hidden(self, slots: int) -> list[MaskArray]:
@@ -66,7 +67,7 @@ class Text:
         return False
 
     def show(self) -> None:
-        """Report the text and the canvas to whoever watches."""
+        """Report the text and the canvas to the watcher, if there is one."""
 
 
 class GapText(Text):
