@@ -1,7 +1,6 @@
 """Reads the syntax around the cursor: its class (argument, string, …) and the headers of enclosing definitions."""
 
 import re
-from collections.abc import Iterator
 from enum import StrEnum
 
 from mercury_engine.text.brackets import OPENER_OF, OPENING, code_outside_strings, string_starts
@@ -45,11 +44,6 @@ class CursorClass(StrEnum):
     OTHER = "other"
     """Plain text."""
 
-    @property
-    def multiline(self) -> bool:
-        """Whether a suggestion here may have several lines."""
-        return self is CursorClass.NEW_LINE_IN_BODY
-
 
 def is_blank_before(snapshot: Snapshot, offset: int) -> bool:
     """Whether only blanks stand before offset on its line; only there may a suggestion have several lines."""
@@ -60,7 +54,7 @@ def is_blank_before(snapshot: Snapshot, offset: int) -> bool:
 def wants_lines(snapshot: Snapshot, offset: int, cursor_class: CursorClass) -> bool:
     """Whether several lines may be suggested: on an empty line of a body, and at a line's end that opens a block."""
     if is_blank_before(snapshot, offset):
-        return cursor_class.multiline
+        return cursor_class is CursorClass.NEW_LINE_IN_BODY
     if cursor_class not in (CursorClass.EXPRESSION, CursorClass.NEW_LINE_IN_BODY):
         return False
     start, end = snapshot.source.line_bounds(offset)
@@ -191,26 +185,18 @@ def _has_open_call(text: str) -> bool:
 def _imports(snapshot: Snapshot, tree: Tree, rules: Language, limit: int) -> str:
     """The imports among the file's first nodes that start before byte `limit`."""
     lines: list[str] = []
-    room = MAX_IMPORT_CHARS
-    for node in _top_nodes(tree):
-        if node.start_byte >= limit or room <= 0:
+    room, cursor = MAX_IMPORT_CHARS, tree.walk()
+    has_node = cursor.goto_first_child()
+    for _ in range(_MAX_TOP_NODES):
+        if not has_node or (node := cursor.node) is None or node.start_byte >= limit or room <= 0:
             break
         if node.type in rules.imports:
             text = _text_between(snapshot, node.start_byte, node.end_byte).rstrip() + "\n"
             room -= len(text)
             if room >= 0:
                 lines.append(text)
+        has_node = cursor.goto_next_sibling()
     return "".join(lines)
-
-
-def _top_nodes(tree: Tree) -> Iterator[Node]:
-    cursor = tree.walk()
-    found = cursor.goto_first_child()
-    for _ in range(_MAX_TOP_NODES):
-        if not found or cursor.node is None:
-            return
-        yield cursor.node
-        found = cursor.goto_next_sibling()
 
 
 def _enclosing(snapshot: Snapshot, offset: int, rules: Language) -> list[Node]:

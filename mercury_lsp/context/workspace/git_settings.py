@@ -97,8 +97,7 @@ def _settings(path: Path, included: list[Path]) -> Iterator[tuple[str, str]]:
 
 
 def _logical_lines(path: Path) -> list[str]:
-    content = read(str(path), MAX_RULES_BYTES) or b""
-    return content.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\\\n", "").splitlines()
+    return _text(path).replace("\r\n", "\n").replace("\\\n", "").splitlines()
 
 
 def _unquoted(value: str) -> str:
@@ -114,5 +113,8 @@ def _unquoted(value: str) -> str:
 
 
 def _first_line(path: Path) -> str:
-    content = read(str(path), MAX_RULES_BYTES) or b""
-    return content.decode("utf-8", "replace").partition("\n")[0].strip()
+    return _text(path).partition("\n")[0].strip()
+
+
+def _text(path: Path) -> str:
+    return (read(str(path), MAX_RULES_BYTES) or b"").decode("utf-8-sig", "replace")

@@ -208,13 +208,10 @@ class Library:
 
     def _snippets(self, path: str, opened: Snapshot | None) -> tuple[Snippet, ...]:
         """The snippets of an indexed file; an open document counts as it is in the editor."""
-        if path not in self.index:
-            return ()
-        snippets = self._file_snippets.of(path, opened, self._rules_of(path))
+        snippets = self._file_snippets.of(path, opened, self._rules_of(path)) if path in self.index else ()
         if snippets is None:
             self.index.discard(path)
-            return ()
-        return snippets
+        return snippets or ()
 
     def _rules_of(self, path: str) -> IgnoreRules | None:
         """The rules of the innermost workspace folder that contains a path."""
