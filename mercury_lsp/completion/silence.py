@@ -23,12 +23,13 @@ MAX_REASONS = 8
 """Most reasons that are kept for one request."""
 
 MIN_REPEATED_REST = 5
-"""Length of the text's end, in characters, that the rest of the line may not repeat at its own end."""
+"""Shortest end of a text, or rest of a line, that counts as repeated, in characters."""
 
 LINES_BELOW, MIN_LINE_BELOW = 5, 10
 """Next lines that a completed line of at least so many characters may not repeat."""
 
 _WORD_AT_START, _WORD_AT_END = re.compile(r"\w*"), re.compile(r"\w*$")
+_NAME_AT_END = re.compile(r"(?:\.|::|->)?\w+$")
 _STOCK_PHRASE = re.compile(
     r"\W*(?:(?:add|enter|implement|insert|put|write)\b.*\b(?:code|logic)\b|your\b.*\bcode\b|(?:example|sample) usage\b"
     r"|(?:call|run|test|use) the (?:class|code|function|method|program)\b)",
@@ -84,9 +85,17 @@ def runs_into_the_rest(text: str, context: CompletionContext) -> bool:
 
 
 def repeats_the_rest(text: str, context: CompletionContext) -> bool:
-    """The text ends like the rest of the line, which would then occur twice."""
-    ours, theirs = text.rstrip(), context.line_suffix.rstrip()
-    return common_prefix(reversed(ours), reversed(theirs)) >= MIN_REPEATED_REST
+    """The text repeats the rest of the line: its end, the rest of a word, or its start after a half-typed name."""
+    ours, theirs = text.rstrip(), context.line_suffix.strip()
+    if common_prefix(reversed(ours), reversed(theirs)) >= MIN_REPEATED_REST:
+        return True
+    begun, rest_of_word = _NAME_AT_END.search(context.line_prefix), _WORD_AT_START.match(theirs)
+    if begun is None or rest_of_word is None or not theirs:
+        return False
+    if not context.line_suffix[0].isspace() and rest_of_word[0]:
+        return ours.startswith(rest_of_word[0])
+    name = begun[0] + ours
+    return theirs.startswith(name) or (len(theirs) >= MIN_REPEATED_REST and name.startswith(theirs))
 
 
 def leaves_a_string_open(text: str, context: CompletionContext) -> bool:

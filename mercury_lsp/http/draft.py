@@ -64,9 +64,7 @@ class CompletionDraft:
     def request(self) -> FillRequest | None:
         """The next fill to ask for; None when the text is finished."""
         left = self._gap.max_tokens - self._tokens
-        deadline = None
-        if self._gap.deadline_ms is not None and self._first is not None:
-            deadline = self._gap.deadline_ms - 1000 * (perf_counter() - self._started)
+        deadline = self._milliseconds_left() if self._first is not None else None
         if self._reason or left <= 0 or (deadline is not None and deadline <= 0):
             return None
         candidates = self._gap.candidates if self._first is None else 1
@@ -79,20 +77,26 @@ class CompletionDraft:
             self._first, self._first_seconds = fill, perf_counter() - self._started
         self._tokens += max(1, fill.tokens)
         added = postprocess(fill.text, self.context.after(self._text), self._snapshot)
-        is_cut = len(added) < len(fill.text.rstrip())
+        is_cut = not added.startswith(fill.text.rstrip())  # brackets may have been closed after the cut
         self._text += added
         if self._cut_at_stop() or self._cut_at_repeat():
             return
         if is_cut or (fill.is_finished and (self._has_suffix or not self.context.multiline)):
             self._reason = "stop"
         elif self._gap.candidates > 1:
-            self._reason = "length"
+            self._reason = "stop" if fill.is_finished else "length"
         elif fill.is_finished:
             self._break_line(bool(added))
         elif not added:  # although there was time: the model ends the text here
-            is_late = not fill.steps or (self._gap.deadline_ms is not None and fill.tokens > 0)
+            left = self._milliseconds_left()
+            is_late = not fill.steps or (left is not None and left <= 0)
             self._reason = "length" if is_late else "stop"
             self._text = self._text if is_late else self._text.rstrip()
+
+    def _milliseconds_left(self) -> float | None:
+        """Time until the deadline; None without one."""
+        deadline = self._gap.deadline_ms
+        return None if deadline is None else deadline - 1000 * (perf_counter() - self._started)
 
     def _break_line(self, has_text: bool) -> None:
         """Continue on the next line: if nothing follows the gap, a fill ends with its line."""

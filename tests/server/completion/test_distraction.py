@@ -48,6 +48,22 @@ def test_a_closed_bracket_stands_before_no_word(marked, text, runs):
 
 
 @pytest.mark.parametrize(
+    ("marked", "text", "repeats"),
+    [
+        ("found = rows.li|.limit(10)\n", "mit", True),
+        ("found = rows.li|.limit(10)\n", "mit(10).all()", True),
+        ("found = rows.li|mit(10)\n", "mit + rows.li", True),
+        ("found = rows.|limit(10)\n", "first().limit(10)", True),
+        ("found = rows.li|.offset(10)\n", "mit(5)", False),
+        ("found = rows.li|\n", "mit(10)", False),
+        ("found = f(li|)\n", "mit", False),
+    ],
+)
+def test_a_text_does_not_repeat_the_rest_of_the_line(marked, text, repeats):
+    assert silence.repeats_the_rest(text, context(marked)) == repeats
+
+
+@pytest.mark.parametrize(
     ("marked", "text", "language_id", "is_open"),
     [
         ("x = |\n", '"left', "python", True),

@@ -44,14 +44,22 @@ async def test_without_a_suffix_it_writes_one_paragraph_unless_told_where_to_sto
 
 
 @pytest.mark.parametrize(("steps", "reason"), [(1, "stop"), (0, "length")])
-async def test_a_text_ends_where_the_model_adds_nothing_but_not_where_time_is_up(steps: int, reason: str):
+@pytest.mark.parametrize("timed", [{}, {"t_max_predict_ms": 60_000}])
+async def test_a_text_ends_where_the_model_adds_nothing_but_not_where_time_is_up(steps: int, reason: str, timed):
     class Ending(Scripted):
         def fill(self, request: FillRequest) -> Fill:
-            return Fill("", 1.0, steps, 0.0) if request.near.endswith("\n") else super().fill(request)
+            cut_off = Fill("", 1.0, steps, 0.0, tokens=3)
+            return cut_off if request.near.endswith("\n") else super().fill(request)
 
     async with served(Ending({"= ": "1"})) as server:
-        [choice] = (await server.json("/v1/fim/completions", {"prompt": "x = ", "stop": ["END"]}))["choices"]
+        [choice] = (await server.json("/v1/fim/completions", {"prompt": "x = ", "stop": ["END"]} | timed))["choices"]
     assert (choice["text"], choice["finish_reason"]) == ("1", reason)
+
+
+async def test_the_first_of_several_whole_texts_has_ended_by_itself():
+    async with served(Scripted({"= ": ("1", "2")})) as server:
+        first = (await server.json("/v1/completions", {"prompt": "x = ", "n": 2}))["choices"][0]
+    assert (first["text"], first["finish_reason"]) == ("1", "stop")
 
 
 @pytest.mark.parametrize("stream", [True, False])
