@@ -29,8 +29,8 @@ COMMANDS = {
 """By name: the module in `commands`, and the help text."""
 
 AT_A_TERMINAL = (
-    "mercury-lsp: waiting for an editor on standard input; editors start this by themselves. See mercury-lsp --help"
-    " for the commands, mercury-lsp try for a first look; Ctrl-C ends it"
+    "mercury-lsp: waiting for an editor on standard input; editors start this themselves. mercury-lsp --help lists the"
+    " commands, mercury-lsp try shows an example, Ctrl-C ends it"
 )
 """Printed to stderr when a person, not an editor, starts the server."""
 

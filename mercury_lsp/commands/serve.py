@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_address_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of the daemon's address; the relay takes them, too."""
+    """Declare the arguments of the daemon's address; the relay takes them as well."""
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--socket", type=Path, metavar="PATH", help="a Unix socket (default: one for this version)")
     group.add_argument(

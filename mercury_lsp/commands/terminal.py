@@ -28,7 +28,7 @@ def note(text: str) -> None:
 def agrees(question: str) -> bool:
     """Whether the user answers yes. Raises UsageError without a terminal."""
     if not sys.stdin.isatty():
-        raise UsageError("without a terminal nobody can be asked; add --yes")
+        raise UsageError("there is no terminal to ask at; add --yes")
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")

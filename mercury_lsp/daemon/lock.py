@@ -41,7 +41,7 @@ def sign(descriptor: int, note: str = "") -> None:
 
 
 def signature(path: Path) -> tuple[int | None, str]:
-    """The process that holds the lock, None if there is none or it has not signed yet, and its note. Raises OSError."""
+    """The process that holds the lock, if it has signed, and its note. Raises OSError."""
     if not is_taken(path):
         return None, ""
     with path.open("rb") as file:

@@ -123,9 +123,10 @@ class Relay:
             patience.start()
 
     def _shut_down(self, msg_id: Any) -> None:
-        """Answer shutdown if the daemon has not."""
+        """Answer shutdown if the daemon has not, and leave the daemon."""
         with self._lock:
-            answer = self._session.answer_for_daemon(msg_id)
+            if (answer := self._session.answer_alone(msg_id)) is not None and self._link is not None:
+                self._link.close()
         self._say(answer)
 
     def _listen(self, link: Link) -> None:
@@ -194,7 +195,7 @@ class Relay:
             self._say({"jsonrpc": "2.0", "method": "window/showMessage", "params": {"type": 2, "message": text}})
 
     def _resume(self, link: Link) -> bool:
-        """Tell a new daemon what the old one knew; False if the new one is lost, too."""
+        """Tell a new daemon what the old one knew; False if the new one is lost as well."""
         with self._lock:
             introduction, unregistration = self._session.introduction(), self._session.unregistration()
         self._say(unregistration)

@@ -36,8 +36,6 @@ class RelayedSession:
         """Changes of folders since the last introduction."""
         self._pending: dict[Any, str] = {}
         """Methods of the client's unanswered requests, by id."""
-        self._answered: set[Any] = set()
-        """Ids of requests that we answered and the daemon may still answer."""
         self._asked: set[Any] = set()
         """Ids of this daemon's requests that the client has not answered."""
         self._registered: dict[Any, Any] = {}
@@ -64,9 +62,6 @@ class RelayedSession:
         """Observe a message of the daemon; returns whether it is for the client."""
         msg_id, method = message.get("id"), message.get("method")
         if method is None:
-            if msg_id in self._answered:
-                self._answered.remove(msg_id)
-                return False
             self.was_shut_down |= self._pending.pop(msg_id, None) == "shutdown" and "error" not in message
             if "error" in message and self._initialize is not None and msg_id == self._initialize["id"]:
                 self._initialize = None
@@ -79,7 +74,6 @@ class RelayedSession:
     def lose(self) -> Iterator[Message]:
         """The daemon is gone; returns the messages that end the client's waiting."""
         self._asked.clear()
-        self._answered.clear()
         for msg_id in list(self._pending):
             if (answer := self.answer_alone(msg_id)) is not None:
                 yield answer
@@ -98,12 +92,6 @@ class RelayedSession:
             return {"jsonrpc": "2.0", "id": msg_id, "result": None}
         error = {"code": CONTENT_MODIFIED, "message": "the server is restarting; ask again"}
         return {"jsonrpc": "2.0", "id": msg_id, "error": error}
-
-    def answer_for_daemon(self, msg_id: Any) -> Message | None:
-        """As `answer_alone`, for a daemon that takes too long; its own answer is then not for the client."""
-        if (answer := self.answer_alone(msg_id)) is not None:
-            self._answered.add(msg_id)
-        return answer
 
     def refuse_introduction(self, reason: str) -> Message | None:
         """The error for a client that still waits for initialize; the client may then restart the server."""

@@ -133,7 +133,7 @@ class RpcConnection:
             self._send({"id": message["id"], "result": result})
 
     def _fail(self, message: Message, error: BaseException) -> None:
-        """Answer a request with the error; log one that nobody is told otherwise, and one that is unexpected."""
+        """Answer a request with the error; log it if there is nobody to answer or it is unexpected."""
         is_cancelled = isinstance(error, asyncio.CancelledError)
         if not isinstance(error, MercuryError | asyncio.CancelledError):
             logger.error("%s failed", message.get("method"), exc_info=error)

@@ -40,7 +40,7 @@ class LargerModel:
         self._is_downloading = False
 
     def offer(self) -> None:
-        """Ask if this editor can, no model was chosen and nobody answered lately; returns at once."""
+        """Offer it, unless the editor cannot, a model was chosen or it was offered lately; returns at once."""
         if self._editor.capabilities.takes_offers and self._work is None and not default_model.path().exists():
             self._work = asyncio.ensure_future(self._ask())
 

@@ -13,7 +13,7 @@ LOGGED_PACKAGES = ("mercury_lsp", "mercury_engine", "mercury_kernels")
 _MESSAGE_TYPES = {logging.ERROR: MessageType.Error, logging.WARNING: MessageType.Warning}
 
 handling_server: ContextVar[object] = ContextVar("handling_server", default=None)
-"""The server whose messages are being handled; None where it is no single one, as on an engine's thread."""
+"""The server whose messages are being handled; None outside of one, as on an engine's thread."""
 
 
 class ClientLog(logging.Handler):

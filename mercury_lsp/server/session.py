@@ -130,7 +130,7 @@ class Session:
     ) -> Question:
         """What a next edit is found by, with the user's history in documents that may be used together with this one.
 
-        `others` are documents, with their paths, that may be edited, too.
+        `others` are other documents that may be edited, with their paths.
         """
         uri = snapshot.uri
 

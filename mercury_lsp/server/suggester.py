@@ -55,7 +55,7 @@ class Suggester:
     ) -> tuple[list[Suggestion], Snapshot]:
         """Suggestions at a position of a document as it is now, and that document; several if not `automatic`.
 
-        `feature` shows them; `automatic`: the editor asked by itself. `on_step` sees the denoising. Raises
+        `feature` shows them; `automatic`: the user did not ask. `on_step` sees the denoising. Raises
         UnknownDocument and Cancelled.
         """
         self._session.last_uri = uri
@@ -162,8 +162,8 @@ class Suggester:
     ) -> tuple[list[Suggestion], Snapshot]:
         """The next edit, if any, and the document that it edits; not counted.
 
-        A renaming may go on in another document if the editor can show it there. `at` is the cursor if the editor
-        asked by itself; None if the user did. Raises UnknownDocument and Cancelled.
+        A renaming may go on in another document if the editor can show it there. `at` is the cursor; None if the user
+        asked by key. Raises UnknownDocument and Cancelled.
         """
         documents, self._session.last_uri = self._session.documents, uri
         asked = documents.snapshot(uri)
