@@ -96,7 +96,7 @@ def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
     yield _gpu(settings)
     yield _cpu_kernels()
     if (url := settings.engine) is not None:
-        yield _guarded("engine", lambda: _remote(url), f"correct {ENGINE_VARIABLE}, or unset it")
+        yield _guarded("engine", lambda: _remote(url), f"correct {ENGINE_VARIABLE}, or unset it", url)
         settings = replace(settings, engine=None)
     engine: list[InferenceEngine] = []
     yield _guarded("model", lambda: _model(settings, load, engine), "reinstall mercury-lsp, or name a model")
@@ -106,7 +106,7 @@ def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
         yield _guarded("fill", lambda: _fill(engine[0]), "try --model with another model")
     if edits := named_engines(EDIT_ENGINE_VARIABLE):
         fix = f"correct {EDIT_ENGINE_VARIABLE}, or unset it"
-        yield _guarded("edit server", lambda: _edit_server(load, edits[0]), fix)
+        yield _guarded("edit server", lambda: _edit_server(load, edits[0]), fix, edits[0])
     edit_model = _guarded("edit model", lambda: _edit_model(load), "mercury-lsp models use same --edits")
     if edit_model.value:
         yield edit_model
@@ -197,10 +197,7 @@ def _remote(url: str) -> str:
     """The remote engine that editors use instead of the local model."""
     from mercury_lsp.engine_host.remote.engine import described  # importing an HTTP client is slow
 
-    try:
-        about = asyncio.run(described(url))
-    except MercuryError as error:
-        raise ModelError(f"start the server at {url}, or correct {ENGINE_VARIABLE}: {error}") from error
+    about = asyncio.run(described(url))
     return f"{url} answers with {about.name} by {about.backend}; editors and other commands send the text there"
 
 
@@ -209,8 +206,6 @@ def _edit_server(load: LoadEngine, url: str) -> str:
     engine = load(Settings(model=url))
     try:
         found = rewritten(engine, gpu_report.REWRITE)
-    except MercuryError as error:
-        raise ModelError(f"start the server at {url}, or correct {EDIT_ENGINE_VARIABLE}: {error}") from error
     finally:
         engine.close()
     wrote = f"wrote {found.text!r}" if found.is_finished else "returned no usable answer"
@@ -240,11 +235,11 @@ def _fill(engine: InferenceEngine) -> str:
     return f"{fill.text!r} after {fill.steps} steps in {fill.elapsed * 1000:.1f} ms"
 
 
-def _guarded(name: str, check: Callable[[], str], fix: str) -> Finding:
-    """The check's result, or its error; our own errors include the fix."""
+def _guarded(name: str, check: Callable[[], str], fix: str, url: str = "") -> Finding:
+    """The check's result, or its error. Our own errors include the fix, but for a server at `url`."""
     try:
         return Finding(name, check())
     except MercuryError as error:
-        return Finding(name, "does not work", str(error))
+        return Finding(name, "does not work", f"start the server at {url}, or {fix}: {error}" if url else str(error))
     except Exception as error:
         return Finding(name, f"{type(error).__name__}: {error}", MORE_MEMORY if is_short_of_memory(error) else fix)

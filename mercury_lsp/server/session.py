@@ -41,9 +41,7 @@ class Session:
         self.last_uri = ""
         """The document opened, edited or asked about last; empty once it is closed."""
         self._lookup_text = LookupText()
-        self._pauses = TypingPauses(self._user_paused, (self._parse_a_little, self._lookup_text.work))
-        self._awaiting_parse: set[str] = set()
-        """Documents whose user paused while a parse in slices was under way."""
+        self._pauses = TypingPauses(self._user_paused, (self.documents.parse_a_little, self._lookup_text.work))
 
     @property
     def settings(self) -> Settings:
@@ -194,23 +192,10 @@ class Session:
         if uri not in self.documents or is_secret_document(uri) or self.documents.oddity(uri):  # closed meanwhile
             return
         if self.documents.begin_parsing(uri):
-            self._awaiting_parse.add(uri)
             self._pauses.index_soon()
+            self._pauses.wait_for_pause(uri)  # until it is parsed
             return
         self.documents.finish_parsing(uri)
-        self._prepare_suggestions(uri)
-
-    def _parse_a_little(self) -> bool:
-        """Do a slice of a long parse, and what waited for its end; returns whether more is left."""
-        if self.documents.parse_a_little():
-            return True
-        while self._awaiting_parse:
-            uri = self._awaiting_parse.pop()
-            if uri in self.documents:
-                self._prepare_suggestions(uri)
-        return False
-
-    def _prepare_suggestions(self, uri: str) -> None:
         self.other_files.prepare(uri)
         self._lookup_text.update(self.documents.snapshot(uri))
         self._pauses.index_soon()

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from lsprotocol import types
 
+from mercury_lsp.context.open_documents import OpenDocuments
 from mercury_lsp.documents.chunked_text import MAX_DOCUMENT_CHARS
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.server.routes import create_server
@@ -57,17 +58,16 @@ async def test_a_long_document_is_parsed_in_slices_when_it_is_opened_and_after_a
     """No slice begins before other work had its turn, and the user's pause is only over once the tree is there."""
     monkeypatch.setattr("mercury_lsp.documents.parsing.PARSE_SLICE_SECONDS", 0.0)
     monkeypatch.setattr("mercury_lsp.server.typing_pauses.TYPING_PAUSE_SECONDS", 0.01)
+    slices, prepared, turns, parse_a_little = [], [], 0, OpenDocuments.parse_a_little
+    monkeypatch.setattr(OpenDocuments, "parse_a_little", lambda it: slices.append(turns) or parse_a_little(it))
     server = create_server(Engines(lambda _: FakeEngine()), lambda _: None)
     session, text = server.session, "".join(f"def f{n}(a):\n    return a[{n}]\n" for n in range(6_000))
-    slices, prepared = [], []
-    parse_a_little, prepare = session.documents.parse_a_little, session.other_files.prepare
-    session.documents.parse_a_little = lambda: slices.append(turns) or parse_a_little()
-    session.other_files.prepare = lambda uri: prepared.append(session.documents.snapshot(uri).is_parsed) or prepare(uri)
-    turns = 0
+    session.other_files.prepare = lambda uri: prepared.append(session.documents.snapshot(uri).is_parsed)
 
     async def parsed() -> None:
         nonlocal turns
-        while not session.documents.snapshot(URI).is_parsed:
+        prepared.clear()
+        while not prepared:
             await asyncio.sleep(0)
             turns += 1
 
@@ -78,6 +78,6 @@ async def test_a_long_document_is_parsed_in_slices_when_it_is_opened_and_after_a
     change = types.TextDocumentContentChangePartial(types.Range(start, start), text)
     session.document_changed(URI, 2, [change])
     await parsed()
-    assert len(slices) > 40 and len(set(slices)) == len(slices) and prepared and all(prepared)
+    assert len(slices) > 40 and len(set(slices)) == len(slices) and all(prepared)
     assert session.documents.snapshot(URI).tree.root_node.end_byte == 2 * len(text)
     server.close()
