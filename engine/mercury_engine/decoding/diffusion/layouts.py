@@ -89,7 +89,7 @@ class CausalContext:
         self._vocabulary = config.vocab_size + 2
 
     def read(self, request: FillRequest, near: list[int]) -> ForwardSteps[Around]:
-        """What stands around a gap, once what the first pass does not read itself is read."""
+        """The text around a gap, after reading the part that the first pass does not read."""
         return Around(context=(yield from self._contexts.read(request, near)))
 
     def slots(self, around: Around, text: Text) -> int:
@@ -97,7 +97,7 @@ class CausalContext:
         return text.length - len(text.written.ids)
 
     def told(self, around: Around, texts: Sequence[Text], rule: Rule) -> ForwardSteps[list[RowAnswers]]:
-        """What one pass says about the slots of all texts, for a step by the rule."""
+        """The answers of one pass about the slots of all texts, for a step by the rule."""
         context = around.context
         assert context is not None
         rows = [[context.last, *text.written.ids, *text.canvas.ids.tolist()] for text in texts]
@@ -119,7 +119,7 @@ class CausalContext:
 
 
 class _Seeing:
-    """A layout whose passes read the text that they see, each for one text."""
+    """A layout whose passes read the text around the slots, each for one text."""
 
     ends: Ends
     at_once = 1
@@ -137,7 +137,7 @@ class _Seeing:
         return Around(self.sides(request, near, is_late) if is_late else whole, whole)
 
     def sides(self, request: FillRequest, near: list[int], is_late: bool = False) -> TwoSides:
-        """What is to be seen around a gap, `near` right before it: whole blocks, so that the ends rarely move."""
+        """The text to read around a gap, with `near` right before it: whole blocks, so that the ends rarely move."""
         before, after = (NEAREST_BEFORE, NEAREST_AFTER) if is_late else (TOKENS_BEFORE, TOKENS_AFTER)
         near = near[-(-max(0, len(near) - before) // CUT_TOKENS) * CUT_TOKENS :]
         above = _nearest(map(self._tokenizer.block, reversed(request.far)), before - len(near))
@@ -148,11 +148,11 @@ class _Seeing:
         )
 
     def _unread(self, sides: TwoSides) -> int:
-        """Number of tokens that the first pass has to read."""
+        """Number of tokens that the first pass would read."""
         raise NotImplementedError
 
     def _read_again(self, sides: TwoSides) -> ForwardSteps[None]:
-        """Read a text that was not read as it is."""
+        """Read a text again, unless exactly this text was read."""
         raise NotImplementedError
 
 
@@ -172,7 +172,7 @@ class TwoSided(_Seeing):
         self.cache = TwoSidedCache(network, int(attention.shifted), options.exact)
 
     def continued(self, prompt: list[int]) -> ForwardSteps[Around]:
-        """What stands before a text without a gap; the first pass reads it."""
+        """The text before one without a gap; the first pass reads it."""
         yield from ()
         return Around(TwoSides(tuple(prompt), ()), cache=self.cache.empty())
 
@@ -183,7 +183,7 @@ class TwoSided(_Seeing):
         return left if around.cache is None else min(OPEN_SLOTS - accepted % OPEN_SLOTS, left)
 
     def told(self, around: Around, texts: Sequence[Text], rule: Rule) -> ForwardSteps[list[RowAnswers]]:
-        """What a pass tells of the slots of the text."""
+        """The answers of a pass about the text's slots."""
         [text] = texts
         if around.told is not None:
             told, around.told = around.told, None
@@ -194,7 +194,7 @@ class TwoSided(_Seeing):
             ahead = min(MOST_AHEAD, text.length - len(inside))
             sides, inside = TwoSides((*sides.before, *accepted), (self.tokens.mask,) * ahead), slots
         question = _asked(texts, [len(slots)], self._vocabulary, rule, int(self.attention.shifted))
-        read = cache.new(sides)
+        read = 0 if around.context else cache.new(sides)
         told = yield from cache.reread(sides, inside, question)
         self._note(around, read)
         return [told]
@@ -202,19 +202,19 @@ class TwoSided(_Seeing):
     def told_of_masks(
         self, around: Around, text: Text, lengths: Sequence[int], rule: Rule
     ) -> ForwardSteps[list[RowAnswers]]:
-        """What is told of so many masks in a gap, for each length; the lengths share a pass."""
+        """The answers about a gap of masks, for each length; the lengths share a pass."""
         insides, questions = list[list[int]](), list[RowQuestion]()
         for slots in lengths:
             text.open(slots)
             insides.append([*text.written.ids, *text.canvas.ids.tolist()])
             questions.append(RowQuestion.of(text.hidden(slots), self._vocabulary, rule.choice.draws))
-        read = self.cache.new(around.seen)
+        read = 0 if around.context else self.cache.new(around.seen)
         told = yield from self.cache.reread_together(around.seen, insides, questions)
         self._note(around, read)
         return told
 
     def _note(self, around: Around, read: int) -> None:
-        """Note the context after the first pass; what is stale or left out counts as unread."""
+        """Note what the first pass has read; stale and omitted text counts as unread."""
         if around.context is None:
             unread = 0 if self.cache.is_exact(around.whole) else max(self.cache.new(around.whole), 1)
             around.context = around.after(read, unread)
@@ -241,7 +241,7 @@ class Blocks(_Seeing):
         self._block, self.cache = attention.block, BlockwiseCache(network, attention.block, attention.mask_id)
 
     def continued(self, prompt: list[int]) -> ForwardSteps[Around]:
-        """What stands before a text without a gap, once its whole blocks are read."""
+        """The text before one without a gap, after reading its whole blocks."""
         sides = TwoSides(tuple(prompt), ())
         known = len(prompt) // self._block * self._block - self._unread(sides)
         yield from self._read_again(sides)
@@ -252,7 +252,7 @@ class Blocks(_Seeing):
         return self._block - (len(around.seen.before) + len(text.written.ids)) % self._block
 
     def told(self, around: Around, texts: Sequence[Text], rule: Rule) -> ForwardSteps[list[RowAnswers]]:
-        """What a pass tells of the slots of the text that may be revealed next: those of a part of the block.
+        """The answers of a pass about the slots that may be revealed next: those of a part of the block.
 
         Where a row predicts the token of the next one, the last row before a block tells of its first slot, alone.
         """
@@ -297,7 +297,7 @@ def layout_of(reader: Network, denoiser: Network | None, contexts: ContextReader
 
 
 def _asked(texts: Sequence[Text], slots: Sequence[int], vocabulary: int, rule: Rule, shift: int) -> RowQuestion:
-    """What is asked about the first slots of every text, as many as given, for a step by the rule."""
+    """The question about the first `slots` of every text, for a step by the rule."""
     draws = rule.choice.draws or any(text.written.rank for text in texts)
     hidden = [hidden_V for text, count in zip(texts, slots, strict=True) for hidden_V in text.hidden(count)]
     question, [text, *others] = RowQuestion.of(hidden, vocabulary, draws), texts
