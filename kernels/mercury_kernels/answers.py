@@ -131,7 +131,7 @@ def answers(
     token, figures = torch.empty(rows, dtype=torch.int32, device=device), torch.empty(rows, 4, device=device)
     _tell[(triton.cdiv(rows, high), count)](
         hidden, matrix.weight, bits, lists, partial, partial if kept is None else kept, rows, channels, vocabulary,
-        bits.shape[1], scale, never, keeps, high, wide, deep, **options(device, 8 if high == 64 else 4, 4),
+        bits.shape[1], scale, never, keeps, high, wide, deep, **options(device, 8 if high > 16 else 4, 4),
     )  # fmt: skip
     _join[(rows,)](partial, token, figures, rows, count, 256, **options(device, 4, 1))
     return token, figures, kept
