@@ -24,25 +24,18 @@ _KEY = re.compile(r"""((["']).*?\2|[^\W\d][\w-]*)\s*:(?!:)""")
 
 def without_standing(text: str, context: CompletionContext, snapshot: Snapshot) -> str:
     """The text up to the first line that repeats the document."""
-    end = standing_from(text, context, snapshot)
-    return text if end is None else text[:end].rstrip()
-
-
-def standing_from(text: str, context: CompletionContext, snapshot: Snapshot) -> int | None:
-    """The start of the text's first line that repeats the document; None if none does."""
+    if _is_standing_item(text, context.line_prefix):
+        return ""
     start, end = snapshot.source.line_bounds(context.offset)
     above = snapshot.slice(max(0, start - SEARCHED_CHARS), start).split("\n")[:-1]
     below = snapshot.slice(end, end + SEARCHED_CHARS).split("\n")[1:]
-    if _is_standing_item(text, context.line_prefix):
-        return 0
-    position = 0
-    for number, line in enumerate(text.split("\n")):
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
         whole = line if number else context.line_prefix + line + context.line_suffix
         if _is_standing_import(whole, above + below) or _is_standing_member(whole, above, below):
-            return max(0, position - 1)
+            return "\n".join(lines[:number]).rstrip()
         above.append(whole)
-        position += len(line) + 1
-    return None
+    return text
 
 
 def _is_standing_import(line: str, others: Iterable[str]) -> bool:

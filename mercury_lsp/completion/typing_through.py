@@ -140,19 +140,16 @@ class TypingThrough:
         return self._line_end == offset
 
     def was_taken_back(self, context: CompletionContext, text: str) -> bool:
-        """Whether the user has just deleted a text at the cursor or typed something else instead."""
-        return self._was_deleted(context.offset, text) or self._was_refused(context.line_prefix, text)
-
-    def _was_deleted(self, offset: int, text: str) -> bool:
-        """Whether the last deletion at the offset removed the text, a prefix of it, or a longer text."""
-        if self._deletion is None or self._deletion.start != offset or not self._deletion.removed.strip():
-            return False
-        removed, offered = with_plain_breaks(self._deletion.removed).rstrip(), text.rstrip()
-        return offered.startswith(removed) or removed.startswith(offered)
-
-    def _was_refused(self, line: str, text: str) -> bool:
-        """Whether the user refused this text, or a longer one, after the same beginning of the line."""
+        """Whether the user has just deleted a text at the cursor, or part of it, or typed something else instead."""
+        deleted, offered, line = self._deleted_at(context.offset).rstrip(), text.rstrip(), context.line_prefix
+        if deleted and (offered.startswith(deleted) or deleted.startswith(offered)):
+            return True
         return any(line.startswith(before) and whole.startswith(line + text) for before, whole in self._refused)
+
+    def _deleted_at(self, offset: int) -> str:
+        """The text that the last edits deleted at an offset, with plain line breaks; empty if they were others."""
+        deletion = self._deletion
+        return with_plain_breaks(deletion.removed) if deletion is not None and deletion.start == offset else ""
 
     def _notice_line_end(self, offset: int) -> None:
         anchor = self._anchor
@@ -164,18 +161,11 @@ class TypingThrough:
         if anchor.suggestion is None or anchor.is_accepted or anchor.end != offset:
             return None
         typed, text = anchor.typed, anchor.suggestion.text
-        if typed == text or not text.startswith(typed) or self._took_back(offset, text[len(typed) :]):
+        if typed == text or not text.startswith(typed) or self._deleted_at(offset).startswith(text[len(typed) :]):
             return None
         position = snapshot.position_at(offset)
         rest = anchor.suggestion.after(len(typed))
         return replace(rest, start=position, end=position, steps=0, elapsed_ms=0.0)
-
-    def _took_back(self, offset: int, rest: str) -> bool:
-        """Whether the last deletion removed the whole rest, which had been typed or accepted before."""
-        deletion = self._deletion
-        if deletion is None or deletion.start != offset:
-            return False
-        return with_plain_breaks(deletion.removed).startswith(rest)
 
 
 def _joined(earlier: Edit | None, later: Edit) -> Edit:

@@ -1,6 +1,6 @@
 import pytest
 
-from mercury_lsp.completion.standing import standing_from
+from mercury_lsp.completion.standing import without_standing
 from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document
 
@@ -36,4 +36,4 @@ def test_what_stands_already_is_cut_off(marked: str, text: str, kept: str | None
     before, after = marked.split("|")
     snapshot = Document("file:///a.py", "python", 1, before + after).snapshot()
     context = ContextBuilder().build(snapshot, len(before), None)
-    assert text[: standing_from(text, context, snapshot)] == (text if kept is None else kept)
+    assert without_standing(text, context, snapshot) == (text if kept is None else kept)
