@@ -272,18 +272,20 @@ INLINE void tiles_by_rows(const Matrix *m, const Rows *rows, const int *tiles, i
         for (int r = 0; r < count; r++) y[t][r] = total[t][r];
 }
 
-/* Adds the second half of a low-rank product to a tile's rows; `down` is the first half. Among the sums of `tiles_by_rows`, it
- * would take the registers of those. */
-INLINE void add_up(const LowRank *low, const float *down, int tile, const int count, floats *y) {
+/* Adds the second half of a low-rank product to the rows of two tiles; `down` is the first half. Among the sums of
+ * `tiles_by_rows`, it would take the registers of those. Both tiles at once, as each sum waits for the one before. */
+INLINE void add_up(const LowRank *low, const float *down, const int *tiles, const int count, floats (*y)[ROWS]) {
     const size_t rank = (size_t)low->rank;
-    const uint16_t *up = low->up + tile * rank * LANES;
-    floats total[ROWS];
-    for (int r = 0; r < count; r++) total[r] = y[r];
-    for (size_t i = 0; i < rank; i++) {
-        floats column = widened(up + i * LANES);
-        for (int r = 0; r < count; r++) total[r] += column * down[r * rank + i];
-    }
-    for (int r = 0; r < count; r++) y[r] = total[r];
+    floats total[PAIR][ROWS];
+    for (int t = 0; t < PAIR; t++)
+        for (int r = 0; r < count; r++) total[t][r] = y[t][r];
+    for (size_t i = 0; i < rank; i++)
+        for (int t = 0; t < PAIR; t++) {
+            floats column = widened(low->up + (tiles[t] * rank + i) * LANES);
+            for (int r = 0; r < count; r++) total[t][r] += column * down[r * rank + i];
+        }
+    for (int t = 0; t < PAIR; t++)
+        for (int r = 0; r < count; r++) y[t][r] = total[t][r];
 }
 
 /* Two tiles with their low-rank products: `count` rows from row `first` on. */
@@ -311,12 +313,12 @@ static void tiles_rows(const Matrix *m, int pieces, const Rows *rows, const int 
 #undef FORM
 #undef CASE
 #define CASE(COUNT) \
-    case COUNT: add_up(&m->pieces[piece], down, tiles[t], COUNT, y[t]); break;
+    case COUNT: add_up(&m->pieces[piece], down, tiles, COUNT, y); break;
     for (int piece = 0; piece < PIECES; piece++) {
         const size_t rank = rank_of(m, pieces, piece);
         const float *down = rows->low[piece] + first * rank;
-        for (int t = 0; t < PAIR && rank; t++)
-            switch (count) { CASES }
+        if (!rank) continue;
+        switch (count) { CASES }
     }
 #undef CASES
 #undef CASE

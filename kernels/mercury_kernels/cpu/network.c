@@ -19,12 +19,20 @@ enum { QKV, OUT, GATE_UP, DOWN, MATRICES };
 enum { ATTENTION, FEED, QUERY, KEY, NORMS, BIAS = NORMS, LAST };
 enum { NEAR = 8 /* logits below the largest one that are computed from all bits, see SPLIT8 */ };
 enum { WHOLE_MODEL = -1, HELD = 8 << 20 /* bytes of scratch kept between calls */, LINE = 64 /* of the processor's cache */ };
+enum { SLAB = 16 << 20 /* bytes of memory taken at once for low-rank products; what is not used is not mapped */ };
 
 typedef struct {
     Matrix matrices[MATRICES];
     float *norms[NORMS]; /* [C], or NULL or [D] of queries and keys */
     int32_t *large;      /* [H, W]: large dimensions of keys, see attention.h */
 } Layer;
+
+/* Memory for many small arrays that stay: in huge pages, which each of them alone would not fill. */
+typedef struct Slab {
+    struct Slab *next;
+    char *pages;
+    size_t size, used;
+} Slab;
 
 typedef struct {
     int layers, width, inner, heads, groups, head_width;
@@ -38,6 +46,7 @@ typedef struct {
     Pool *pool;
     char *arena;
     size_t arena_size;
+    Slab *slabs; /* the memory of low-rank products */
 } Network;
 
 /* The place of keys or values, and their strides in bytes. */
@@ -90,14 +99,15 @@ API void mercury_free(Network *net) {
             Matrix *m = matrix_of(net, layer, which);
             give_back(m->codes, matrix_bytes(m));
             free(m->bias);
-            for (int piece = 0; piece < PIECES; piece++) {
-                free(m->pieces[piece].down);
-                free(m->pieces[piece].up);
-            }
         }
         if (layer == WHOLE_MODEL) continue;
         for (int norm = 0; norm < NORMS; norm++) free(net->layer[layer].norms[norm]);
         free(net->layer[layer].large);
+    }
+    for (Slab *slab = net->slabs, *next; slab; slab = next) {
+        next = slab->next;
+        give_back(slab->pages, slab->size);
+        free(slab);
     }
     free(net->layer);
     free(net->norm);
@@ -164,16 +174,31 @@ API int mercury_large(Network *net, int layer, const int32_t *large) {
     return to != NULL;
 }
 
+/* Zeroed memory until the network is freed; NULL when memory is short. */
+static void *room_for(Network *net, size_t size) {
+    Slab *slab = net->slabs;
+    size = (size + LINE - 1) / LINE * LINE;
+    if (!slab || slab->used + size > slab->size) {
+        slab = calloc(1, sizeof *slab);
+        if (!slab) return NULL;
+        slab->size = size > SLAB ? size : SLAB;
+        slab->pages = pages(slab->size);
+        slab->next = net->slabs;
+        if (!slab->pages) return free(slab), NULL;
+        net->slabs = slab;
+    }
+    slab->used += size;
+    return slab->pages + slab->used - size;
+}
+
 /* Sets a low-rank product, float32 down [rank, inputs] and up [outputs, rank], rounded to bfloat16; piece 0 acts on all rows,
  * piece 1 on the writer's, and the others are adapters that a pass chooses from. */
 API int mercury_low_rank(Network *net, int layer, int which, int piece, int rank, const float *down, const float *up) {
     Matrix *m = matrix_of(net, layer, which);
     LowRank *low = &m->pieces[piece];
     size_t inputs = (size_t)m->inputs, wide = (size_t)(rank + LANES - 1) / LANES * LANES;
-    free(low->down);
-    free(low->up);
-    low->down = calloc(wide * inputs, sizeof *low->down);
-    low->up = calloc(wide * (size_t)m->tiles * LANES, sizeof *low->up);
+    low->down = room_for(net, wide * inputs * sizeof *low->down);
+    low->up = room_for(net, wide * (size_t)m->tiles * LANES * sizeof *low->up);
     low->rank = low->down && low->up ? (int)wide : 0;
     if (!low->rank) return 0;
     if (low->rank > net->rank) net->rank = low->rank;
