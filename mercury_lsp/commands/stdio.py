@@ -9,7 +9,7 @@ from mercury_lsp.daemon.address import Address
 from mercury_lsp.errors import DaemonError
 from mercury_lsp.relay.join import SERVE_COMMAND, join, log_name
 from mercury_lsp.relay.link import Link
-from mercury_lsp.relay.relay import Relay, Stdio
+from mercury_lsp.relay.relay import Relay
 from mercury_lsp.transport import standard_streams
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def relayed(address: Address, serve: Sequence[str] = SERVE_COMMAND) -> int:
         return Link(join(address, serve, after_hang))
 
     hint = f"mercury-lsp doctor, or the log: {log_name(address)}"
-    return Relay(linked(), linked, Stdio(), hint).run()
+    return Relay(linked(), linked, hint).run()
 
 
 def serve(load: "LoadEngine | None" = None) -> NoReturn:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from threading import Event, Lock, Thread, Timer
 from time import monotonic
-from typing import Any
+from typing import Any, NoReturn
 
 from mercury_lsp.daemon.handshake import GOODBYE
 from mercury_lsp.errors import DaemonError
@@ -33,44 +33,19 @@ LAST_WORDS_SECONDS = 2.0
 """Longest wait for the daemon's last messages after the client has exited."""
 
 
-class Stdio:
-    """The standard streams of this process, the editor's end. One thread reads, any thread writes."""
-
-    def __init__(self) -> None:
-        self._writing = Lock()
-
-    def read(self) -> bytes:
-        """The editor's next bytes; empty once the session is over."""
-        return os.read(0, framing.READ_BYTES)
-
-    def write(self, data: bytes) -> None:
-        """Raises OSError once the editor is gone."""
-        with self._writing:
-            left = memoryview(data)
-            while left:
-                left = left[os.write(1, left) :]
-
-    def give_up(self, reason: str = "") -> None:
-        """End the process at once, because a read cannot be interrupted; the reason goes to the editor's log."""
-        with suppress(OSError):
-            os.write(2, reason.encode("utf-8", "backslashreplace"))
-        os._exit(1)
-
-
 class Relay:
-    """Relays between a client and one daemon after another.
+    """Relays between a client, at the standard streams of this process, and one daemon after another.
 
     `join` connects to the next daemon; its argument says whether the last one hangs. It may raise DaemonError.
     """
 
-    def __init__(self, link: Link, join: Callable[[bool], Link], stdio: Stdio, hint: str = "mercury-lsp doctor"):
-        self._join = join
-        self._stdio = stdio
-        self._hint = hint
+    def __init__(self, link: Link, join: Callable[[bool], Link], hint: str):
+        self._join, self._hint = join, hint
         self._session = RelayedSession()
         self._lock = Lock()
         """Guards session and link: the client's messages must not interleave with the introduction to a new daemon."""
         self._link: Link | None = link
+        self._writing = Lock()
         self._ending = Event()
         self._client_spoke = Event()
         """Set by every message of the client."""
@@ -82,7 +57,7 @@ class Relay:
         listening = Thread(target=self._listen, args=(self._link,), name="mercury-daemon", daemon=True)
         listening.start()
         try:
-            for message in framing.messages(self._stdio.read):
+            for message in framing.messages(lambda: os.read(0, framing.READ_BYTES)):
                 self._take(message)
                 if isinstance(message, dict) and message.get("method") == "exit":
                     break
@@ -136,7 +111,7 @@ class Relay:
             # Editors restart a server that has exited, not one that no longer answers.
             import traceback
 
-            self._stdio.give_up(traceback.format_exc())
+            _give_up(traceback.format_exc())
 
     def _follow(self, link: Link) -> None:
         """Pass on the messages of the daemon, then of each that replaces it."""
@@ -223,8 +198,17 @@ class Relay:
     def _say(self, message: Message | None) -> None:
         """Send the client a message, if there is one."""
         try:
-            if message is not None:
-                self._stdio.write(framing.framed(message))
+            with self._writing:
+                left = memoryview(b"" if message is None else framing.framed(message))
+                while left:
+                    left = left[os.write(1, left) :]
         except OSError:  # the editor is gone
             if not self._ending.is_set():
-                self._stdio.give_up()
+                _give_up()
+
+
+def _give_up(reason: str = "") -> NoReturn:
+    """End the process at once, because a read cannot be interrupted; the reason goes to the editor's log."""
+    with suppress(OSError):
+        os.write(2, reason.encode("utf-8", "backslashreplace"))
+    os._exit(1)
