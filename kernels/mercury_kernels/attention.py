@@ -21,7 +21,7 @@ from mercury_kernels.operands import Rows
 LOG2_E = 1.4426950408889634
 
 MOST_SHARES = 8
-"""Shares that the last program joins; each is a round trip to memory unless the loads overlap."""
+"""Most shares that the last program joins; each is a round trip to memory unless the loads overlap."""
 
 KEYS = 64
 """Keys of a tile."""

@@ -14,11 +14,11 @@ K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
 WARMUPS = 2
-"""Runs before the capture, in which kernels compile and libraries allocate their work space."""
+"""Runs before a capture, in which kernels compile and libraries allocate workspace."""
 
 
 class Captures(Generic[K, T]):
-    """Captured work by key, and its results, which stay at their addresses.
+    """Captured work by key; its results stay at their addresses.
 
     All graphs share one memory pool and one set of counters, so they must run one at a time. Work may read and write
     only its own intermediate tensors and tensors that stay at their addresses.
@@ -41,7 +41,7 @@ class Captures(Generic[K, T]):
             self._made[key] = self._capture(work) if self.device.type == "cuda" else work
 
     def run(self, key: K) -> T:
-        """Enqueue prepared work on the current stream; its results."""
+        """Enqueue prepared work on the current stream, and return its results."""
         with counting_in(self._counters):
             return self._made[key]()
 

@@ -1,6 +1,7 @@
-"""Counters in which the programs of a kernel agree who is last: those of a set of captured graphs, or the device's.
+"""Counters by which the programs of a kernel find out which of them is last.
 
-Kernels reset what they count, so a set serves one launch after the other; those who share it must run one at a time.
+Every group of captured graphs has a set, and so has every device. Kernels reset what they count, so the launches that
+share a set must run one at a time.
 """
 
 import threading
@@ -11,14 +12,14 @@ import torch
 from torch import Tensor
 
 COUNTERS = 1 << 16
-"""Number of counters of a set."""
+"""Counters in a set."""
 
 _of_device: dict[torch.device, Tensor] = {}
 _chosen = threading.local()
 
 
 def counters(device: torch.device) -> Tensor:
-    """Zeros int32 [COUNTERS]: those of `counting_in`, or the ones for all other launches on the device."""
+    """Zeros int32 [COUNTERS]: the set of `counting_in`, else the device's."""
     if (chosen := getattr(_chosen, "counters", None)) is not None:
         return chosen
     if device not in _of_device:
@@ -33,7 +34,7 @@ def new_counters(device: torch.device) -> Tensor:
 
 @contextmanager
 def counting_in(own: Tensor) -> Iterator[None]:
-    """Let the kernels that this thread launches count in these counters; a graph captured meanwhile keeps them."""
+    """Let the kernels that this thread launches use these counters; a graph captured meanwhile keeps them."""
     before, _chosen.counters = getattr(_chosen, "counters", None), own
     try:
         yield

@@ -21,16 +21,16 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 INTERPRETED = tl.constexpr(triton.knobs.runtime.interpret)
-"""True when kernels run on the CPU, one program after another."""
+"""Whether kernels run on the CPU, one program after another."""
 
 OLDEST_CAPABILITY = (8, 0)
 """Lowest compute capability with bfloat16 matrix units."""
 
 STRICT_VARIABLE = "MERCURY_STRICT_KERNELS"
-"""Environment variable: 1 lets the error of a kernel that does not compile through, instead of calling its twin."""
+"""Environment variable: with 1, a kernel that does not compile raises its error instead of calling its twin."""
 
 DEVICE_FAULTS = ("illegal memory access", "misaligned address", "illegal instruction", "launch failure", "assert")
-"""Words of errors of kernels that ran; any of them may be at fault, since launches return before the kernel runs."""
+"""Parts of errors that a running kernel causes; launches return early, so any kernel may be at fault."""
 
 broken: dict[str, str] = {}
 """Kernels that could not run, and why; their twins answer instead."""
@@ -81,7 +81,7 @@ def give_up(name: str, error: Exception) -> None:
 
 @functools.cache
 def multiprocessors(device: torch.device) -> int:
-    """Number of multiprocessors, each of which runs at least one program at a time; 4 on other devices."""
+    """Number of multiprocessors, which run at least one program each; 4 on other devices."""
     if device.type != "cuda":
         return 4
     return torch.cuda.get_device_properties(device).multi_processor_count
@@ -89,7 +89,7 @@ def multiprocessors(device: torch.device) -> int:
 
 @functools.cache
 def shared_memory(device: torch.device) -> int:
-    """Most bytes of shared memory that a program may ask for; those of an H200 on other devices."""
+    """Most shared memory of a program, in bytes; an H200's on other devices."""
     if device.type != "cuda":
         return 232_448
     number = torch.cuda.current_device() if device.index is None else device.index
@@ -97,7 +97,7 @@ def shared_memory(device: torch.device) -> int:
 
 
 def stages(device: torch.device, most: int, each: int) -> int:
-    """Stages of a loop whose steps load `each` bytes: every one but the last holds a load in shared memory."""
+    """Stages of a loop whose steps load `each` bytes; all stages but the last hold a load in shared memory."""
     return max(1, min(most, 1 + shared_memory(device) // each))
 
 

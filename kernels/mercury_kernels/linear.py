@@ -27,7 +27,8 @@ from mercury_kernels.launch import (
 from mercury_kernels.operands import Matrix
 
 LARGE = 2048
-"""Least side of a matrix whose tiles have at least twice as many outputs as rows: they read fewer rows than weights."""
+"""Smallest side of a matrix whose tiles have at least twice as many outputs as rows, so that they read more weights
+than rows."""
 
 
 @triton.jit
@@ -238,7 +239,7 @@ def tiles(
 
 
 def ranks(matrix: Matrix) -> tuple[int, int]:
-    """The rank of a matrix's adapter, 0 for none, and that of its tiles."""
+    """The rank of a matrix's adapter, 0 for none, and the rank padded for tiles."""
     rank = 0 if matrix.down is None else len(matrix.down)
     return rank, power(rank)
 

@@ -37,7 +37,7 @@ MOST_AFTER = 128
 
 
 class StepShape(NamedTuple):
-    """What a graph is captured for."""
+    """The key of a graph."""
 
     rows: Shape
     asked: AskedShape
@@ -115,7 +115,7 @@ class DenoiseAhead:
         return answers_in(flat[:-rows], begun.shape.asked).part(slice(slots - question.rows, slots))
 
     def _begin(self, forward: Forward, adapted: Adapted, reveal: Reveal) -> _StartedStep | None:
-        """Begin a step with what the host knows."""
+        """Begin a step from the host's data."""
         question, after, is_canvas = _question(forward), _after(forward), isinstance(forward, CanvasForward)
         if question.rows > ROWS[-1] or len(question.banned_N) > LISTS or forward.packing is not None:
             return None
@@ -208,7 +208,7 @@ def _ids(forward: Forward) -> IdArray:
 
 
 def _is_as_started(forward: Forward, begun: _StartedStep) -> bool:
-    """Whether a step on the device is what a forward asks for, or more."""
+    """Whether a step on the device computes what a forward asks for."""
     asks, asked, slots = _question(forward), _question(begun.forward), begun.slots
     first = slots - asks.rows  # slots before these were accepted
     other_W = asked.list_W[np.arange(max(0, first), slots).clip(max=asked.rows - 1)]  # of added slots the last one's

@@ -33,7 +33,7 @@ LISTS = 8
 
 
 class AskedShape(NamedTuple):
-    """What a graph is captured for."""
+    """The key of a graph."""
 
     rows: int
     asked: int

@@ -39,11 +39,11 @@ KEYS = (512, 1024, 4096)
 """Keys that a step sees, its own among them."""
 
 MEMORY_SHARE = 8
-"""The buffer takes at most one part in this many of the free memory; that of the fewest keys is always made."""
+"""The buffer takes at most this fraction of the free memory, 1 / MEMORY_SHARE; the smallest one is always made."""
 
 
 class Shape(NamedTuple):
-    """What a graph is captured for."""
+    """The key of a graph."""
 
     rows: int
     keys: int
@@ -120,13 +120,13 @@ class DeviceStep:
     """Runs passes one at a time."""
 
     def __init__(self, decoder: TorchDecoder, is_fused: bool = False, lengths: Sequence[int] | None = None) -> None:
-        """`is_fused`: layers run in our kernels. `lengths`: keys of the shapes; None for those that memory allows."""
+        """`is_fused`: layers run in our kernels. `lengths`: keys of the shapes, None for all that memory allows."""
         lengths = _affordable(decoder) if lengths is None else lengths
         longest, self._decoder, self._is_fused = max(lengths, default=0), decoder, is_fused
         self.sizes = [(rows, keys) for rows in (*ROWS, *LONG_ROWS) for keys in lengths if rows < keys]
         self.buffer = Buffer(decoder, longest)
         self.angles = decoder.angles(torch.arange(longest, device=decoder.device))
-        """Of all positions that rows of the shapes may have."""
+        """Cosines and sines of all positions that rows of the shapes may have."""
         self._captures = Captures[Shape, tuple[Tensor, Tensor]](decoder.device)
         most = max((rows for rows, _ in self.sizes), default=0)
         self.inputs = torch.zeros(5 * most, dtype=torch.long, device=decoder.device)
@@ -146,7 +146,7 @@ class DeviceStep:
 
     @property
     def shapes(self) -> list[Shape]:
-        """Those that are captured."""
+        """The captured ones."""
         return [*self._captures]
 
     @torch.no_grad()
@@ -231,7 +231,7 @@ def _inputs(forward: ForwardRequest | CanvasForward) -> tuple[IdArray, list[Held
 
 
 def _affordable(decoder: TorchDecoder) -> list[int]:
-    """The numbers of keys whose buffer takes at most one part in MEMORY_SHARE of a GPU's free memory."""
+    """The numbers of keys whose buffer fits its share of a GPU's free memory."""
     config = decoder.config
     token = 2 * config.num_hidden_layers * config.num_key_value_heads * config.head_dim * decoder.embedding.itemsize
     is_cuda = decoder.device.type == "cuda"

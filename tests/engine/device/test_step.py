@@ -14,8 +14,6 @@ from mercury_engine.kv_cache.cache import BlockCache
 from mercury_engine.models.network import CanvasForward, ForwardRequest, packed
 from mercury_lab.engine import finished
 
-from mercury_lsp.context.context import ContextBuilder
-from mercury_lsp.documents.document import Document
 from tests.support import tiny
 
 FAMILIES = {
@@ -138,19 +136,6 @@ def test_what_a_pass_has_read_stays_when_a_graph_writes_its_results_again():
     assert all(each.isfinite().all() for each in read)
 
 
-def test_rows_with_an_adapter_by_name_are_read_with_it():
-    decoder = tiny.network(rank=0, attention_bias=True)
-    for layer in decoder.layers:
-        for part in (layer.qkv, layer.out, layer.gate_up, layer.down):
-            outputs, inputs = part.weight.shape
-            part.named["gap"] = 0.3 * torch.randn(4, inputs), 0.3 * torch.randn(outputs, 4)
-    plain = TorchNetwork(decoder)
-    forward = ForwardRequest(np.arange(3, 20), [segment(plain, 12, 0)], 12, adapter="gap")
-    found, without = (DeviceStep(decoder).read(forward, name)[0] for name in ("gap", False))
-    torch.testing.assert_close(found, plain.read_together([forward])[0][0], atol=1e-4, rtol=1e-4)
-    assert float((found - without).abs().max()) > 0.1
-
-
 def test_on_a_gpu_with_little_free_memory_the_longest_steps_are_left_out(plain, monkeypatch):
     decoder = plain.decoder
     token = 2 * 2 * decoder.config.num_key_value_heads * decoder.config.head_dim * 4
@@ -202,19 +187,3 @@ def test_a_context_takes_a_step_for_every_512_tokens_and_is_read_as_blocks_are_a
         found, expected = (cache._blocks.get(block) for cache in caches)
         torch.testing.assert_close(found.keys, expected.keys, atol=3e-5, rtol=3e-5)
         torch.testing.assert_close(found.values, expected.values, atol=3e-5, rtol=3e-5)
-
-
-@pytest.mark.parametrize("markers", [(), tiny.QWEN_MARKERS], ids=["blocks", "gap format"])
-def test_an_engine_fills_the_same_with_steps(tmp_path, monkeypatch, markers):
-    folder = tiny.folder(tmp_path / "model", rank=0, markers=markers)
-    plain, stepped = tiny.load(folder), tiny.load(folder)
-    assert isinstance(stepped.reader, TorchNetwork)
-    stepped.reader.step = DeviceStep(stepped.reader.decoder)
-    read, used = DeviceStep.read, []
-    monkeypatch.setattr(DeviceStep, "read", lambda *given: used.append(read(*given)) or used[-1])
-    text, builder = tiny.SAMPLE * 3, ContextBuilder()
-    for cursor in (*range(900, 910), *range(2500, 2506)):
-        snapshot = Document("file:///a.py", "python", 1, text).snapshot()
-        request = replace(builder.build(snapshot, cursor, "a.py").request(), max_slots=8)
-        assert stepped.fill(request).text == plain.fill(request).text
-    assert sum(each is not None for each in used) > len(used) / 2
