@@ -72,7 +72,7 @@ class FillRequest:
     candidates: int = 1
     """Number of fills to try in the same forward passes; the one that fits best becomes the answer.
 
-    A causal model asked for several fills of one line may add one of its own (`decoding.autoregressive.line_ranking`).
+    A causal model asked for several fills of one line may add one of its own (`decoding.autoregressive.fit`).
     """
     deadline_ms: float | None = None
     """Milliseconds from the request's arrival until the confident part so far is the answer."""

@@ -4,7 +4,7 @@ from mercury_engine.decoding.autoregressive.decoder import AutoregressiveDecoder
 from mercury_engine.decoding.context_reader import ContextReader
 from mercury_engine.decoding.decoder import Decoder
 from mercury_engine.decoding.gap_rules import GapRules
-from mercury_engine.decoding.options import AutoregressiveOptions, DiffusionOptions
+from mercury_engine.decoding.options import AutoregressiveOptions
 from mercury_engine.kv_cache.cache import BlockCache
 from mercury_engine.loading import ModelParts
 
@@ -16,20 +16,13 @@ def contexts_of(parts: ModelParts) -> ContextReader:
     return ContextReader(cache, parts.tokenizer, parts.markers, sees_after=parts.denoiser is not None)
 
 
-def decoder_of(parts: ModelParts, contexts: ContextReader, rules: GapRules | None = None) -> Decoder:
-    """The decoder of a model; `rules`: others than the model's own."""
-    has_markers = parts.markers is not None
-    rules = rules or GapRules(parts.tokenizer, parts.reader.config, parts.calibration, has_markers)
-    if parts.denoiser is not None or parts.reader.config.masked_attention is not None:
-        return _diffusion(parts, contexts, rules)
-    assert isinstance(parts.options, AutoregressiveOptions)
-    return AutoregressiveDecoder(parts.reader, contexts, rules, parts.options, parts.edit_family)
-
-
-def _diffusion(parts: ModelParts, contexts: ContextReader, rules: GapRules) -> Decoder:
+def decoder_of(parts: ModelParts, contexts: ContextReader) -> Decoder:
+    """The decoder of a model."""
+    rules = GapRules(parts.tokenizer, parts.reader.config, parts.calibration, parts.markers is not None)
+    if isinstance(parts.options, AutoregressiveOptions):
+        return AutoregressiveDecoder(parts.reader, contexts, rules, parts.options, parts.edit_family)
     from mercury_engine.decoding.diffusion.decoder import DiffusionDecoder  # 13 ms, for few models
     from mercury_engine.decoding.diffusion.layouts import layout_of
 
-    assert isinstance(parts.options, DiffusionOptions)
     layout = layout_of(parts.reader, parts.denoiser, contexts, parts.options)
     return DiffusionDecoder(layout, contexts, rules, parts.options)

@@ -47,15 +47,9 @@ SLOTS: dict[Effort, int] = {"instant": 8, "low": 16, "medium": 32, "high": MAX_S
 class GapRules:
     """The rules of one model's vocabulary."""
 
-    def __init__(
-        self,
-        tokenizer: Tokenizer,
-        config: ModelConfig,
-        calibration: Calibration | None = None,
-        has_markers: bool = False,
-    ) -> None:
+    def __init__(self, tokenizer: Tokenizer, config: ModelConfig, calibration: Calibration, has_markers: bool) -> None:
         """`has_markers`: the model reads in a gap format."""
-        self.tokenizer, self.calibration, self.has_markers = tokenizer, calibration or Calibration(), has_markers
+        self.tokenizer, self.calibration, self.has_markers = tokenizer, calibration, has_markers
         texts = tokenizer.texts + [""] * (config.vocab_size - tokenizer.size)  # unused rows of the embedding
         self.vocabulary = Vocabulary(texts, config.mask_id, config.end_id, tokenizer.decode)
         self.stopping = StoppingCriteria(tokenizer, texts, has_markers)

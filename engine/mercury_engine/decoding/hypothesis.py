@@ -75,7 +75,7 @@ class Hypothesis:
     foreseen: NextCharacters | None = None
     """The characters that may follow the cursor, if they are wanted."""
     fit: float = -math.inf
-    """How well the text fits, in nats, if its end was looked for (`ends`) or it was ranked (`line_ranking`)."""
+    """How well the text fits, in nats, if its end was searched for or it was ranked (`fit`)."""
     known: int = field(init=False)
     """Number of tokens that were known at the start."""
     spell: str = field(init=False)

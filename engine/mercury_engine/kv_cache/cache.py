@@ -46,6 +46,9 @@ LEFT_TOKENS = 8
 KEPT_SEGMENTS = 4
 """Assembled sides that are kept: both sides of two gaps."""
 
+KEPT_STACKS = 8
+"""Places whose near stacks are kept; twice as many if tokens after a near prefix are read with an adapter."""
+
 KEPT_AHEAD = 4
 """Places whose latest passes are kept."""
 
@@ -91,11 +94,10 @@ class CachedContext:
 class BlockCache:
     """The most recently used blocks, assembled sides and near stacks of all documents.
 
-    `budget` bounds the blocks, in bytes; None: by what a token of the model takes, and by a GPU's memory. `stacks`
-    bounds the sides with near stacks.
+    `budget` bounds the blocks, in bytes; None: by what a token of the model takes, and by a GPU's memory.
     """
 
-    def __init__(self, network: Network, start_id: int, budget: int | None = None, stacks: int = 8) -> None:
+    def __init__(self, network: Network, start_id: int, budget: int | None = None) -> None:
         self.network, self.start_id = network, start_id
         self.tokens_read = 0
         [(_, start)] = network.read_together([ForwardRequest(np.array([start_id]))])
@@ -106,7 +108,7 @@ class BlockCache:
         self.budget = budget = budget or _affordable_bytes(network, _bytes(self.start))
         self._blocks = LeastRecentlyUsed[TokenIds, KeyValueBlock](budget, _bytes)
         self._sides = LeastRecentlyUsed[SegmentKey, KeyValueSegment](KEPT_SEGMENTS)
-        self._stacks = LeastRecentlyUsed[StackKey, tuple[NearStack, ...]](stacks * (2 if network.adapters else 1))
+        self._stacks = LeastRecentlyUsed[StackKey, tuple[NearStack, ...]](KEPT_STACKS * (2 if network.adapters else 1))
         self._ahead = LeastRecentlyUsed[StackKey, ReadAhead](KEPT_AHEAD) if on_cpu else None
 
     def context(

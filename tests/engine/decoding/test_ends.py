@@ -2,7 +2,7 @@
 
 import pytest
 from mercury_engine.api import FillRequest
-from mercury_engine.decoding.autoregressive.ends import MOST_BELOW_CHARS, line_ends, lines_below, writes_on
+from mercury_engine.decoding.autoregressive.fit import MOST_BELOW_CHARS, line_ends, lines_below, writes_on
 from mercury_engine.utility import Utility
 
 from tests.support import scripted_network

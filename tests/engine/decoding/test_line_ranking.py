@@ -2,7 +2,7 @@
 
 import pytest
 from mercury_engine.api import FillRequest
-from mercury_engine.decoding.autoregressive.line_ranking import is_ranked
+from mercury_engine.decoding.autoregressive.fit import is_ranked
 from mercury_engine.utility import Utility
 
 from tests.support import scripted_network

@@ -5,7 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from mercury_engine.api import FillRequest
+from mercury_engine.decoding.autoregressive.drafting import Drafter
 from mercury_engine.decoding.autoregressive.next_tokens import NextTokens
+from mercury_engine.decoding.autoregressive.ngram_lookup import NgramLookup
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis, Vocabulary
 from mercury_engine.decoding.results import Cutter
@@ -100,7 +102,7 @@ def test_a_token_counts_for_every_run_of_marks_that_it_begins_with(rules):
 
     def closings(likely, **more):
         hypothesis = Hypothesis(rules.vocabulary, [], 4, multiline=True, writes_on=True, **more)
-        following = NextTokens(rules, None, 0.0, [hypothesis], [[]])
+        following = NextTokens(rules, Drafter((), NgramLookup()), 0.0, [hypothesis], [[]])
         [[place]] = following.places
         *_, closings = following.choose(hypothesis, place, answered(likely, following.question), 0)
         return closings, int((~place.hidden_V).sum()) - 1  # the end is not written

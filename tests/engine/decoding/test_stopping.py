@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from mercury_engine.decoding.autoregressive.drafting import Drafter
 from mercury_engine.decoding.autoregressive.next_tokens import NextTokens
+from mercury_engine.decoding.autoregressive.ngram_lookup import NgramLookup
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.stopping import StoppingCriteria, find_end
 from mercury_engine.models.row_answers import answered
@@ -30,7 +32,7 @@ def chosen(engine: Engine, suffix: str, written: str, likely: str, multiline: bo
     found = accepted(engine, engine.tokenizer.encode(written), follows=suffix, multiline=multiline)
     logp_WV = np.full((1, engine.reader.config.vocab_size), -20.0, np.float32)
     logp_WV[0, token] = -1e-4
-    following = NextTokens(engine.decoder.rules, None, 0.0, [found], [[]])
+    following = NextTokens(engine.decoder.rules, Drafter((), NgramLookup()), 0.0, [found], [[]])
     best, *_ = following.choose(found, following.places[0][0], answered(logp_WV, following.question), 0)
     return "end" if best == vocabulary.end_id else vocabulary.texts[best]
 

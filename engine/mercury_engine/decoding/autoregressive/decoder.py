@@ -12,9 +12,8 @@ from mercury_engine.api import (
     RewriteRequest,
 )
 from mercury_engine.decoding.autoregressive.drafting import Drafters
-from mercury_engine.decoding.autoregressive.ends import end_at_best, writes_on
+from mercury_engine.decoding.autoregressive.fit import Fit, writes_on
 from mercury_engine.decoding.autoregressive.generating import Generator
-from mercury_engine.decoding.autoregressive.line_ranking import LineRanking, is_ranked
 from mercury_engine.decoding.autoregressive.regions import RegionReader
 from mercury_engine.decoding.autoregressive.rewriting import Rewriter
 from mercury_engine.decoding.autoregressive.speculation import Speculation
@@ -41,10 +40,9 @@ class AutoregressiveDecoder(Decoder):
         options: AutoregressiveOptions,
         edit_family: Family | None = None,
     ) -> None:
-        self.network, self.contexts, self.rules = network, contexts, rules
-        drafters = Drafters(contexts.tokenizer)
+        self.contexts, self.rules, drafters = contexts, rules, Drafters(contexts.tokenizer)
         self.speculation = Speculation(network, drafters, rules, options)
-        self.ranking = LineRanking(network, contexts, rules, self.speculation)
+        self.fit = Fit(network, contexts, rules, self.speculation)
         self.rewriter = Rewriter(network, rules.vocabulary.texts)
         self.generator = Generator(network, contexts, rules, options)
         self.regions = RegionReader(contexts, drafters, rules.stopping, edit_family)
@@ -71,11 +69,7 @@ class AutoregressiveDecoder(Decoder):
         is_late = any(self.rules.is_open(request, each) for each in hypotheses)
         if context is not None and not is_late:  # a deadline is told only once: nothing would stop what follows
             with suppress(DeadlineReached):
-                if hypotheses[0].writes_on:
-                    for each in hypotheses:
-                        yield from end_at_best(each, context, self.network, self.rules)
-                elif self.rules.has_markers and is_ranked(request):
-                    yield from self.ranking.rank(request, control, hypotheses, context)
+                yield from self.fit.judge(request, control, hypotheses, context)
         return fill_of(request, hypotheses, context, self.rules, control.check)
 
     def rewrite(self, request: RewriteRequest) -> ForwardSteps[Rewrite]:

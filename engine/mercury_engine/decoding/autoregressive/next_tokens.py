@@ -45,7 +45,7 @@ class NextTokens:
     def __init__(
         self,
         rules: GapRules,
-        drafter: Drafter | None,
+        drafter: Drafter,
         recall: float,
         hypotheses: Sequence[Hypothesis],
         drafts: Sequence[list[int]],
@@ -106,7 +106,7 @@ class NextTokens:
                 hidden_V[stop.tokens] = True
             self._hidden[key] = hidden_V
         unread, share = dict[int, float](), 0.0
-        if self._recall and self._drafter is not None and self._drafter.lookup.has_unread:
+        if self._recall and self._drafter.lookup.has_unread:
             match = self._drafter.match(hypothesis.ids)
             if match.unread and match.length > 1:
                 share = min(LARGEST_LOOKUP_SHARE, self._recall * (match.length - 1))
