@@ -107,7 +107,7 @@ class Turns:
         """Clients, the one served longest ago first."""
 
     def starting(self, running: int) -> Iterator[Arrived]:
-        """Those that start now, beside so many; a cancelled one starts at once, and ends."""
+        """Those that start now, beside the `running` ones; a cancelled one starts at once, and ends."""
         while self.waiting:
             first = min(self.waiting, key=self._order)  # keeps the order of arrival among equals
             control = first[1]

@@ -42,12 +42,12 @@ class Utility:
         return probability >= self.min_probability and self.of(probability, text, is_finished) >= self.least
 
     def least_probability(self, length: int) -> float:
-        """The probability below which no text of so many typed characters is shown; above 1 if it is too short."""
+        """The probability below which no text of `length` typed characters is shown; above 1 if it is too short."""
         worth = (self.least + self.wrong_cost) / max(1.0, _gain(length, is_finished=True) + self.wrong_cost)
         return max(self.min_probability, worth)
 
     def times(self, factor: float) -> "Utility":
-        """The same with higher or lower costs and bounds, to show less or more.
+        """A copy with higher or lower costs and bounds, to show less or more.
 
         The odds of the least probability change with the factor's square: 0.4 becomes 0.73 for 2.
         """

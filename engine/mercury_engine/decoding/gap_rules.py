@@ -19,7 +19,7 @@ from mercury_engine.text.thought import definition_end, thought_end
 from mercury_engine.utility import typed_characters
 
 MOST_CHARS_AHEAD = 12
-"""A fill goes on while a text longer by so many characters, as sure as what is accepted, would be worth showing.
+"""A fill goes on while a text this many characters longer, as sure as what is accepted, would be worth showing.
 
 In 3,941 replayed keystrokes this keeps 99 % of the characters saved and takes 6 % more steps than the fixed gate before
 it; without a bound it would be 59 %.
@@ -29,16 +29,16 @@ BELOW_CHARS = 1200
 """Characters after the gap whose lines a fill of several lines must not repeat."""
 
 BLOCKS_ABOVE = 4
-"""Blocks above the cursor's in which the header is looked for of the definition that a fill must not leave."""
+"""Blocks above the cursor's that are searched for the header of the definition that a fill must not leave."""
 
 CLOSERS = f"{CLOSING};{QUOTES}"
 """Characters that end a bracket, a statement or a string."""
 
 REMEMBERED_STARTS = 256
-"""Runs of them whose tokens are remembered."""
+"""Remembered runs of these characters, with the tokens that begin so."""
 
 REMEMBERED_MASKS = 64
-"""Limits whose hidden tokens are remembered."""
+"""Remembered limits, with the tokens that they hide."""
 
 SLOTS: dict[Effort, int] = {"instant": 8, "low": 16, "medium": 32, "high": MAX_SLOTS}
 """Longest fill by effort, in tokens."""
@@ -84,7 +84,7 @@ class GapRules:
     def text(self, hypothesis: Hypothesis, tokens: int | None = None) -> str:
         """The text that the accepted tokens put after the cursor, up to where it leaves the gap.
 
-        `tokens`: the text of only the first so many tokens.
+        `tokens`: only the text of this many tokens from the left.
         """
         whole = self.tokenizer.decode(hypothesis.ids[hypothesis.known : tokens])
         text = whole[len(hypothesis.begun) :] if whole.startswith(hypothesis.begun) else ""

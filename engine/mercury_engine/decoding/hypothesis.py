@@ -158,12 +158,12 @@ class Hypothesis:
         self.ended, self.limit = True, position
 
     def _shorten(self, tokens: int) -> None:
-        """Take back all but the first so many tokens."""
+        """Take back all tokens after the first `tokens`."""
         self.ids, self.probabilities = self.ids[:tokens], self.probabilities[:tokens]
         self.closings, self.confidence = self.closings[:tokens], math.prod(self.probabilities)
 
     def probability(self, tokens: int) -> float:
-        """That the first so many tokens are right; one more than are accepted counts the end marker."""
+        """The probability that the first `tokens` are right; one more than are accepted counts the end marker."""
         return math.prod(self.probabilities[:tokens])
 
     @property
@@ -194,7 +194,7 @@ class Hypothesis:
         return next((place for place in places if len(self._spelled(place + 1)) > position), len(self.ids) - 1)
 
     def _spelled(self, tokens: int) -> str:
-        """The text of the first so many tokens, without the known ones."""
+        """The text of the first `tokens`, without the known ones."""
         return self.vocabulary.spelled(self.ids[self.known : tokens])
 
 

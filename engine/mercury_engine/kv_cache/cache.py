@@ -63,7 +63,7 @@ class AdaptedTokens:
     adapter: str
     ids: TokenIds
     kept: int = 0
-    """Beyond KEPT_BRANCHES, stacks are kept while they have at most so many tokens together."""
+    """Beyond KEPT_BRANCHES, stacks are kept while they have at most this many tokens together."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ def repeat_begun(lines: list[str]) -> int:
 
 
 def _begun(lines: list[str], size: int) -> int:
-    """The same for a block of so many lines."""
+    """The same for a block of `size` lines."""
     count = 0
     while count < size - 1 and len(lines) - count > size and lines[-1 - count] == lines[-1 - count - size]:
         count += 1

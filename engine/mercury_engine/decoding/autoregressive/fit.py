@@ -29,14 +29,13 @@ from mercury_engine.text.brackets import has_open_bracket
 from mercury_engine.text.common_prefix import common_prefix
 
 MOST_ENDS = 8
-"""Most ends that are judged, from the first; each is a pass over the lines below."""
+"""Ends that are judged, from the first; each takes a pass over the lines below."""
 
-LINES_BELOW = 2
-MOST_BELOW_CHARS = 160
-"""What is read of the text below: so many lines, blank ones not counted, and so many characters."""
+LINES_BELOW, MOST_BELOW_CHARS = 2, 160
+"""Most lines of the text below that are read, not counting blank ones, and most characters."""
 
 OPENS_BLOCK = ":{"
-"""Ends of lines after which whole lines follow."""
+"""Characters at the end of a line after which whole lines follow."""
 
 
 class Fit:
@@ -107,7 +106,7 @@ class Fit:
 
 
 def writes_on(request: FillRequest) -> bool:
-    """Whether a fill passes over the model's own end: whole lines of code that somebody asked for.
+    """Whether a fill passes over the model's own end: whole lines of code that the user requested.
 
     Its end is looked for afterwards if lines stand below; if none do, it ends with the definition that it is in.
     """
@@ -121,14 +120,14 @@ def writes_on(request: FillRequest) -> bool:
 
 
 def is_ranked(request: FillRequest) -> bool:
-    """Whether the candidates of a fill are ranked: those of one line of code that was asked for, with lines below."""
+    """Whether candidates are ranked: those of one line of code that the user requested, with lines below."""
     if request.candidates < 2 or request.multiline or not is_asked(request):
         return False
     return bool(lines_below("".join(request.suffix)))
 
 
 def is_asked(request: FillRequest) -> bool:
-    """Whether somebody asked for code, and for all of it."""
+    """Whether the user requested code, and all of it."""
     return not request.prose and request.utility is None and request.max_steps is None
 
 

@@ -32,8 +32,8 @@ PROMPT = "prompt"
 """An adapter that no network has: the cache keeps prompts read with it apart from the near prefixes of fills."""
 
 KEPT_TOKENS = 8_000
-"""Tokens of prompts that stay read; of the two latest prompts all stay. With two only, four replies at a time each read
-their prompt again."""
+"""Tokens of prompts that stay cached; the two latest prompts stay whole. With only these, each of four concurrent
+replies read its prompt again."""
 
 
 class Generator:
@@ -105,7 +105,7 @@ class GeneratedText:
         self._ends, self._piece, self._alternatives = ends, tokenizer.piece, request.alternatives
 
     def forced(self) -> list[int]:
-        """Tokens that the grammar leaves no choice about."""
+        """Tokens that the grammar forces."""
         return [] if self._grammar is None else self._grammar.forced()
 
     def accept(self, draft: Sequence[int], read_SV: Sequence[Array]) -> list[int]:

@@ -66,7 +66,7 @@ class Grammars:
 
 
 def _said(problem: str) -> str:
-    """What llguidance says of a schema, in a line; of a panic it prints the backtrace, which is nobody's business."""
+    """llguidance's message about a schema, in one line, without the backtrace of a panic."""
     is_panic = "panic" in problem.lower() or "backtrace" in problem.lower()
     return "llguidance fails on it" if is_panic else " ".join(problem.split())[:MAX_PROBLEM_CHARS]
 

@@ -23,13 +23,13 @@ from mercury_engine.text.common_prefix import common_prefix
 from mercury_engine.text.lines import lines_of
 
 FOLLOWING_LETTERS = 12
-"""Letters and digits of the text after a region that tell it from the region's own last lines."""
+"""Letters and digits of the text after a region that distinguish it from the region's own last lines."""
 
 FOLLOWING_CHARS = 80
-"""Most characters of it."""
+"""Most characters of the text after a region that are used."""
 
 EARLY_END_ODDS = 10.0
-"""A region is cut around a place, so the model can't know its last lines as an end, and leaves them out too easily."""
+"""A region ends at an arbitrary line, which a model cannot foresee, so it leaves out the last lines too easily."""
 
 ADAPTER = "edit"
 """The adapter that rewrites."""

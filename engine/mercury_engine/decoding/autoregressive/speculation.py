@@ -69,7 +69,7 @@ class Speculation:
 
 
 def show(control: Control, hypothesis: Hypothesis, draft: Sequence[int]) -> None:
-    """Report the accepted tokens, and the draft that is about to be verified, to whoever watches."""
+    """Report the accepted tokens and the draft to verify to whoever watches."""
     if control.on_step is not None:
         texts = hypothesis.vocabulary.texts
         control.on_step(hypothesis.view(SlotView(texts[token], "draft", 0.0) for token in draft))
