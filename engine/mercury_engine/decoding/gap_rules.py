@@ -67,16 +67,16 @@ class GapRules:
         return [
             Hypothesis(
                 self.vocabulary,
-                [*cut.known],
-                len(cut.known) + slots,
-                cut.spell,
-                rank,
-                request.follows,
-                "".join(request.suffix)[:BELOW_CHARS] if request.multiline else "",
-                line if request.multiline else None,
-                None if request.utility else above,
-                request.multiline,
-                writes_on,
+                ids=[*cut.known],
+                capacity=len(cut.known) + slots,
+                begun=cut.spell,
+                rank=rank,
+                follows=request.follows,
+                below="".join(request.suffix)[:BELOW_CHARS] if request.multiline else "",
+                line=line if request.multiline else None,
+                above=None if request.utility else above,
+                multiline=request.multiline,
+                writes_on=writes_on,
             )
             for rank in range(max(1, request.candidates))
         ]
