@@ -104,8 +104,12 @@ class NextEdits:
 
     def at_cursor(self, asked: Question) -> Suggestion | None:
         """The rest, from the cursor on, of lines that the user inserted twice and now begins again; asks no model."""
+        line, start = asked.snapshot.line_at(cursor := asked.cursor or 0)
+        begun = line[: cursor - start].strip()
+        if sum(hunk.after.count(begun) for hunk in asked.hunks) < 3:  # cheaper than to find out what each hunk inserted
+            return None
         rest = rest_of_lines(asked.hunks, asked.snapshot)
-        if rest is None or rest.start != asked.cursor:
+        if rest is None or rest.start != cursor:
             return None
         return next(iter(_ghosts(self._by_rules(asked), asked)), None)
 
