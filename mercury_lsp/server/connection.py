@@ -153,7 +153,7 @@ class RpcConnection:
 
 @cache
 def _params_type(handler: Handler) -> Any:
-    return get_type_hints(handler)["params"]
+    return get_type_hints(handler).get("params", Any)
 
 
 def _code(error: BaseException) -> int:
