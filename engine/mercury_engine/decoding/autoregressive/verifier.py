@@ -33,12 +33,13 @@ class Verifier:
         self._network, self._adapter = network, context.adapter
         self._before = [*context.cached.before]
         self._side: KeyValueSegment | None = None
+        """Keys and values of the accepted tokens since the last segment of `_before`."""
         self._position = context.ends - context.cached.left
         """Position of the first pending token."""
         self._pending = [*context.unread, *accepted]
-        """Accepted tokens whose keys and values are still in neither."""
+        """Accepted tokens after those."""
         self._row: list[int] = []
-        """Tokens of the last pass: the pending ones, then a draft."""
+        """Tokens of the last pass: those that were pending, then a draft."""
         self._fresh: KeyValueSegment | None = None
         """Their keys and values."""
         self._ahead, self._ids = context.cached.ahead, context.cached.near
@@ -54,7 +55,7 @@ class Verifier:
         self._pending += ids
 
     def fork(self, ids: Sequence[int]) -> "Verifier":
-        """A verifier that goes on after these tokens too; this one stays as it is."""
+        """A copy that goes on after these accepted tokens; this one stays as it is."""
         forked = copy(self)
         forked._pending = [*self._pending, *ids]
         return forked
@@ -90,7 +91,7 @@ class Verifier:
     def _read(
         self, runs: list[list[int]], wanted: list[int], question: RowQuestion | None
     ) -> ForwardSteps[ForwardResult]:
-        """A pass over the pending tokens and each run after them; about the last rows of each something is wanted."""
+        """A pass over the pending tokens and each run; `wanted`: rows at the end of each run that are asked about."""
         self._keep(any(len(run) < count for run, count in zip(runs, wanted, strict=True)))
         rows = [[*self._pending, *run] for run in runs]
         if len(rows) == 1:
@@ -132,7 +133,7 @@ class Verifier:
         return ForwardRequest(ids_T, past, self._position, packing, wanted, question, self._adapter)
 
     def _keep(self, but_last: bool) -> None:
-        """Move what the last pass has read of the pending tokens to the side; the last token, too, unless excepted."""
+        """Move the pending tokens that the last pass has read to the side; `but_last`: all but the last one."""
         kept = min(common_prefix(self._row, self._pending), len(self._pending) - but_last)
         if self._fresh is not None and (side := first_tokens(self._fresh, kept)) is not None:
             self._side = side if self._side is None else join([self._side, side])
