@@ -135,26 +135,33 @@ def is_shorthand(at: int, snapshot: Snapshot) -> bool:
     return any("shorthand" in node.type for node in _path_to(at, snapshot)[-2:])
 
 
-def places_of(renamed: Edit, made: Iterable[int], snapshot: Snapshot) -> tuple[NamePlaces | None, bool]:
-    """The places where the old name means the same, and whether the new one was in use there already.
+def places_of(renamed: Edit, made: Iterable[int], snapshot: Snapshot) -> NamePlaces | None:
+    """The places where the old name means the same; `renamed` and, perhaps, `made` have the new one already.
 
-    The place of `renamed` and, perhaps, those of `made` have the new name. None for anything else, and before the
-    document is parsed.
+    None for anything else, and before the document is parsed.
     """
     here = _use_at(renamed.start, snapshot)
     if here is None:
-        return None, False
+        return None
     there = (_use_at(at, snapshot) for at in made if at != here.start)
     uses = [here, *filter(None, there), *_uses(renamed.removed, here, snapshot)]
     uses.sort(key=lambda use: use.start)
     outer = {each.around for each in uses if each.is_outer}
     binders = {each.around for each in uses if each.binds or each.is_member} - outer
-    home = here.home(binders)
-    same = {each.start: each.binds for each in uses if each.home(binders) == home}
-    binding = next((index for index, binds in enumerate(same.values()) if binds), None)
-    others = (each for each in _uses(renamed.inserted, here, snapshot) if each.start not in same)
-    was_there = any(each.around[: len(home)] == home for each in others)
-    return NamePlaces(renamed.removed, tuple(same), binding), was_there
+    same = [each for each in uses if each.home(binders) == here.home(binders)]
+    binding = next((index for index, each in enumerate(same) if each.binds), None)
+    return NamePlaces(renamed.removed, tuple(each.start for each in same), binding)
+
+
+def was_there(renamed: Edit, places: NamePlaces, snapshot: Snapshot) -> bool:
+    """Whether the new name was in use in the old one's scope: the user switched to it instead of renaming."""
+    here = _use_at(renamed.start, snapshot)
+    if here is None:
+        return False
+    binding = None if places.binding is None else _use_at(places.starts[places.binding], snapshot)
+    home = () if binding is None else binding.around
+    uses = _uses(renamed.inserted, here, snapshot)
+    return any(each.around[: len(home)] == home and each.start not in places.starts for each in uses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +184,8 @@ class _Use:
 def _uses(name: str, here: _Use, snapshot: Snapshot) -> Iterator[_Use]:
     """The nearest uses of a name that are, like `here`, plain names or members."""
     start, text = text_around(here.start, snapshot)
-    found = [start + each.start() for each in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text)]
+    word = re.escape(name)
+    found = [start + each.start() for each in re.finditer(rf"{word}(?<!\w{word})(?!\w)", text)]  # literal first: faster
     for at in sorted(found, key=lambda at: abs(at - here.start))[:MAX_USES]:
         use = _use_at(at, snapshot)
         if use is not None and use.is_member == here.is_member:

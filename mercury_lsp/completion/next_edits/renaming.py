@@ -4,7 +4,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from mercury_lsp.completion.next_edits.edits import below_first, effective
-from mercury_lsp.completion.next_edits.names import NamePlaces, is_shorthand, places_of, renamed_by, stands_at
+from mercury_lsp.completion.next_edits.names import (
+    NamePlaces,
+    is_shorthand,
+    places_of,
+    renamed_by,
+    stands_at,
+    was_there,
+)
 from mercury_lsp.completion.suggestions import Renaming
 from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.redaction import edit_shows_secret
@@ -73,12 +80,12 @@ class Renamings:
         places = next((each for each in known if each.new == found.inserted), None)
         if places is None:
             same = (each.start for each in made if (each.removed, each.inserted) == (found.removed, found.inserted))
-            seen, was_there = places_of(found, same, snapshot)
-            places = known[-1] if known else self._told if self._told.know(found) else seen
+            told = self._told if self._told.know(found) else None
+            places = known[-1] if known else told or places_of(found, same, snapshot)
             if places is None:
                 return
             is_secret = edit_shows_secret(snapshot, found.start, found.new_end, found.removed)
-            is_ignored = is_secret or (was_there and not places.is_told)
+            is_ignored = is_secret or (not places.is_told and was_there(found, places, snapshot))
             places = replace(places, new=found.inserted, is_ignored=is_ignored)
         latest = replace(places, last=places.starts.index(found.start))
         self._begun = [*(each for each in self._begun if each != places), latest]

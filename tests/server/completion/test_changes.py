@@ -87,6 +87,3 @@ def test_places_in_lines_that_are_replaced_whole_stay_places(new):
     desk.put(desk.find("    return"), "    return count + count * count\n", f"    return [{new} + {new} * count]\n")
     assert len(desk.texts()) == (3 if new == "count" else 1)
     assert desk.renaming().total == 4
-
-
-# Indentation

@@ -140,9 +140,6 @@ def test_edits_of_a_file_that_is_reloaded_from_disk_are_not_the_users():
     assert [line for _, line, *_ in desk.replace("y = x", "y = total").hunks()] == [2]
 
 
-# Bounds
-
-
 # Truth
 
 TEXTS = st.text("ab\n", max_size=15)

@@ -184,6 +184,3 @@ def test_a_renaming_in_another_function_is_separate_even_without_a_request_betwe
     desk = NextEditDesk(RENAMED).replace("count", "total")
     assert desk.lines() == [1, 2]
     assert desk.replace("g(count)", "g(total)").lines() == [5]
-
-
-# What the model is asked

@@ -140,9 +140,6 @@ def test_a_line_of_another_sort_or_at_another_distance_is_left_alone(third):
     assert desk.replace(("  id", "  readonly id"), ("  name", "  readonly name")).offered() == []
 
 
-# Where a text stands
-
-
 # Insertions and deletions
 
 ROWS = "a = {\n    'one': one,\n    'end': end,\n}\n"

@@ -172,9 +172,6 @@ def test_a_name_that_the_change_took_away_is_looked_for_first_in_its_document_th
     assert named_place(documents[:1], [], []) is None
 
 
-# Offers
-
-
 # Never
 
 
