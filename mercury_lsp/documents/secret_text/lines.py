@@ -55,6 +55,8 @@ def _may_be_token(run: str) -> bool:
 @lru_cache(CACHED_LINES)
 def is_secret_line(line: str, language_id: str) -> bool:
     """Whether a line looks like a secret."""
+    if not is_suspect(line, language_id):
+        return False
     low, is_code = line.lower(), language_id in CODE_LANGUAGES
     is_text = not is_code or language_id in MARKUP_LANGUAGES
     if (
