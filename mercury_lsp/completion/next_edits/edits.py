@@ -1,5 +1,6 @@
 """Edits of a document: those that the user made, which are tracked as its text goes on changing, and proposed ones."""
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -62,6 +63,12 @@ def text_around(at: int, snapshot: Snapshot) -> tuple[int, str]:
     source = snapshot.source
     first, _ = source.line_bounds(at - SEARCH_REACH_CHARS)
     return first, source.slice(first, source.offset_at(source.line_of(at + SEARCH_REACH_CHARS) + 1, 0))
+
+
+def occurrences(word: str, text: str) -> list[int]:
+    """Where a whole word occurs in a text; `re` is several times faster if a pattern begins with letters."""
+    letters = re.escape(word)
+    return [each.start() for each in re.finditer(rf"{letters}(?<!\w{letters})(?!\w)", text)]
 
 
 def near(starts: Sequence[int], at: int) -> slice:

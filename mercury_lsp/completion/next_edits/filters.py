@@ -8,7 +8,7 @@ from itertools import islice
 
 from mercury_engine.text.lines import equal_ends, lines_of
 
-from mercury_lsp.completion.next_edits.edits import narrowed, only_moves_white_space
+from mercury_lsp.completion.next_edits.edits import narrowed, occurrences, only_moves_white_space
 from mercury_lsp.completion.next_edits.examples import TOKEN
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.documents.document import Edit, Snapshot
@@ -153,9 +153,8 @@ def _is_typo(ours: Exchange, brought: Collection[str], text: str) -> bool:
     if len(ours[0]) != 1 or len(ours[1]) != 1 or ours[0][0] not in brought:
         return False
     (wrong,), (right,) = ours
-    counts = [len(re.findall(rf"\b{re.escape(word)}\b", text)) for word in (wrong, right)]
     likeness = SequenceMatcher(None, wrong, right, autojunk=False).ratio()
-    return counts[0] == 1 and counts[1] > 0 and likeness >= MIN_LIKENESS
+    return len(occurrences(wrong, text)) == 1 and bool(occurrences(right, text)) and likeness >= MIN_LIKENESS
 
 
 def followed(edit: Edit, hunks: Sequence[Hunk], probability: float, text: str) -> tuple[Edit, str | None]:

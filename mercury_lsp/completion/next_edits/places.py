@@ -7,7 +7,7 @@ from itertools import islice
 
 from mercury_engine.api import REGION_LINES_ABOVE, REGION_LINES_BELOW
 
-from mercury_lsp.completion.next_edits.edits import text_around
+from mercury_lsp.completion.next_edits.edits import occurrences, text_around
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.suggestions import Position
 from mercury_lsp.documents.document import Snapshot
@@ -101,7 +101,7 @@ def named_place(
     searched = [(snapshot, path, *text_around(last.offset_in(snapshot), snapshot)) for snapshot, path in documents]
     for name in islice(names, MAX_NAMES):
         for snapshot, path, start, text in searched:
-            found = [start + each.start() for each in re.finditer(rf"\b{re.escape(name)}\b", text)]
+            found = [start + at for at in occurrences(name, text)]
             lines = [snapshot.source.line_of(at) for at in found] if len(found) <= MAX_OCCURRENCES else []
             near: list[Place | Hunk] = [
                 *(each for each in known if each.snapshot.uri == snapshot.uri),
