@@ -140,7 +140,7 @@ def _is_key(rows: Iterable[str]) -> bool:
     """Whether successive rows of base64 of one length are a key: enough of them, and random."""
     bodies = [found["body"] for row in rows if (found := KEYS.key_row.match(row))]
     joined = "".join(bodies)
-    is_mixed = all(any(map(kind, joined)) for kind in (str.isupper, str.islower, str.isdigit))
+    is_mixed = all(any(map(kind, joined)) for kind in values.KINDS)
     is_data = any(map(values.is_wordy, bodies)) or KEYS.repeated.search(joined)
     return len(bodies) >= LIMITS.key_rows and is_mixed and not is_data
 

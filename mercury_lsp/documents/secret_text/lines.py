@@ -107,9 +107,7 @@ def _has_token(line: str) -> bool:
         return False
     if KEYS.hashed.search(line) or (values.has_opaque_run(line) and not KEYS.embedded.search(line)):
         return True
-    return any(map(values.looks_random, LINES.issued.findall(line))) and any(
-        values.looks_random(found[1]) for found in LINES.named_issuer.finditer(line)
-    )
+    return any(map(values.looks_random, LINES.named_issuer.findall(line)))
 
 
 def _has_url_secret(line: str) -> bool:
@@ -120,20 +118,8 @@ def _has_url_secret(line: str) -> bool:
 
 def _has_command_secret(line: str) -> bool:
     """Whether a command, a login call, a line of .netrc or an SQL statement has a password."""
-    if _has_any(line, *CLEAR) or any(map(_inserts_password, COMMANDS.inserted.finditer(line))):
-        return True
-    if COMMANDS.program.search(line) is None:
-        return False
-    if _has_any(line, COMMANDS.pair, COMMANDS.long, COMMANDS.sshpass):
-        return True
-    return any(values.is_password(value) and COMMANDS.odd.match(value) for value in COMMANDS.short.findall(line))
-
-
-def _inserts_password(found: _Found) -> bool:
-    """Whether the first row's value in a password column, or a value that looks like one, may be a password."""
-    column = next(at for at, name in enumerate(found["columns"].split(",")) if "pass" in name.lower())
-    value = [*found["values"].split(","), ""][: column + 1][-1].strip(" '`\")")
-    return values.is_password(value) or any(map(COMMANDS.odd.match, COMMANDS.literal.findall(found["values"])))
+    options = (COMMANDS.pair, COMMANDS.long, COMMANDS.sshpass, COMMANDS.short) if COMMANDS.program.search(line) else ()
+    return _has_any(line, *CLEAR, *options)
 
 
 def named(shape: re.Pattern[str], line: str) -> Iterator[_Found]:
@@ -162,17 +148,13 @@ def _has_named_value(line: str, is_code: bool, language_id: str) -> bool:
         return True
     if any(_is_quoted_secret(found, is_code) for found in named(LINES.quoted, line)):
         return True
-    given = [found["value"] for shape in _GIVEN for found in named(shape, line)]
+    given = [found["value"] for shape in (LINES.default, LINES.element) for found in named(shape, line)]
     for found in named(LINES.setting, line):
         if not (found["value"] and is_code):
             given.append(found["value"] or found["quoted"])
     runs = ADDRESSES.run.findall(line) if "uthorization" in line else ()
     is_header = any(values.looks_random(run) and not values.is_wordy(run) for run in runs)
     return is_header or any(map(values.is_password, given)) or _has_any(line, LINES.substituted)
-
-
-_GIVEN = (LINES.default, LINES.element)
-"""Shapes that begin with a secret's name and have its value."""
 
 
 def _is_quoted_secret(found: _Found, is_code: bool) -> bool:

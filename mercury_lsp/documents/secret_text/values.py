@@ -13,6 +13,9 @@ _DESCRIPTIONS, _SENTENCE_WORDS = frozenset(words("no_passwords")), frozenset(wor
 
 _BIGRAMS = [list(map(int, row)) for row in read("bigrams.txt").split()]
 
+KINDS = (str.islower, str.isupper, str.isdigit)
+"""The kinds of characters that keys in base64 have."""
+
 WORDS_AND_NUMBER, MIXED, SIGNED = 1, 2, 3
 """How certainly a word is a password by itself: words with a number, like many names; digits or capitals inside words;
 signs, too."""
@@ -123,17 +126,12 @@ def is_opaque(run: str, least: int = LIMITS.piece_chars) -> bool:
     if VALUES.alphabet.search(run):
         return False
     pieces = RUNS.piece.findall(run)
-    size = sum(map(len, pieces))
-    if size >= LIMITS.opaque_chars and _is_base64("".join(pieces), len(pieces)):
+    joined, size = "".join(pieces), sum(map(len, pieces))
+    is_base64 = size >= max(LIMITS.opaque_chars, 6 * len(pieces)) and all(sum(map(kind, joined)) > 1 for kind in KINDS)
+    if is_base64 and _is_random(joined):
         return True
     random = sum(len(piece) for piece in pieces if len(piece) >= least and _is_random(piece))
     return size > 0 and random >= LIMITS.opaque * size
-
-
-def _is_base64(text: str, pieces: int) -> bool:
-    """Whether the pieces of a run are one text of base64."""
-    kinds = (str.islower, str.isupper, str.isdigit)
-    return 6 * pieces <= len(text) and all(sum(map(kind, text)) > 1 for kind in kinds) and _is_random(text)
 
 
 def _is_random(piece: str) -> bool:
