@@ -16,8 +16,8 @@ from mercury_lsp.documents.secret_text.blocks import (
     MAX_REACH_CHARS,
     REACH_LINES,
     is_led_to,
+    key_row,
     leads_on,
-    rows_of_data,
     secret_lines,
 )
 from mercury_lsp.documents.secret_text.lines import is_secret_line
@@ -193,7 +193,7 @@ def _redacted_in_chunk(chunks: Sequence[str], number: int, language_id: str) -> 
     above, chunk, below = with_neighbours(chunks, number)
     redacted = _redacted(chunk, language_id, above, below)
     if redacted and _is_data(chunks, number):
-        redacted -= rows_of_data(chunk)
+        redacted -= {number for number, line in enumerate(LINE.findall(chunk)) if key_row(line)}
     if begins_inside(chunks, number) and _is_long_secret(chunks, number, language_id):
         redacted |= {0}
     if begins_inside(chunks, number + 1) and _is_long_secret(chunks, number + 1, language_id):
@@ -215,7 +215,7 @@ def _is_data(chunks: Sequence[str], number: int) -> bool:
 
 @lru_cache(CACHED_TEXTS)
 def _is_rows(chunk: str) -> bool:
-    return len(rows_of_data(chunk)) == len(LINE.findall(chunk))
+    return all(map(key_row, LINE.findall(chunk)))
 
 
 def _is_long_secret(chunks: Sequence[str], border: int, language_id: str) -> bool:

@@ -131,11 +131,6 @@ def key_row(line: str) -> bool:
     return KEYS.key_row.match(line) is not None
 
 
-def rows_of_data(text: str) -> frozenset[int]:
-    """The lines of a text that are only base64."""
-    return frozenset(number for number, line in enumerate(LINE.findall(text)) if key_row(line))
-
-
 def _is_key(rows: Iterable[str]) -> bool:
     """Whether successive rows of base64 of one length are a key: enough of them, and random."""
     bodies = [found["body"] for row in rows if (found := KEYS.key_row.match(row))]
@@ -151,11 +146,6 @@ def _is_image_row(lines: Sequence[str], number: int) -> bool:
     return any(map(KEYS.repeated.search, near)) and key_row(lines[number])
 
 
-def _is_key_tail(line: str) -> bool:
-    """Whether a line may be the last one of a key in base64."""
-    return KEYS.key_tail.match(line) is not None and any(map(str.isalnum, line))
-
-
 def _key_lines(lines: Sequence[str], found: Set[int]) -> Iterator[int]:
     """The lines between the marks of a key, its rows, and short lines beside them or its end mark."""
     is_inside, after_body = False, False
@@ -166,7 +156,7 @@ def _key_lines(lines: Sequence[str], found: Set[int]) -> Iterator[int]:
         elif KEYS.key_end.search(line):
             is_inside = False
             above = range(number - 1, max(-1, number - REACH_LINES), -1)
-            yield from takewhile(lambda at: _is_key_tail(lines[at]), above)
+            yield from takewhile(lambda at: KEYS.key_tail.match(lines[at]), above)
         elif BLOCKS.code.search(line):
             is_inside = False
         is_next = bool(rows) and len(lines[rows[-1]].strip()) == len(line.strip())
@@ -175,7 +165,7 @@ def _key_lines(lines: Sequence[str], found: Set[int]) -> Iterator[int]:
         is_body = (is_known or _is_key(lines[row] for row in rows)) and not _is_image_row(lines, number)
         if is_body:
             yield from rows
-        if is_inside or is_body or (after_body and _is_key_tail(line)):
+        if is_inside or is_body or (after_body and KEYS.key_tail.match(line)):
             yield number
         after_body = is_body
 

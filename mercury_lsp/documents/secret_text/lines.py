@@ -6,6 +6,7 @@ from functools import cache, lru_cache
 
 from mercury_lsp.documents.secret_text import values
 from mercury_lsp.documents.secret_text.data import LIMITS, read, shapes, words
+from mercury_lsp.documents.secret_text.values import MIXED, SIGNED, WORDS_AND_NUMBER
 
 KEYS, LINES, COMMANDS, ADDRESSES = shapes("keys"), shapes("lines"), shapes("commands"), shapes("addresses")
 CLEAR = tuple(vars(shapes("clear")).values())
@@ -74,18 +75,12 @@ def is_secret_line(line: str, language_id: str) -> bool:
     if not any(map(str.isdigit, line)):
         return False
     has_cue = (LINES.cue if is_text else LINES.code_cue).search(low) is not None
-    least = (
-        values.WORDS_AND_NUMBER
-        if has_cue
-        else values.MIXED
-        if not is_code and LINES.pair.match(line)
-        else values.SIGNED
-    )
+    least = WORDS_AND_NUMBER if has_cue else MIXED if not is_code and LINES.pair.match(line) else SIGNED
     if shows_password(line, is_text, least):
         return True
     if is_text or (found := LINES.comment.search(line)) is None or not LINES.cue.search(found["text"].lower()):
         return False
-    return shows_password(found["text"], True, values.MIXED if LINES.code_cue.search(low) else values.SIGNED)
+    return shows_password(found["text"], True, MIXED if LINES.code_cue.search(low) else SIGNED)
 
 
 def shows_password(line: str, is_text: bool, least: int) -> bool:
@@ -207,7 +202,7 @@ def _has_bare(line: str, language_id: str) -> bool:
     is_setting = not is_code or LINES.alone.match(line) or LINES.documented.match(line)
     if is_setting and any(_is_bare_secret(found, False, is_command) for found in named(LINES.bare, line)):
         return True
-    texts = () if not is_code else (line,) if language_id in MARKUP_LANGUAGES else _free_texts(line)
+    texts = [] if not is_code else [line] if language_id in MARKUP_LANGUAGES else _free_texts(line)
     return any(_is_bare_secret(found, is_code=True) for text in texts for found in named(LINES.bare, text))
 
 
@@ -240,9 +235,7 @@ def _is_bare_secret(found: _Found, is_code: bool, is_command: bool = False) -> b
     return not is_free and values.is_password(text)
 
 
-def _free_texts(line: str) -> Iterator[str]:
+def _free_texts(line: str) -> list[str]:
     """The parts of a line of code that may be prose or settings: its comment and its strings."""
-    if found := LINES.comment.search(line):
-        yield found["text"]
-    for quote in "\"'`":
-        yield from (part for part in line.split(quote)[1::2] if len(part) >= LIMITS.free_text_chars)
+    strings = [part for quote in "\"'`" for part in line.split(quote)[1::2] if len(part) >= LIMITS.free_text_chars]
+    return [found["text"] for found in LINES.comment.finditer(line)] + strings
