@@ -1,9 +1,9 @@
 """Adapters on disk: low-rank changes for the rows after a context that the untouched model has read.
 
 An adapter of a model is a file NAME.adapter.safetensors in its folder; that with which a masked model denoises is
-adapter.safetensors. For every fused matrix it has the factors `layers.N.MATRIX.down` [N,in] and `.up` [out,N], as
-floats, or as int8 codes, `.up` transposed, with a float16 scale for every rank. A named adapter's metadata tell its
-format and the shape of its base. arXiv 2106.09685; that the context is read without it is arXiv 2504.12397.
+adapter.safetensors. For every fused matrix it has the factors `layers.N.MATRIX.down` [N,in] and `.up` [out,N]. The
+metadata of a named adapter give its format and the shape of its base. Low-rank changes are from arXiv 2106.09685, reading
+the context without them from arXiv 2504.12397.
 """
 
 import json

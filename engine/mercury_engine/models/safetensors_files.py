@@ -1,11 +1,11 @@
 """The tensors of safetensors files: one file, or the shards that an index lists.
 
-Tensors are float32, float16 or bfloat16, or packed in one of three ways, of which only the first two are for matrices
-of a model, in groups of 32 inputs, as in GGUF's Q4_1 and Q8_0:
+A tensor is float32, float16 or bfloat16, or packed. Matrices of a model are packed in groups of 32 inputs, with the
+arithmetic of GGUF's Q4_1 and Q8_0; factors of low-rank changes with a scale for each rank:
   NAME.q4 uint8 [out, in/2] (low nibble first half of a group), NAME.scale and NAME.low float16 [out, in/32]:
       weight = code * scale + low
   NAME.q8 int8 [out, in], NAME.scale float16 [out, in/32]: weight = code * scale
-  NAME int8, NAME.scale float16 [rows, 1]: a factor of a low-rank change; the second factor (.up) is transposed
+  NAME int8 [rank, in] or, for `.up`, [rank, out], NAME.scale float16 [rank, 1]: factor = code * scale
 
 The format: https://huggingface.co/docs/safetensors
 """

@@ -1,6 +1,6 @@
-"""A model's tensors, whichever kind of file holds them, checked as they are read.
+"""A model's tensors from either kind of file, checked as they are read.
 
-Names are those of the Hugging Face checkpoints. A tensor is a `BlockMatrix`: its values as they are stored.
+Names are those of the Hugging Face checkpoints. A tensor is a `BlockMatrix`, which holds its values as they are stored.
 """
 
 from collections.abc import Mapping, Sequence
