@@ -2,8 +2,8 @@
 
 An adapter of a model is a file NAME.adapter.safetensors in its folder; that with which a masked model denoises is
 adapter.safetensors. For every fused matrix it has the factors `layers.N.MATRIX.down` [N,in] and `.up` [out,N]. The
-metadata of a named adapter give its format and the shape of its base. Low-rank changes are from arXiv 2106.09685, reading
-the context without them from arXiv 2504.12397.
+metadata of a named adapter give its format and the shape of its base. Low-rank changes are from arXiv 2106.09685,
+reading the context without them from arXiv 2504.12397.
 """
 
 import json
