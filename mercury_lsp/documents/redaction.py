@@ -129,13 +129,11 @@ def change_without_secrets(before: str, after: str, language_id: str, above: str
 def _is_like_any(line: str, others: Iterable[str]) -> bool:
     """Whether a line shares more than `MAX_SHARED_CHARS` characters with one of the others."""
     bare = line.strip()
-    for other in others:
-        if len(bare) + len(other) > MAX_COMPARED_CHARS:
-            return True
-        shared = SequenceMatcher(None, bare, other, autojunk=False).find_longest_match()
-        if shared.size > MAX_SHARED_CHARS:
-            return True
-    return False
+    return any(
+        len(bare) + len(other) > MAX_COMPARED_CHARS
+        or SequenceMatcher(None, bare, other, autojunk=False).find_longest_match().size > MAX_SHARED_CHARS
+        for other in others
+    )
 
 
 def lines_show_secret(snapshot: Snapshot, start: int, end: int) -> bool:

@@ -66,21 +66,15 @@ def choose(
     candidates: Sequence[Snippet], around: frozenset[str], kept: tuple[Snippet, ...] = ()
 ) -> tuple[Snippet, ...]:
     """The best snippet of each kind; those in `kept`, chosen before, stay unless others are much better."""
-    found = []
+    chosen = []
     for kind in SnippetKind:
         of_kind = [each for each in candidates if each.kind is kind]
-        shown = next((each for each in kept if each.kind is kind), None)
-        if (best := _best(of_kind, around, shown)) is not None:
-            found.append(best)
-    return tuple(found)
-
-
-def _best(candidates: Sequence[Snippet], around: frozenset[str], kept: Snippet | None) -> Snippet | None:
-    scores = dict(zip(candidates, _scores(candidates, around), strict=True))
-    best = max(scores, key=lambda each: scores[each], default=None)
-    if best is None or not scores[best]:
-        return None
-    return kept if kept is not None and scores.get(kept, 0.0) >= KEPT_SCORE_SHARE * scores[best] else best
+        scores = dict(zip(of_kind, _scores(of_kind, around), strict=True))
+        best = max(scores, key=scores.__getitem__, default=None)
+        if best is not None and scores[best]:
+            shown = next((each for each in kept if each.kind is kind), best)
+            chosen.append(shown if scores.get(shown, 0.0) >= KEPT_SCORE_SHARE * scores[best] else best)
+    return tuple(chosen)
 
 
 def _scores(candidates: Sequence[Snippet], around: frozenset[str]) -> list[float]:

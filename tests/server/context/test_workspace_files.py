@@ -47,6 +47,12 @@ def prepare_for(library: Library, path: Path, text: str) -> None:
 # Ignored files
 
 
+NESTED = """
+top.py a/top.py x_gen.py a/keep_gen.py a/local.py local.py generated/b.py private/c.py mine.py
+node_modules/d.js .hidden/e.py lib/f.min.js lib/f.js notes.txt
+""".split()  # noqa: SIM905
+
+
 def test_nested_ignore_files_count_and_the_nearest_pattern_wins(tmp_path: Path):
     written(
         tmp_path,
@@ -55,25 +61,7 @@ def test_nested_ignore_files_count_and_the_nearest_pattern_wins(tmp_path: Path):
             "a/.gitignore": "!keep_gen.py\nlocal.py\n",
             ".mercuryignore": "private/\n",
             ".git/info/exclude": "mine.py\n",
-            **dict.fromkeys(
-                [
-                    "top.py",
-                    "a/top.py",
-                    "x_gen.py",
-                    "a/keep_gen.py",
-                    "a/local.py",
-                    "local.py",
-                    "generated/b.py",
-                    "private/c.py",
-                    "mine.py",
-                    "node_modules/d.js",
-                    ".hidden/e.py",
-                    "lib/f.min.js",
-                    "lib/f.js",
-                    "notes.txt",
-                ],
-                "x = 1\n",
-            ),
+            **dict.fromkeys(NESTED, "x = 1\n"),
         },
     )
     assert found(tmp_path) == {"a/top.py", "a/keep_gen.py", "local.py", "lib/f.js"}
@@ -111,27 +99,12 @@ def test_large_binary_and_minified_files_show_nothing(tmp_path: Path, text: str)
 
 # Imports
 
-FILES = [
-    "/w/pkg/__init__.py",
-    "/w/pkg/core.py",
-    "/w/pkg/sub/util.py",
-    "/w/src/app/main.py",
-    "/w/tests/test_core.py",
-    "/w/web/a.ts",
-    "/w/web/lib/index.ts",
-    "/w/web/b.tsx",
-    "/w/go/store/store.go",
-    "/w/go/store/store_test.go",
-    "/w/crate/src/lib.rs",
-    "/w/crate/src/net/mod.rs",
-    "/w/crate/src/net/tcp.rs",
-    "/w/java/com/shop/Cart.java",
-    "/w/c/src/main.c",
-    "/w/c/include/shop/cart.h",
-    "/w/c/src/local.h",
-    "/w/lua/shop/cart.lua",
-    "/w/lua/shop/init.lua",
-]
+FILES = """
+/w/pkg/__init__.py /w/pkg/core.py /w/pkg/sub/util.py /w/src/app/main.py /w/tests/test_core.py /w/web/a.ts
+/w/web/lib/index.ts /w/web/b.tsx /w/go/store/store.go /w/go/store/store_test.go /w/crate/src/lib.rs
+/w/crate/src/net/mod.rs /w/crate/src/net/tcp.rs /w/java/com/shop/Cart.java /w/c/src/main.c
+/w/c/include/shop/cart.h /w/c/src/local.h /w/lua/shop/cart.lua /w/lua/shop/init.lua
+""".split()  # noqa: SIM905
 
 
 @pytest.mark.parametrize(
