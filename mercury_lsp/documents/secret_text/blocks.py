@@ -35,13 +35,13 @@ _OPENERS, _CONTINUERS = frozenset("=:(|>,?+&-[{\"'\\"), frozenset("+.&<|~\"'`")
 """Last characters of a line whose value follows on the next one, and first characters of a continued string."""
 
 _CUT, _BREAK = "\0", "\1"
-"""Stand for what was between the parts of a string, and for each line break there."""
+"""Stand for the text between two parts of a string, and for a line break there."""
 
 
 def leads_on(above: str, language_id: str) -> bool:
     """Whether lines may make the next ones secret: they leave a value open, name it, or belong to a key.
 
-    Outside code they may also mention an access.
+    Outside code, words about access do, too.
     """
     last = above[above.rstrip().rfind("\n") + 1 :]
     if last.rstrip()[-1:] in _OPENERS or "----" in above or key_row(last):

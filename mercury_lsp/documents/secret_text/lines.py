@@ -196,7 +196,7 @@ def _strong_name(found: _Found, is_code: bool) -> str | None:
 
 
 def _has_bare(line: str, language_id: str) -> bool:
-    """Values without quotes: anywhere outside code, else in comments and strings."""
+    """Whether a line has a secret without quotes: anywhere outside code, in code in comments and strings."""
     line, is_code = LINES.template.sub("x", line), language_id in CODE_LANGUAGES
     is_command = language_id in COMMAND_LANGUAGES and line.lstrip()[:1] != "#"
     is_setting = not is_code or LINES.alone.match(line) or LINES.documented.match(line)
