@@ -157,7 +157,8 @@ def head(rows: int, channels: int, vocabulary: int) -> None:
 def rule(rows: int) -> None:
     """What a denoise step does to its slots."""
     numbers, tokens = torch.zeros(rows, dtype=torch.long), torch.zeros(rows, 64, dtype=torch.int32)
-    slots = Slots(numbers, numbers, numbers, *torch.zeros(2, 64, dtype=torch.double), 1)
+    figures = torch.zeros(64, dtype=torch.double)
+    slots = Slots(numbers, numbers, numbers, figures, figures, 1)
     token, sure = reveal.draw(tokens, torch.zeros(rows, 64), slots)
     for told in (sure, torch.zeros(rows, 4)):
         reveal.reveal(token, told, slots)
