@@ -49,8 +49,9 @@ class EditorCapabilities:
         """It speaks Copilot's dialect: its options are not ours, and items start at the start of the line."""
         self.takes_status = self.is_copilot or self.name == "Neovim" or can("experimental.mercury.status")
         """It knows `didChangeStatus`, or drops unknown notifications silently."""
-        # lsp-mode declares inline completion by a null.
-        has_inline = "inlineCompletion" in (declared("textDocument") if has("textDocument") else ())
+        # lsp-mode declares inline completion by a null; a client may also say false.
+        inline = declared("textDocument").get("inlineCompletion", False) if has("textDocument") else False
+        has_inline = inline is None or isinstance(inline, Mapping)
         self.wants_popup = has(completion) and not has_inline and not self.is_copilot
         """It has completion but no inline completion."""
         self.has_notebooks = has("notebookDocument")

@@ -141,8 +141,7 @@ class RpcConnection:
             logger.warning("a message was refused: %s", error)
         if "id" in message:
             msg_id = message["id"] if is_id(message["id"]) else None
-            reason = str(error) if isinstance(error, MercuryError) else f"{type(error).__name__}: {error}"
-            self._send({"id": msg_id, "error": {"code": _code(error), "message": reason}})
+            self._send({"id": msg_id, "error": {"code": _code(error), "message": _reason(error)}})
 
     def _send(self, message: Message) -> None:
         try:
@@ -154,6 +153,16 @@ class RpcConnection:
 @cache
 def _params_type(handler: Handler) -> Any:
     return get_type_hints(handler).get("params", Any)
+
+
+def _reason(error: BaseException) -> str:
+    match error:
+        case MercuryError():
+            return str(error)
+        case asyncio.CancelledError():
+            return "the request was cancelled"
+        case _:
+            return f"{type(error).__name__}: {error}"
 
 
 def _code(error: BaseException) -> int:

@@ -35,9 +35,17 @@ def complete(editor: Editor, text: str, column: int, **more: Any) -> dict[str, A
         ({}, None, False),
         ({"textDocument": {"completion": {}, "inlineCompletion": {}}}, None, False),
         ({"textDocument": {"completion": {}, "inlineCompletion": None}}, None, False),
+        ({"textDocument": {"completion": {}, "inlineCompletion": False}}, None, True),
         (HELIX, {"editorInfo": {"name": "Neovim", "version": "0.11.4"}}, False),
     ],
-    ids=["only completion", "neither", "inline completion too", "as lsp-mode has it", "a client made for Copilot"],
+    ids=[
+        "only completion",
+        "neither",
+        "inline completion too",
+        "as lsp-mode has it",
+        "said to be missing",
+        "a client made for Copilot",
+    ],
 )
 def test_completion_is_offered_to_clients_without_inline_completion(capabilities: Any, options: Any, expected: bool):
     with Editor() as editor:
