@@ -57,9 +57,11 @@ def structured(raw: Any, kind: type[T]) -> T:
 
 
 def argument(params: types.ExecuteCommandParams, kind: type[T]) -> T:
-    """A command's only argument; an empty object if there is none. Raises RpcError."""
-    given = params.arguments or [{}]
-    return structured(given[0] if len(given) == 1 else None, kind)
+    """A command's first argument, because some editors add their own; an empty object if there is none.
+
+    Raises RpcError.
+    """
+    return structured((params.arguments or [{}])[0], kind)
 
 
 def invalid(reason: str) -> RpcError:

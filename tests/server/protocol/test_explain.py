@@ -52,7 +52,7 @@ def test_a_document_without_suggestions_says_why(editor: Editor, uri: str, langu
 
 def test_a_client_that_shows_the_reasons_itself_gets_no_message(editor: Editor):
     editor.open("file:///work/.env", "A=\n", "shellscript")
-    arguments = [{"textDocument": {"uri": "file:///work/.env"}, "quiet": True}]
+    arguments = [{"textDocument": {"uri": "file:///work/.env"}, "quiet": True}, "added by the editor"]
     found = editor.request("workspace/executeCommand", {"command": "mercury.explain", "arguments": arguments})
     assert found == ["by its name the file holds secrets"]
     assert editor.received("window/showMessage") == []
