@@ -26,8 +26,8 @@ class Mirror:
         self._pending: list[dict[str, Any]] = []
 
     def change(self, version: Any, changes: list[dict[str, Any]]) -> None:
-        """Queue content changes: all of them, or none if one is malformed, as the server does."""
-        if not all(map(_is_sound, changes)):
+        """Queue content changes: all of them, or none if one or the version is malformed, as the server does."""
+        if type(version) is not int or not all(map(_is_sound, changes)):
             return
         self._item = self._item | {"version": version}
         for each in changes:

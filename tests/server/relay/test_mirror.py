@@ -55,6 +55,12 @@ def test_changes_one_of_which_is_malformed_are_not_applied_in_part(broken: Any):
     assert copy.item() == item("old")
 
 
+def test_a_change_without_a_version_is_not_applied():
+    copy = Mirror(item("old"))
+    copy.change(None, [{"text": "new"}])
+    assert copy.item() == item("old")
+
+
 def test_a_session_can_be_resumed_whatever_nonsense_was_said_in_it():
     session = RelayedSession()
     session.hear_client({"id": 1, "method": "initialize", "params": {"capabilities": {}}})
