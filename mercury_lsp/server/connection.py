@@ -58,6 +58,7 @@ class RpcConnection:
         """Send a request; the future gets the client's answer as it is, or an RpcError."""
         msg_id, answer = str(uuid4()), asyncio.get_running_loop().create_future()
         self._asked[msg_id] = answer
+        answer.add_done_callback(lambda _: self._asked.pop(msg_id, None))  # also one that was given up
         self._send({"id": msg_id, "method": method, "params": params})
         return answer
 
