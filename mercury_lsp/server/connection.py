@@ -124,10 +124,10 @@ class RpcConnection:
         answer = self._asked.pop(message["id"], None) if is_id(message["id"]) else None
         if answer is None or answer.done():
             logger.warning("an answer to no open request: %.200r", message)
-        elif "error" in message:
-            answer.set_exception(RpcError(ErrorCodes.InternalError, str(message["error"])))
+        elif (error := message.get("error")) is not None:  # some clients send a null beside the result
+            answer.set_exception(RpcError(ErrorCodes.InternalError, str(error)))
         else:
-            answer.set_result(message["result"])
+            answer.set_result(message.get("result"))
 
     def _succeed(self, message: Message, result: Any) -> None:
         if "id" in message:

@@ -8,6 +8,7 @@ from lsprotocol import types
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.server.requests import edit_commands
 from mercury_lsp.server.server import MercuryServer
+from mercury_lsp.server.structuring import invalid
 
 ACTION_KIND = "refactor.rewrite"
 
@@ -51,5 +52,8 @@ def _is_cursor(span: types.Range) -> bool:
 
 
 def _is_asked_for(only: Sequence[types.CodeActionKind | str] | None) -> bool:
-    """Whether our kind is one of these or below one."""
+    """Whether our kind is one of these or below one. Raises RpcError."""
+    for each in only or ():
+        if not isinstance(each, str):  # lsprotocol lets anything pass here
+            raise invalid(f"context.only holds {each!r}; it must hold strings")
     return only is None or any(not each or f"{ACTION_KIND}.".startswith(each + ".") for each in only)

@@ -169,6 +169,12 @@ def test_an_unknown_command_is_refused_with_the_known_ones(editor: Editor):
     assert refused.value.code == -32602
 
 
+def test_a_kind_of_action_that_is_no_text_is_refused(editor: Editor):
+    with pytest.raises(Refused, match="3") as refused:
+        actions(editor, editor.opened("x = "), span((0, 4), (0, 4)), only=["refactor", 3])
+    assert refused.value.code == -32602
+
+
 # Progress
 
 

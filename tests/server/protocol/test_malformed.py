@@ -119,24 +119,25 @@ def test_answers_that_nobody_waits_for_are_ignored(editor: Editor, answer: dict[
     editor.receive_all()
 
 
+def initialized(answer: dict[str, Any]) -> Editor:
+    """A client that sends this as the answer to the request for its settings."""
+    editor, sent = Editor({"workspace/configuration": lambda _: NotImplemented}), "workspace/configuration"
+    editor.initialize({"workspace": {"configuration": True}}).wait_for(sent)
+    editor.send({"jsonrpc": "2.0", "id": dict(editor.questions)[sent]} | answer)
+    return editor
+
+
 @pytest.mark.parametrize(
     "answer", [{"result": {"nonsense": 1}}, {"result": 3}, {"error": "no"}, {"error": {}}], ids=repr
 )
 def test_a_malformed_answer_is_a_refusal(answer: dict[str, Any]):
-    with Editor({"workspace/configuration": lambda _: NotImplemented}) as editor:
-        sent: list[Any] = []
-        take = editor._take
-
-        def answer_wrongly(message: dict[str, Any]) -> None:
-            take(message)
-            if message.get("method") == "workspace/configuration":
-                sent.append(message["id"])
-                editor.send({"jsonrpc": "2.0", "id": message["id"]} | answer)
-
-        editor._take = answer_wrongly
-        editor.initialize({"workspace": {"configuration": True}})
+    with initialized(answer) as editor:
         assert len(editor.items(editor.opened(TEXT), 2, 4)) == 1
-        assert sent
+
+
+def test_an_answer_with_a_null_error_is_an_answer():
+    with initialized({"result": [{"enabled": False}], "error": None}) as editor:
+        assert editor.items(editor.opened(TEXT), 2, 4) == []
 
 
 def test_requests_of_unknown_methods_are_refused_and_notifications_ignored(editor: Editor):
