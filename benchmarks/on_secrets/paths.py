@@ -10,7 +10,7 @@ from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.next_edits.rewriting import rewrite_request
 from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.context.lookup_text import with_rest_of_document
-from mercury_lsp.context.workspace.file_snippets import FileSnippets
+from mercury_lsp.context.workspace.snippets import FileSnippets
 from mercury_lsp.documents.document import Document, Snapshot
 from mercury_lsp.documents.languages import language
 from mercury_lsp.documents.redaction import around_lines

@@ -1,9 +1,8 @@
 """Context from other files: declarations and code of imported files, and where other documents were last edited.
 
-`Workspace` runs on the event loop and chooses the snippets of a request (choice.py). `Library` runs on one background
-thread (background.py): it finds the workspace's files (ignored.py, files.py), follows imports (imports.py), cuts files
-into snippets (file_snippets.py, declarations.py) and delivers `PreparedSnippets`. `Watcher` (watching.py) reports
-changed files for clients that do not.
+`Workspace` runs on the event loop and chooses the snippets of a request. `Library` runs on one background thread
+(background.py): it finds the workspace's files (ignored.py), follows imports (imports.py), cuts files into snippets
+(snippets.py) and delivers `PreparedSnippets`.
 """
 
 from mercury_lsp.context.workspace.ignored import IGNORE_FILES, is_ignored

@@ -1,14 +1,26 @@
-"""The background thread that finds and reads other files, and its pace."""
+"""The threads beside the event loop: one finds and reads other files at its own pace, one watches them for changes."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import Event, Thread
 from time import perf_counter, sleep
+
+import watchfiles
 
 WORK_SECONDS = 0.001
 REST_SECONDS = 0.004
 """Python makes a computing thread give way only after 5 ms, so background work rests on its own."""
+
+MAX_WATCHED_FOLDERS = 16_384
+"""Most folders watched: operating systems limit watches. Files are checked for changes when read anyway."""
+
+QUIET_MS = 500
+"""Changes are reported together after this long without another."""
+
+MAX_DELAY_MS = 2000
+"""Longest delay of a report."""
 
 logger = logging.getLogger(__name__)
 
@@ -72,3 +84,40 @@ class Background:
         except Exception:
             logger.exception("reading the workspace failed")
             return False
+
+
+class Watcher:
+    """Watches folders, not recursively, in its own thread; `report` gets the changed paths."""
+
+    def __init__(self, report: Callable[[list[Path]], None]):
+        self._report = report
+        self._stop = Event()
+
+    def watch(self, folders: Sequence[str]) -> None:
+        """Watch these folders and no others."""
+        self.close()
+        if not folders or len(folders) > MAX_WATCHED_FOLDERS:
+            return
+        self._stop = Event()
+        arguments = (tuple(folders), self._stop)
+        Thread(target=self._run, args=arguments, name="mercury-watch", daemon=True).start()
+
+    def close(self) -> None:
+        self._stop.set()
+
+    def _run(self, folders: Sequence[str], stop: Event) -> None:
+        try:
+            for changes in watchfiles.watch(
+                *folders,
+                watch_filter=None,
+                debounce=MAX_DELAY_MS,
+                step=QUIET_MS,
+                stop_event=stop,
+                recursive=False,
+                raise_interrupt=False,
+                ignore_permission_denied=True,
+            ):
+                if not stop.is_set():
+                    self._report([Path(path) for _, path in changes])
+        except (OSError, RuntimeError) as error:
+            logger.warning("the workspace is not watched (%s); changes are seen when a file is read", error)

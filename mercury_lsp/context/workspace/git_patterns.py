@@ -7,7 +7,7 @@ Source: `dir.c` and `wildmatch.c` of git.
 
 import re
 import string
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -19,11 +19,10 @@ MAX_RULES = 10_000
 MAX_RULE_BYTES = 4_096
 """Longest rule; longer than the paths that systems allow."""
 
-_STAR, _FOLDERS, _ALL = b"*", b"**/", b"**"
-"""Pieces of a pattern that match any number of bytes: within a name, whole folders, and whatever is left."""
+_STAR, _FOLDERS, _ALL, _NEVER = rb"[^/]*?", rb"(?:[^/]*/)*?", rb".*?", rb"(?!)"
+"""Expressions for asterisks: within a name, for whole folders, and for whatever is left. What git never matches."""
 
-_WILDCARDS = {"star": _STAR, "folders": _FOLDERS, "all": _ALL, "any": b"[^/]"}
-
+_WILDCARDS = {"star": _STAR, "folders": _FOLDERS, "all": _ALL, "any": rb"[^/]", "never": _NEVER}
 
 _SPECIAL = re.compile(rb"[*?\[\\]")
 _BYTE = rb"(?:\\.|[^]\\])"
@@ -33,7 +32,10 @@ _PIECE = re.compile(
     rb"|\\(?P<quoted>.)|(?P<byte>[^\[\\])|(?P<never>.)" % (_BYTE, _BYTE, _BYTE),
     re.DOTALL,
 )
-"""A piece of a pattern: asterisks, of which two between slashes match folders, a set in brackets, or one byte."""
+"""A piece of a pattern: asterisks, of which two between slashes match folders, a set in brackets, or one byte.
+
+An open bracket never matches.
+"""
 _ITEM = re.compile(rb"\[:(?P<name>[^]]*):\]|\\?(?P<first>.)(?:-(?P<last>%b))?" % _BYTE, re.DOTALL)
 """An item of a set: a class, or one byte or a range of them."""
 
@@ -54,10 +56,6 @@ _CLASSES = {
 }
 
 
-class _NeverMatches(ValueError):
-    """A pattern that git can match with nothing: an open bracket, an unknown class."""
-
-
 @dataclass(frozen=True)
 class IgnorePattern:
     """One line of an ignore file."""
@@ -75,40 +73,17 @@ class IgnorePattern:
     @cached_property
     def _regex(self) -> re.Pattern[bytes]:
         """A pattern without slash matches the last part of a path, others the whole path."""
+        text, start = self.text, rb"(?:.*/)?+"
+        if b"/" in text:
+            text = text.removeprefix(b"/")
+            literal = _SPECIAL.split(text, maxsplit=1)[0]
+            text, start = text[len(literal) :], re.escape(literal)
         flags = re.DOTALL | (re.IGNORECASE if self.ignores_case else 0)
-        try:
-            return re.compile(self._translated(), flags)
-        except _NeverMatches:
-            return re.compile(rb"(?!)")
-
-    def _translated(self) -> bytes:
-        if b"/" not in self.text:
-            return rb"(?:.*/)?+" + _wildcards(self.text, self.ignores_case)
-        text = self.text.removeprefix(b"/")
-        found = _SPECIAL.search(text)
-        literal = text[: found.start()] if found else text
-        return re.escape(literal) + _wildcards(text[len(literal) :], self.ignores_case)
-
-
-@dataclass(frozen=True, slots=True)
-class IgnorePatterns:
-    """The patterns of one or several ignore files of a folder; of those that match a path, the last decides."""
-
-    patterns: tuple[IgnorePattern, ...]
-
-    def verdict(self, path: bytes, is_folder: bool) -> bool | None:
-        """Whether a path relative to the folder is ignored; None if no pattern matches."""
-        for pattern in reversed(self.patterns):
-            if pattern.matches(path, is_folder):
-                return not pattern.is_negated
-        return None
-
-    def __add__(self, later: "IgnorePatterns") -> "IgnorePatterns":
-        return IgnorePatterns(self.patterns + later.patterns)
+        return re.compile(start + _wildcards(text, self.ignores_case), flags)
 
 
 @lru_cache(maxsize=32)
-def parse_ignore_file(content: bytes, ignores_case: bool) -> IgnorePatterns:
+def parse_ignore_file(content: bytes, ignores_case: bool) -> tuple[IgnorePattern, ...]:
     """The patterns of a file's content. Raises ValueError for more, or longer ones, than people write."""
     lines = (line.split(b"\0")[0] for line in content.removeprefix(BYTE_ORDER_MARK).split(b"\n"))
     rules = [line for line in lines if line and line[:1] != b"#"]
@@ -116,7 +91,7 @@ def parse_ignore_file(content: bytes, ignores_case: bool) -> IgnorePatterns:
         raise ValueError(f"it has more than {MAX_RULES:,} rules")
     if max(map(len, rules), default=0) > MAX_RULE_BYTES:
         raise ValueError(f"a rule has more than {MAX_RULE_BYTES:,} bytes")
-    return IgnorePatterns(tuple(_parsed(line, ignores_case) for line in rules))
+    return tuple(_parsed(line, ignores_case) for line in rules)
 
 
 def _parsed(line: bytes, ignores_case: bool) -> IgnorePattern:
@@ -140,35 +115,27 @@ def _wildcards(text: bytes, ignores_case: bool) -> bytes:
     the next asterisk takes what a later place would have left out; and without it a pattern of a few asterisks, which
     any repository may hold, costs hours.
     """
-    blocks: list[list[bytes]] = [[b""]]
-    """Between two pieces that match folders: what stands between asterisks."""
-    starts = [b""]
+    blocks = [(b"", [b""])]
+    """What matches folders, and then the pieces up to the next such match, divided before each asterisk."""
     for piece in _pieces(text, ignores_case):
         if piece in (_FOLDERS, _ALL):
-            blocks.append([b""])
-            starts.append(rb"(?:[^/]*/)*?" if piece == _FOLDERS else b".*?")
+            blocks.append((piece, [b""]))
         elif piece == _STAR:
-            blocks[-1].append(b"")
+            blocks[-1][1].append(piece)
         else:
-            blocks[-1][-1] += piece
-    written = [start + _block(block) for start, block in zip(starts, blocks, strict=True)]
-    return b"".join(rb"(?>" + each + rb")" for each in written[:-1]) + written[-1]
+            blocks[-1][1][-1] += piece
+    return _settled([start + _settled(parts) for start, parts in blocks])
 
 
-def _block(parts: list[bytes]) -> bytes:
-    """The expression of what stands between asterisks, and of these; the last part may be at the end of the path."""
-    first, *others = parts
-    if not others:
-        return first
-    return first + b"".join(rb"(?>[^/]*?" + each + rb")" for each in others[:-1]) + rb"[^/]*?" + others[-1]
+def _settled(parts: Sequence[bytes]) -> bytes:
+    """The parts in order, all but the last as atomic groups."""
+    return b"".join(rb"(?>%b)" % each for each in parts[:-1]) + parts[-1]
 
 
 def _pieces(text: bytes, ignores_case: bool) -> Iterator[bytes]:
     """Expressions of one byte each, and the pieces that match any number."""
     for found in _PIECE.finditer(text):
         kind = found.lastgroup or "never"
-        if kind == "never":
-            raise _NeverMatches
         if kind == "set":
             yield _set(found["not"] != b"", found["items"], ignores_case)
         else:
@@ -176,11 +143,13 @@ def _pieces(text: bytes, ignores_case: bool) -> Iterator[bytes]:
 
 
 def _set(is_negated: bool, items: bytes, ignores_case: bool) -> bytes:
-    """The expression of a set."""
+    """The expression of a set; one with an unknown class never matches."""
     chosen = bytearray()
     for item in _ITEM.finditer(items):
-        if item["name"] is not None:
-            chosen += _class(item["name"], ignores_case)
+        if (name := item["name"]) is not None:
+            if name not in _CLASSES:
+                return _NEVER
+            chosen += _CLASSES[b"alpha" if ignores_case and name == b"upper" else name]
             continue
         chosen += item["first"]
         if item["last"] is not None:
@@ -189,10 +158,4 @@ def _set(is_negated: bool, items: bytes, ignores_case: bool) -> bytes:
     lowered = bytes(range(256)).lower() if ignores_case else bytes(range(256))
     members = [byte for byte, low in enumerate(lowered) if (low in chosen) != is_negated and byte != ord("/")]
     written = b"".join(b"\\x%02x" % byte for byte in members)
-    return b"(?-i:[" + written + b"])" if written else b"(?!)"
-
-
-def _class(name: bytes, ignores_case: bool) -> bytes:
-    if name not in _CLASSES:
-        raise _NeverMatches
-    return _CLASSES[b"alpha" if ignores_case and name == b"upper" else name]
+    return b"(?-i:[" + written + b"])" if written else _NEVER

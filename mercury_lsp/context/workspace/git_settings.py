@@ -7,7 +7,6 @@ exists and cannot be read whole.
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from mercury_lsp.context.workspace.reading import MAX_RULES_BYTES, NotRead, read
@@ -22,15 +21,6 @@ _LINE = re.compile(
 _VALUE = re.compile(r'"(?:[^"\\]|\\.)*"?|\\.|[^"\\#;]|[#;].*')
 
 
-@dataclass(frozen=True, slots=True)
-class GitSettings:
-    """The settings that decide which files are ignored."""
-
-    excludes_file: Path | None
-    """The user's ignore file, for all repositories; it need not exist."""
-    ignores_case: bool
-
-
 def git_folder(top: Path) -> Path | None:
     """The folder with the `config` and `info` of a repository, worktree or submodule; None without one."""
     found = top / ".git"
@@ -42,17 +32,17 @@ def git_folder(top: Path) -> Path | None:
     return found if found.is_dir() else None
 
 
-def git_settings(folder: Path | None) -> GitSettings:
-    """The settings of the system, the user and the repository with this git folder; a later one wins."""
-    excludes_file, ignores_case = _user_folder() / "ignore", False
+def git_settings(folder: Path | None) -> tuple[Path | None, bool]:
+    """The user's ignore file for all repositories, which need not exist, and whether git ignores case.
+
+    `folder` is the git folder of the repository, whose settings win over the user's, and those over the system's.
+    """
     included: list[Path] = []
-    for path in (*_user_files(), *((folder / "config",) if folder is not None else ())):
-        for name, value in _settings(path, included):
-            if name == "core.excludesfile":
-                excludes_file = _expanded(value)
-            elif name == "core.ignorecase":
-                ignores_case = value.lower() in ("", "true", "yes", "on", "1")
-    return GitSettings(excludes_file if str(excludes_file) != "." else None, ignores_case)
+    paths = (*_user_files(), *((folder / "config",) if folder is not None else ()))
+    settings = {name: value for path in paths for name, value in _settings(path, included)}
+    excludes_file = _expanded(settings.get("core.excludesfile", str(_user_folder() / "ignore")))
+    ignores_case = settings.get("core.ignorecase", "false").lower() in ("", "true", "yes", "on", "1")
+    return (excludes_file if str(excludes_file) != "." else None), ignores_case
 
 
 def _user_files() -> tuple[Path, ...]:
@@ -78,7 +68,7 @@ def _settings(path: Path, included: list[Path]) -> Iterator[tuple[str, str]]:
     Conditions of `includeIf` are not evaluated: such a file counts, which at worst hides more.
     """
     section = ""
-    for line in _logical_lines(path):
+    for line in _text(path).replace("\r\n", "\n").replace("\\\n", "").splitlines():
         found = _LINE.match(line)
         if found is None:
             continue
@@ -94,10 +84,6 @@ def _settings(path: Path, included: list[Path]) -> Iterator[tuple[str, str]]:
             yield from _settings(included[-1], included)
         else:
             yield name, value
-
-
-def _logical_lines(path: Path) -> list[str]:
-    return _text(path).replace("\r\n", "\n").replace("\\\n", "").splitlines()
 
 
 def _unquoted(value: str) -> str:

@@ -2,16 +2,20 @@
 
 import logging
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from mercury_lsp.context.workspace.git_patterns import IgnorePatterns, parse_ignore_file
+from mercury_lsp.context.workspace.git_patterns import IgnorePattern, parse_ignore_file
 from mercury_lsp.context.workspace.git_settings import git_folder, git_settings
 from mercury_lsp.context.workspace.reading import MAX_RULES_BYTES, NotRead, read
 from mercury_lsp.context.workspace.secret_files import is_generated, is_never_entered, is_secret_name
 
 IGNORE_FILES = (".gitignore", ".mercuryignore")
+
+RULE_FILES = (*IGNORE_FILES, "exclude")
+"""Names of the files in a workspace that decide what is ignored; the last one is in git's folder."""
 
 MAX_WORKSPACE_RULES = 50_000
 """Rules of all ignore files of a workspace folder."""
@@ -20,30 +24,24 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _FolderRules:
-    """One folder's ignore rules for everything below it; `above` are its parent's rules."""
+class _IgnoreFile:
+    """The patterns of a file for everything below a folder."""
 
-    above: "_FolderRules | None"
     base: str
     """The folder, with a trailing slash."""
-    patterns: tuple[IgnorePatterns | None, IgnorePatterns | None]
-    """From git's and from Mercury's ignore files."""
+    patterns: Sequence[IgnorePattern]
 
-    def ignores(self, path: str, is_folder: bool) -> bool:
-        """Whether either kind of ignore file matches a path."""
-        return self._matches(path, is_folder, 0) or self._matches(path, is_folder, 1)
+    def verdict(self, path: str, is_folder: bool) -> bool | None:
+        """Whether the last pattern that matches a path ignores it; None if none matches."""
+        relative = path[len(self.base) :].encode("utf-8", "surrogateescape")
+        for pattern in reversed(self.patterns):
+            if pattern.matches(relative, is_folder):
+                return not pattern.is_negated
+        return None
 
-    def _matches(self, path: str, is_folder: bool, kind: int) -> bool:
-        """The verdict of the nearest ignore file with a pattern for the path."""
-        rules: _FolderRules | None = self
-        while rules is not None:
-            patterns = rules.patterns[kind]
-            relative = path[len(rules.base) :].encode("utf-8", "surrogateescape")
-            verdict = patterns.verdict(relative, is_folder) if patterns is not None else None
-            if verdict is not None:
-                return verdict
-            rules = rules.above
-        return False
+
+_Rules = tuple[tuple[_IgnoreFile, ...], ...]
+"""The ignore files for the entries of a folder, outermost first: git's, and Mercury's."""
 
 
 class IgnoreRules:
@@ -55,7 +53,7 @@ class IgnoreRules:
 
     def __init__(self, root: str):
         self.root = root.rstrip("/")
-        self._folders: dict[str, _FolderRules | None] = {}
+        self._folders: dict[str, _Rules | None] = {}
         self._ignores_case = False
         self._count = 0
         """Rules read so far."""
@@ -72,13 +70,13 @@ class IgnoreRules:
     def ignores(self, path: str) -> bool:
         """Whether an ignore file names a file below the root, or a folder around it; also if one cannot be read."""
         rules = self._folder(path.rpartition("/")[0])
-        return rules is None or rules.ignores(path, is_folder=False)
+        return rules is None or _ignores(rules, path, is_folder=False)
 
     def _skips(self, folder: str) -> bool:
         """Whether a folder, or one around it below the root, is of a kind that is never entered."""
         return any(map(is_never_entered, folder[len(self.root) + 1 :].split("/")))
 
-    def _folder(self, folder: str) -> _FolderRules | None:
+    def _folder(self, folder: str) -> _Rules | None:
         """The rules for the entries of a folder; None when all of them are ignored."""
         if folder not in self._folders:
             try:
@@ -88,57 +86,58 @@ class IgnoreRules:
                 _say_once(str(reason), folder)
         return self._folders[folder]
 
-    def _read_folder(self, folder: str) -> _FolderRules | None:
+    def _read_folder(self, folder: str) -> _Rules | None:
         if folder == self.root:
-            return self._rules_down_to_root()
-        above = folder.rpartition("/")[0]
+            return self._rules_of_root()
         if not folder.startswith(self.root + "/"):
             return None
-        rules = self._folder(above)
-        if rules is None or rules.ignores(folder, is_folder=True):
+        above = self._folder(folder.rpartition("/")[0])
+        if above is None or _ignores(above, folder, is_folder=True):
             return None
-        return self._read(rules, folder)
+        return self._with_files_of(above, folder)
 
-    def _rules_down_to_root(self) -> _FolderRules:
+    def _rules_of_root(self) -> _Rules:
         """The rules of the user, of the repository, and of its folders down to the root."""
         root = Path(self.root + "/")
-        top = next((each for each in (root, *root.parents) if (each / ".git").exists()), root)
-        rules: _FolderRules | None = _FolderRules(None, _as_folder(top) + "/", (self._user_patterns(top), None))
-        for each in reversed(root.parents):
-            if each.is_relative_to(top):
-                rules = self._read(rules, _as_folder(each))
-        return self._read(rules, self.root)
-
-    def _user_patterns(self, top: Path) -> IgnorePatterns:
-        """The patterns of the user for all repositories and for this one."""
+        top = _repository_around(root)
         repository = git_folder(top)
-        settings = git_settings(repository)
-        self._ignores_case = settings.ignores_case
-        paths = (settings.excludes_file, repository / "info/exclude" if repository is not None else None)
-        found = [self._patterns(str(path), is_users=True) for path in paths if path is not None]
-        return sum((each for each in found if each is not None), IgnorePatterns(()))
+        excludes_file, self._ignores_case = git_settings(repository)
+        paths = (excludes_file, repository / "info/exclude" if repository is not None else None)
+        read = (self._read(str(path), _as_folder(top), is_users=True) for path in paths if path is not None)
+        rules: _Rules = (tuple(file for file in read if file is not None), ())
+        for each in reversed((root, *root.parents)):
+            if each.is_relative_to(top):
+                rules = self._with_files_of(rules, _as_folder(each))
+        return rules
 
-    def _read(self, above: _FolderRules | None, folder: str) -> _FolderRules:
-        """The rules above combined with this folder's."""
-        git, mercury = (self._patterns(f"{folder}/{name}") for name in IGNORE_FILES)
-        if git is None and mercury is None and above is not None:
-            return above
-        return _FolderRules(above, folder + "/", (git, mercury))
+    def _with_files_of(self, above: _Rules, folder: str) -> _Rules:
+        """The rules above and those of a folder."""
+        files = (self._read(f"{folder}/{name}", folder) for name in IGNORE_FILES)
+        return tuple((*outer, file) if file is not None else outer for outer, file in zip(above, files, strict=True))
 
-    def _patterns(self, path: str, is_users: bool = False) -> IgnorePatterns | None:
-        """The patterns of an ignore file; None without one. As git does, only a user's own file may be a link."""
+    def _read(self, path: str, folder: str, is_users: bool = False) -> _IgnoreFile | None:
+        """An ignore file for a folder; None without one. As git does, only a user's own file may be a link."""
         if not is_users and os.path.islink(path):
             return None
         if (content := read(path, MAX_RULES_BYTES)) is None:
             return None
         try:
-            found = parse_ignore_file(content, self._ignores_case)
+            patterns = parse_ignore_file(content, self._ignores_case)
         except ValueError as reason:
             raise NotRead(path, str(reason)) from None
-        self._count += len(found.patterns)
+        self._count += len(patterns)
         if self._count > MAX_WORKSPACE_RULES:
             raise NotRead(path, f"the workspace has more than {MAX_WORKSPACE_RULES:,} rules")
-        return found
+        return _IgnoreFile(folder + "/", patterns)
+
+
+def _ignores(rules: _Rules, path: str, is_folder: bool) -> bool:
+    """Whether, of either kind, the innermost ignore file with a pattern for a path ignores it."""
+    for files in rules:
+        verdicts = (file.verdict(path, is_folder) for file in reversed(files))
+        if next((verdict for verdict in verdicts if verdict is not None), False):
+            return True
+    return False
 
 
 def is_ignored(path: Path, folder: Path | None) -> bool:
@@ -154,8 +153,14 @@ def is_ignored(path: Path, folder: Path | None) -> bool:
 
 
 def _roots_of(path: Path, folder: Path | None) -> set[Path]:
-    repository = next((each for each in path.parents if (each / ".git").exists()), path.parent)
-    return {repository} | ({folder} if folder is not None and path.is_relative_to(folder) else set())
+    return {_repository_around(path.parent)} | (
+        {folder} if folder is not None and path.is_relative_to(folder) else set()
+    )
+
+
+def _repository_around(folder: Path) -> Path:
+    """The innermost folder from this one up that has a `.git`; the folder itself if none has."""
+    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
 
 
 @lru_cache(maxsize=1024)
@@ -165,9 +170,3 @@ def _say_once(reason: str, folder: str) -> None:
 
 def _as_folder(path: Path) -> str:
     return path.as_posix().rstrip("/")
-
-
-def inside(root: str, path: str) -> bool:
-    """Whether a path below the root is really there: no link on the way leads elsewhere."""
-    root += "/"
-    return os.path.realpath(path) == os.path.join(os.path.realpath(root), os.path.relpath(path, root))

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -9,12 +10,10 @@ from pathlib import Path
 from mercury_engine.lru import LeastRecentlyUsed
 
 from mercury_lsp.context.workspace.background import Pace
-from mercury_lsp.context.workspace.choice import Snippet, SnippetKind, most_similar, words_of
-from mercury_lsp.context.workspace.file_snippets import FileSnippets
-from mercury_lsp.context.workspace.files import FileIndex
-from mercury_lsp.context.workspace.ignored import IGNORE_FILES, IgnoreRules
-from mercury_lsp.context.workspace.imports import IMPORTS_REACH_CHARS, READ_LANGUAGES, imports
+from mercury_lsp.context.workspace.ignored import IgnoreRules
+from mercury_lsp.context.workspace.imports import IMPORTS_REACH_CHARS, READ_LANGUAGES, FileIndex, imports
 from mercury_lsp.context.workspace.secret_files import is_secret
+from mercury_lsp.context.workspace.snippets import FileSnippets, Snippet, SnippetKind, most_similar, words_of
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language_of
 
@@ -46,41 +45,6 @@ class DocumentView:
     others: dict[str, Snapshot]
 
 
-def discover(rules: IgnoreRules, start: str) -> Iterator[tuple[str, bool] | None]:
-    """Files that may be opened and folders below `start`, and whether it is a folder; None for each other entry.
-
-    Links are not followed.
-    """
-    pending = [start]
-    while pending:
-        folder = pending.pop()
-        if not rules.allows_folder(folder):
-            yield None
-            continue
-        yield folder, True
-        try:
-            entries = os.scandir(folder + "/")
-        except OSError:
-            continue
-        with entries:
-            for entry in entries:
-                path = f"{folder}/{entry.name}"
-                if _is(entry, folder=True):
-                    pending.append(path)
-                elif language_of(entry.name) in READ_LANGUAGES and _is(entry, folder=False) and rules.allows(path):
-                    yield path, False
-                    continue
-                yield None
-
-
-def _is(entry: os.DirEntry[str], folder: bool) -> bool:
-    """Whether an entry is a folder, or else a file, and not a link."""
-    try:
-        return entry.is_dir(follow_symlinks=False) if folder else entry.is_file(follow_symlinks=False)
-    except OSError:
-        return False
-
-
 @dataclass(frozen=True, slots=True)
 class PreparedSnippets:
     """The snippets that a document's requests choose from."""
@@ -106,31 +70,26 @@ class Library:
     ):
         self._pace, self._deliver, self._found = pace, deliver, found
         self.index = FileIndex()
-        self._roots: tuple[Path, ...] = ()
         self._rules: dict[str, IgnoreRules] = {}
         """By the workspace folder, without a slash at its end."""
         self._folders: set[str] = set()
-        self._walk: Iterator[tuple[str, bool] | None] | None = None
+        self._walk: Iterator[None] | None = None
         self._views: LeastRecentlyUsed[str, DocumentView] = LeastRecentlyUsed(DOCUMENTS_KEPT)
         self._file_snippets = FileSnippets(pace.rest_if_due)
 
     def open(self, roots: tuple[Path, ...]) -> None:
         """Find the files below these folders, and forget all others."""
         self.index = FileIndex()
-        self._roots = roots
         self._rules = {rules.root: rules for rules in (IgnoreRules(root.as_posix()) for root in roots)}
         self._folders.clear()
-        self._file_snippets.clear()
-        self._walk = chain.from_iterable(discover(rules, rules.root) for rules in self._rules.values())
+        self._file_snippets = FileSnippets(self._pace.rest_if_due)
+        self._walk = chain.from_iterable(self._discover(rules, rules.root) for rules in self._rules.values())
 
     def step(self) -> bool:
         """Examine one more folder entry; returns whether there are more."""
         if self._walk is None:
             return False
-        for found in self._walk:
-            if found is not None:
-                path, is_folder = found
-                (self._folders if is_folder else self.index).add(path)
+        for _ in self._walk:
             return True
         self._walk = None
         self._found(sorted(each if "/" in each else each + "/" for each in self._folders))
@@ -151,18 +110,12 @@ class Library:
     def forget(self, uri: str, path: str | None) -> None:
         """A document was closed; from now on its file counts as it is on disk."""
         self._views.pop(uri)
-        if path is None:
-            return
-        self._file_snippets.forget(path)
         for view in self._views.values():
-            if view.others.pop(path, None) is not None:
+            if path is not None and view.others.pop(path, None) is not None:
                 self._deliver_snippets(view)
 
     def changed(self, paths: list[str]) -> None:
         """Files or folders were created, changed or deleted."""
-        if any(os.path.basename(path) in (*IGNORE_FILES, "exclude") for path in paths):
-            self.open(self._roots)
-            return
         for path in paths:
             self._update_path(path)
             self._pace.rest_if_due()
@@ -174,14 +127,40 @@ class Library:
             return
         if os.path.isdir(path) and not os.path.islink(path):
             if path not in self._folders:
-                self._walk = chain(self._walk or (), discover(rules, path))
-        elif language_of(path) in READ_LANGUAGES and os.path.isfile(path) and rules.allows(path):
+                self._walk = chain(self._walk or (), self._discover(rules, path))
+        elif _is_source(path) and os.path.isfile(path) and rules.allows(path):
             self.index.add(path)
         else:
             self.index.discard(path)
             if path in self._folders:
                 self._folders.discard(path)
                 self.index.discard_below(path)
+
+    def _discover(self, rules: IgnoreRules, start: str) -> Iterator[None]:
+        """Add the files that may be opened and the folders below `start`, without following links.
+
+        Yields after each entry.
+        """
+        pending = [start]
+        while pending:
+            yield
+            folder = pending.pop()
+            if not rules.allows_folder(folder):
+                continue
+            self._folders.add(folder)
+            try:
+                entries = os.scandir(folder + "/")
+            except OSError:
+                continue
+            with entries:
+                for entry in entries:
+                    path = f"{folder}/{entry.name}"
+                    with suppress(OSError):
+                        if entry.is_dir(follow_symlinks=False):
+                            pending.append(path)
+                        elif _is_source(path) and entry.is_file(follow_symlinks=False) and rules.allows(path):
+                            self.index.add(path)
+                    yield
 
     def _prepare_all(self) -> None:
         for view in self._views.values():
@@ -217,6 +196,10 @@ class Library:
         """The rules of the innermost workspace folder that contains a path."""
         around = [root for root in self._rules if path.startswith(root + "/")]
         return self._rules[max(around, key=len)] if around else None
+
+
+def _is_source(path: str) -> bool:
+    return language_of(path) in READ_LANGUAGES
 
 
 def _most_similar_of_each_kind(view: DocumentView, snippets: list[Snippet]) -> tuple[Snippet, ...]:

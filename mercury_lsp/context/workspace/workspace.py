@@ -10,12 +10,11 @@ from typing import Any
 
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.context.open_documents import OpenDocuments
-from mercury_lsp.context.workspace.background import Background, Pace
-from mercury_lsp.context.workspace.choice import Snippet, SnippetKind, choose, words_of
-from mercury_lsp.context.workspace.ignored import IGNORE_FILES, is_ignored
+from mercury_lsp.context.workspace.background import Background, Pace, Watcher
+from mercury_lsp.context.workspace.ignored import RULE_FILES, is_ignored
 from mercury_lsp.context.workspace.library import PREPARED_REACH_CHARS, DocumentView, Library, PreparedSnippets
 from mercury_lsp.context.workspace.secret_files import is_secret
-from mercury_lsp.context.workspace.watching import Watcher
+from mercury_lsp.context.workspace.snippets import Snippet, SnippetKind, choose, words_of
 from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.redaction import chunk_without_secrets
 from mercury_lsp.documents.roots import Roots
@@ -73,13 +72,15 @@ class Workspace:
         """The workspace consists of these folders now."""
         self._roots = roots
         if self._is_enabled:
-            self._open()
+            self._watcher.close()
+            self._find_files()
 
     def enable(self, is_enabled: bool, client_watches: bool) -> None:
         """Enable or disable the use of other files; `client_watches`: the client reports changed files."""
         if is_enabled != self._is_enabled:
             self._is_enabled, self._client_watches = is_enabled, client_watches
-            self._open()
+            self._watcher.close()
+            self._find_files()
 
     def with_snippets(self, context: CompletionContext, snapshot: Snapshot) -> CompletionContext:
         """The context with snippets of other files; all prepared code snippets also serve n-gram lookup.
@@ -177,11 +178,10 @@ class Workspace:
         if not self._is_enabled or uri not in self._documents:
             return
         path = self._path(uri)
-        if path is None or is_secret(Path(path)):
-            return
-        cursor = self._cursors.get(uri, 0)
-        view = DocumentView(uri, path, self._documents.snapshot(uri), cursor, self._others(uri))
-        self._background.put(lambda: self._library.prepare(view))
+        if path is not None:
+            cursor = self._cursors.get(uri, 0)
+            view = DocumentView(uri, path, self._documents.snapshot(uri), cursor, self._others(uri))
+            self._background.put(lambda: self._library.prepare(view))
 
     def edited(self, uri: str, edits: Sequence[Edit] | None) -> None:
         """Record edits; None when the whole document was replaced."""
@@ -206,25 +206,31 @@ class Workspace:
 
     def files_changed(self, paths: Sequence[Path]) -> None:
         """The client reports files that were created, changed or deleted."""
-        if self._is_enabled:
+        if any(path.name in RULE_FILES for path in paths):
+            self._find_files()
+        elif self._is_enabled:
             named = (self._roots.named(path) or (path, path) for path in paths)
-            self._have_read_again([path.as_posix() for path, _ in named])
-        elif any(path.name in IGNORE_FILES for path in paths):
-            self._decisions = {}
+            names = [path.as_posix() for path, _ in named]
+            self._background.put(lambda: self._library.changed(names))
 
-    def _have_read_again(self, paths: list[str]) -> None:
-        """Pass changed files to the library; a changed ignore file invalidates everything chosen before."""
-        if not any(Path(path).name in (*IGNORE_FILES, "exclude") for path in paths):
-            self._background.put(lambda: self._library.changed(paths))
-            return
+    def close(self) -> None:
+        """Stop; returns at once."""
+        self._watcher.close()
+        self._background.close()
 
-        def read_again() -> None:
-            self._drop_snippets()  # prepared by the old rules while the job waited
-            self._library.changed(paths)
+    def _find_files(self) -> None:
+        """Find all files again, and forget what was chosen by other rules or in other folders."""
+        roots = self._roots.folders if self._is_enabled else ()
 
-        self._background.put(read_again)
-        decided, self._decisions = self._decisions, {}
-        self._decide(list(decided))
+        def open_folders() -> None:
+            self._drop_snippets()  # prepared while the job waited
+            self._library.open(roots)
+
+        if roots or self._background.has_begun:
+            self._background.put(open_folders)
+        self._decisions = {}
+        if roots:
+            self._decide(self._documents.uris)
         self._drop_snippets()
 
     def _drop_snippets(self) -> None:
@@ -232,27 +238,11 @@ class Workspace:
         self._chosen.clear()
         self._offered.clear()
 
-    def close(self) -> None:
-        """Stop; returns at once."""
-        self._watcher.close()
-        self._background.close()
-
-    def _open(self) -> None:
-        """Find all files again."""
-        self._watcher.close()
-        roots = self._roots.folders if self._is_enabled else ()
-        self._drop_snippets()
-        if roots or self._background.has_begun:
-            self._background.put(lambda: self._library.open(roots))
-        self._decisions = {}
-        if roots:
-            self._decide(self._documents.uris)
-
-    def _changed(self, paths: list[str]) -> None:
+    def _changed(self, paths: list[Path]) -> None:
         """Files that we watch have changed."""
-        self._have_read_again(paths)
+        self.files_changed(paths)
         if self.on_change is not None:
-            self.on_change(list(map(Path, paths)))
+            self.on_change(paths)
 
     def _watch(self, folders: list[str]) -> None:
         """Watch the folders, now that all are known, unless the client does."""
@@ -270,7 +260,7 @@ class Workspace:
         found: dict[str, Snapshot] = {}
         for other in reversed(self._visited):
             path = self._path(other) if other != uri and other in self._documents else None
-            if path is not None and not is_secret(Path(path)):
+            if path is not None:
                 found[path] = self._documents.snapshot(other)
             if len(found) == VISITED_DOCUMENTS:
                 break
@@ -289,10 +279,10 @@ class Workspace:
         return found
 
     def _path(self, uri: str) -> str | None:
-        """The path of a document, as it is named below the workspace folders; None for others."""
+        """The path of a document, as it is named below the workspace folders; None for others and for secret files."""
         path = path_of(uri)
         found = self._roots.named(path) if path is not None else None
-        if path is None or found is None or (found[0] != path and is_secret(path)):
+        if path is None or found is None or is_secret(path) or is_secret(found[0]):
             return None
         return found[0].as_posix()
 

@@ -117,9 +117,9 @@ def test_the_condition_of_an_include_is_taken_to_hold(tmp_path: Path):
     ids=["name", "path", "folders", "folders between", "all"],
 )
 def test_a_pattern_that_could_fit_in_countless_ways_is_tried_in_few(pattern: bytes, path: bytes):
-    found = parse_ignore_file(pattern, False)
-    assert found.verdict(path, is_folder=False) is None
-    assert found.verdict(path[:-1] + b"b", is_folder=False) is True
+    [found] = parse_ignore_file(pattern, False)
+    assert not found.matches(path, is_folder=False)
+    assert found.matches(path[:-1] + b"b", is_folder=False)
 
 
 def test_below_an_ignore_file_that_cannot_be_read_whole_nothing_is_shown(tmp_path: Path):

@@ -5,12 +5,17 @@ from pathlib import Path
 import pytest
 
 from mercury_lsp.context.workspace.background import Pace
-from mercury_lsp.context.workspace.choice import Snippet, SnippetKind, choose, most_similar, words_of
-from mercury_lsp.context.workspace.declarations import declarations
-from mercury_lsp.context.workspace.file_snippets import MAX_FILE_BYTES
-from mercury_lsp.context.workspace.files import FileIndex
-from mercury_lsp.context.workspace.imports import imports
+from mercury_lsp.context.workspace.imports import FileIndex, imports
 from mercury_lsp.context.workspace.library import DocumentView, Library, PreparedSnippets
+from mercury_lsp.context.workspace.snippets import (
+    MAX_FILE_BYTES,
+    Snippet,
+    SnippetKind,
+    choose,
+    declarations,
+    most_similar,
+    words_of,
+)
 from mercury_lsp.documents.document import Document
 
 
@@ -84,7 +89,7 @@ def test_a_file_that_becomes_ignored_is_no_longer_shown(tmp_path: Path):
     prepare_for(library, main, "from stock import reserve\n")
     assert prepared[main.as_uri()].snippets
     (tmp_path / ".gitignore").write_text("stock.py")
-    library.changed([str(tmp_path / ".gitignore")])
+    library.open((tmp_path,))
     finish(library)
     assert not prepared[main.as_uri()].snippets
 

@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 
 from mercury_lab.training.data.sources import SourceFile
-from mercury_lsp.context.workspace.choice import SnippetKind, most_similar, snippets_of, words_of
+from mercury_lsp.context.workspace.snippets import SnippetKind, most_similar, snippets_of, words_of
 from mercury_lsp.documents.languages import language_of
 
 MAX_SNIPPET_FILES = 3

@@ -1,0 +1,254 @@
+"""Snippets of other files: the declarations and the first lines of a file, and the choice of those for a request.
+
+Of each kind, a request gets the one most similar to the text around the cursor, measured as in training
+(mercury_lab/training/examples/snippets.py).
+"""
+
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import chain, count
+
+from mercury_engine.lru import LeastRecentlyUsed
+from mercury_engine.prompt.chunking import split
+from mercury_engine.prompt.layout import path_line
+from tree_sitter import Node, Parser
+
+from mercury_lsp.context.workspace.ignored import IgnoreRules
+from mercury_lsp.context.workspace.reading import NotRead, read
+from mercury_lsp.documents.chunked_text import ChunkedText, with_line_feeds
+from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.languages import Language, language, language_of, parser
+from mercury_lsp.documents.parsing import begin_or_resume
+from mercury_lsp.documents.redaction import redacted_lines, without_secrets
+
+MAX_FILE_BYTES = 400_000
+"""Largest file read."""
+
+MAX_SOURCE_LINE_BYTES = 2_000
+"""Longest line of a source file; a file with a longer line was generated."""
+
+FILE_START_CHARS = 24_000
+"""Characters at the start of a file that become code snippets, next to its declarations."""
+
+FILES_KEPT = 64
+"""Files whose snippets are cached."""
+
+MAX_DECLARATION_CHARS = 160
+"""Longest declaration; longer ones are cut."""
+
+MAX_DECLARATIONS_CHARS = 8_000
+"""Longest list of one file's declarations."""
+
+MAX_NESTING_DEPTH = 8
+"""Levels of nested classes and namespaces listed."""
+
+INDENT = "    "
+
+RestIfDue = Callable[[], None]
+"""Called now and then to give other threads a turn."""
+
+CALLBACKS_PER_REST = 8
+"""Progress callbacks of the parser between two rests: about a millisecond."""
+
+KEPT_SCORE_SHARE = 0.7
+"""A snippet stays while its score is at least this share of the best score."""
+
+_LONG_WORD = re.compile(r"[^\W\d]\w{3,}")
+
+
+class SnippetKind(StrEnum):
+    """The content of a snippet; a request has at most one of each kind."""
+
+    DECLARATIONS = "declarations"
+    CODE = "code"
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """A block of another file, about as long as a chunk."""
+
+    kind: SnippetKind
+    text: str
+    """A comment with the path, then the lines."""
+    words: frozenset[str]
+
+    @classmethod
+    def of(cls, kind: SnippetKind, path: str, language_id: str, lines: str) -> "Snippet":
+        """Lines of the file at `path`, in the layout the reader saw in training."""
+        return cls(kind, language(language_id).marks.line(path_line(path)) + with_line_feeds(lines), words_of(lines))
+
+
+def snippets_of(kind: SnippetKind, path: str, language_id: str, text: str) -> list[Snippet]:
+    """A text of the file at `path`, cut into snippets."""
+    return [Snippet.of(kind, path, language_id, chunk) for chunk in split(text)]
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The words of at least four letters."""
+    return frozenset(_LONG_WORD.findall(text))
+
+
+def most_similar(candidates: Sequence[Snippet], around: frozenset[str], most: int) -> list[Snippet]:
+    """At most `most` snippets, best first; none without a word in common with the text around the cursor."""
+    scores = _scores(candidates, around)
+    order = sorted(range(len(candidates)), key=lambda number: -scores[number])
+    return [candidates[number] for number in order[:most] if scores[number]]
+
+
+def choose(
+    candidates: Sequence[Snippet], around: frozenset[str], kept: tuple[Snippet, ...] = ()
+) -> tuple[Snippet, ...]:
+    """The best snippet of each kind; those in `kept`, chosen before, stay unless others are much better."""
+    chosen = []
+    for kind in SnippetKind:
+        of_kind = [each for each in candidates if each.kind is kind]
+        scores = dict(zip(of_kind, _scores(of_kind, around), strict=True))
+        best = max(scores, key=scores.__getitem__, default=None)
+        if best is not None and scores[best]:
+            shown = next((each for each in kept if each.kind is kind), best)
+            chosen.append(shown if scores.get(shown, 0.0) >= KEPT_SCORE_SHARE * scores[best] else best)
+    return tuple(chosen)
+
+
+def _scores(candidates: Sequence[Snippet], around: frozenset[str]) -> list[float]:
+    """Words in common with the text around the cursor; a word counts less the more candidates contain it."""
+    common = [candidate.words & around for candidate in candidates]
+    holders = Counter(chain.from_iterable(common))
+    return [math.fsum(1 / holders[word] for word in words) for words in common]
+
+
+class FileSnippets:
+    """The snippets of files; for one thread."""
+
+    def __init__(self, rest_if_due: RestIfDue):
+        self._rest_if_due = rest_if_due
+        self._cached: LeastRecentlyUsed[str, tuple[object, tuple[Snippet, ...]]] = LeastRecentlyUsed(FILES_KEPT)
+        """With the text of an open document, or the time and size of a file."""
+
+    def of(self, path: str, opened: Snapshot | None, rules: IgnoreRules | None) -> tuple[Snippet, ...] | None:
+        """The snippets of a file, or of the document if it is open; None if there is no such file.
+
+        `rules` are those of its workspace folder.
+        """
+        version: object
+        if opened is not None:
+            version = opened.source
+        else:
+            try:
+                state = os.stat(path)
+            except (OSError, ValueError):
+                return None
+            version = state.st_mtime_ns, state.st_size
+        if (known := self._cached.get(path)) is not None and known[0] == version:
+            return known[1]
+        text = opened.text if opened is not None else read_text(path, rules)
+        return self._cached.put(path, (version, self._cut(path, text, rules)))[1]
+
+    def _cut(self, path: str, text: str, rules: IgnoreRules | None) -> tuple[Snippet, ...]:
+        language_id = language_of(path)
+        shown_path = os.path.relpath(path, rules.root + "/") if rules is not None else os.path.basename(path)
+        secret = {line.strip() for line in redacted_lines(text, language_id)}
+        declared = declarations(language_id, text, self._rest_if_due).splitlines(keepends=True)
+        parts = {
+            SnippetKind.DECLARATIONS: "".join(line for line in declared if line.strip() not in secret),
+            SnippetKind.CODE: _start(text),
+        }
+        clean = ((kind, without_secrets(part, language_id)) for kind, part in parts.items())
+        return tuple(snippet for kind, part in clean for snippet in snippets_of(kind, shown_path, language_id, part))
+
+
+def read_text(path: str, rules: IgnoreRules | None) -> str:
+    """The text of a file; empty if it must not or should not be read."""
+    if rules is None or not _is_inside(rules.root, path):
+        return ""
+    try:
+        data = read(path, MAX_FILE_BYTES) or b""
+    except NotRead:
+        return ""
+    if b"\0" in data or max(map(len, data.split(b"\n"))) > MAX_SOURCE_LINE_BYTES:
+        return ""
+    return data.decode("utf-8", "replace").replace("\r\n", "\n")
+
+
+def _is_inside(root: str, path: str) -> bool:
+    """Whether a path below the root is really there: no link on the way leads elsewhere."""
+    root += "/"
+    return os.path.realpath(path) == os.path.join(os.path.realpath(root), os.path.relpath(path, root))
+
+
+def _start(text: str) -> str:
+    """The first lines that fit into `FILE_START_CHARS`, whole: part of a line might hide that it is a secret."""
+    return text if len(text) <= FILE_START_CHARS else text[: text.rfind("\n", 0, FILE_START_CHARS) + 1]
+
+
+def declarations(language_id: str, text: str, rest_if_due: RestIfDue) -> str:
+    """The declarations of a text, one per line; empty for languages without rules."""
+    nodes = language(language_id)
+    if not nodes.headed:
+        return ""
+    source = text.encode("utf-8", "surrogatepass")
+    lines, room = [], MAX_DECLARATIONS_CHARS
+    for line in _within(_parsed(parser(language_id), text, rest_if_due), source, nodes, 0):
+        rest_if_due()
+        room -= len(line)
+        if room < 0:
+            break
+        lines.append(line)
+    return "".join(lines)
+
+
+def _parsed(parser: Parser, text: str, rest_if_due: RestIfDue) -> Node:
+    """The root of the tree; the parser pauses for rests and resumes where it stopped."""
+    source, callbacks = ChunkedText.of(text), count(1)
+
+    def is_enough(_byte: int, _has_error: bool) -> bool:
+        return next(callbacks) % CALLBACKS_PER_REST == 0
+
+    while (tree := begin_or_resume(parser, source, is_enough)) is None:
+        rest_if_due()
+    return tree.root_node
+
+
+def _within(node: Node, source: bytes, nodes: Language, depth: int) -> Iterator[str]:
+    for child in node.named_children:
+        if child.type in nodes.passed:
+            yield from _within(child, source, nodes, depth)
+        elif child.type in nodes.headed or child.type in nodes.holding:
+            if (header := _header(child, source)) and not _is_private(child, source):
+                yield INDENT * depth + header
+                body = child.child_by_field_name("body")
+                if child.type in nodes.holding and body is not None and depth < MAX_NESTING_DEPTH:
+                    yield from _within(body, source, nodes, depth + 1)
+        elif child.type in nodes.whole and not _is_private(child, source) and (line := _whole(child, source)):
+            yield INDENT * depth + line
+
+
+def _header(node: Node, source: bytes) -> str:
+    """A definition up to its body, on one line."""
+    body = node.child_by_field_name("body")
+    return _one_line(source[node.start_byte : body.start_byte if body is not None else node.end_byte])
+
+
+def _whole(node: Node, source: bytes) -> str:
+    """A short declaration whole, a long one up to its first line break."""
+    text = source[node.start_byte : node.end_byte]
+    line = _one_line(text)
+    return line if len(line) < MAX_DECLARATION_CHARS else _one_line(text.partition(b"\n")[0])
+
+
+def _one_line(text: bytes) -> str:
+    return " ".join(text.decode("utf-8", "replace").split())[: MAX_DECLARATION_CHARS - 1] + "\n"
+
+
+def _is_private(node: Node, source: bytes) -> bool:
+    """Whether the name marks it as private to its file."""
+    name = node.child_by_field_name("name") or node.child_by_field_name("left")
+    if name is None:
+        return False
+    text = source[name.start_byte : name.end_byte]
+    return text.startswith(b"_") and not (text.startswith(b"__") and text.endswith(b"__"))
