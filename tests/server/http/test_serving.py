@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -116,6 +117,12 @@ def test_a_wrong_argument_is_one_clear_line(unix: Place, arguments: list[str], s
 def test_a_taken_port_is_told_with_what_to_do():
     with HttpAddress("127.0.0.1", 0).listen() as taken, pytest.raises(UsageError, match="name another HOST:PORT"):
         HttpAddress("127.0.0.1", taken.getsockname()[1]).listen()
+
+
+def test_the_body_of_a_reply_does_not_wait_for_the_receipt_of_its_head():
+    address = HttpAddress("127.0.0.1", 0)
+    with address.listen() as ours, socket.create_connection(ours.getsockname()), ours.accept()[0] as connection:
+        assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 @pytest.mark.slow
