@@ -23,11 +23,10 @@ from mercury_engine.api import (
     Request,
     RewriteRequest,
 )
-from mercury_engine.backend import Backend, Device
 from mercury_engine.decoders import contexts_of, decoder_of
 from mercury_engine.decoding.context_reader import ContextReader
 from mercury_engine.errors import Cancelled, DeviceError, RequestError
-from mercury_engine.loading import ModelParts, load_model
+from mercury_engine.loading import Backend, Device, ModelParts, load_model
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.memory import collect_and_return_memory, is_out_of_memory
 from mercury_engine.prompt.chat_template import ChatTemplate, chat_template_of

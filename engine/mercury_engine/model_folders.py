@@ -1,9 +1,11 @@
-"""Where this user's models are."""
+"""The folders of models: where this user's are, and their JSON files."""
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
-from mercury_engine.errors import ModelNotFound
+from mercury_engine.errors import ModelCorrupt, ModelNotFound
 
 PACKAGED_MODELS = Path(__file__).parent / "assets"
 """The folder of the models that come with the package, found by name as installed ones are."""
@@ -13,6 +15,9 @@ BUNDLED_MODEL = PACKAGED_MODELS / "mercury-135m"
 
 INSTALLED = "installed:"
 """Prefix of a model that is looked up by name among the installed ones only, so that no path can be given."""
+
+MOST_JSON_BYTES = 2**26
+"""Of a model's JSON file; the largest known tokenizers take 35 MB."""
 
 
 def is_path(model: str) -> bool:
@@ -33,3 +38,17 @@ def user_models() -> Path:
     from platformdirs import user_data_path  # machines that only train do not have it
 
     return user_data_path("mercury-lsp", appauthor=False) / "models"
+
+
+def read_json(path: Path, mend: str = "fetch the model again") -> Any:
+    """What a model's file holds, read within bounds: it may come from anywhere.
+
+    Raises ModelCorrupt, whose message ends with `mend`.
+    """
+    try:
+        size = path.stat().st_size
+        if size > MOST_JSON_BYTES:
+            raise ModelCorrupt(f"{path} has {size:,} bytes, no known model has {MOST_JSON_BYTES:,}; {mend}")
+        return json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError
+        raise ModelCorrupt(f"{path} cannot be read ({error}); {mend}") from error

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from mercury_engine.models.gguf.file import gguf_of
-from mercury_engine.models.safetensors_files import StoredTensors, weight_files
-from mercury_engine.models.tensors import Tensors
+from mercury_engine.models.tensors import StoredTensors, Tensors, weight_files
 
 
 def check_config(folder: Path) -> None:
@@ -29,7 +28,7 @@ def check_values(folder: Path) -> list[Path]:
 
     Raises ModelError for a file that is damaged or holds values that are not finite.
     """
-    from mercury_engine.models import adapters, weights
+    from mercury_engine.models import weights
     from mercury_engine.models.gguf.checkpoint import GgufTensors
     from mercury_engine.models.gguf.file import opened
 
@@ -40,10 +39,10 @@ def check_values(folder: Path) -> list[Path]:
     files = sorted({*weight_files(folder), *(path for path in folder.glob("*.safetensors") if path.is_file())})
     for path in files:
         _require_finite(StoredTensors(folder, path.name))
-    adapters.read(folder, config)
+    weights.read_adapters(folder, config)
     return files
 
 
 def _require_finite(tensors: Tensors) -> None:
-    for name in tensors:
+    for name in tensors.names:
         tensors.finite(name, tensors.matrix(name).floats())

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from mercury_engine import backend
+from mercury_engine import loading
 from mercury_engine.api import MAX_SLOTS, FillRequest
 from mercury_engine.decoding.context_reader import MANY_TOKENS_READ
 from mercury_engine.errors import RequestError
@@ -139,7 +139,7 @@ def test_embedding_rows_without_a_token_are_never_chosen(tmp_path):
 
 
 def test_a_cuda_device_that_does_not_exist_is_refused(folders, monkeypatch, caplog):
-    monkeypatch.setattr(backend, "nvidia_gpus", lambda: ())
+    monkeypatch.setattr(loading, "nvidia_gpus", lambda: ())
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(RequestError, match="cuda"):
         Engine.load(folders["reader"], device="cuda")

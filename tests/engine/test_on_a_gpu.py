@@ -11,7 +11,7 @@ import torch
 from mercury_engine.api import Control, FillRequest, GenerateRequest, Sampling
 from mercury_engine.device.ahead import DenoiseAhead
 from mercury_engine.errors import DeviceError
-from mercury_engine.models import adapters, decoder_weights, weights
+from mercury_engine.models import decoder_weights, weights
 from mercury_engine.models.limits import GpuMemory
 from mercury_engine.models.network import ForwardRequest
 from mercury_engine.models.weights import FUSED_MATRICES
@@ -260,7 +260,7 @@ def adapted(tmp_path_factory):
     config, random = weights.read_config(folder), np.random.default_rng(0)
     layer = tiny.network(0, attention_bias=True).layers[0]
     shapes = {name: getattr(layer, name).weight.shape for name in FUSED_MATRICES}
-    for name in adapters.NAMES:
+    for name in weights.ADAPTERS:
         factors = {}
         for stem, (outputs, inputs) in [
             (f"layers.{number}.{name}", shape)
@@ -269,7 +269,7 @@ def adapted(tmp_path_factory):
         ]:
             factors[f"{stem}.down"] = random.normal(0, 0.3, (4, inputs)).astype(np.float32)
             factors[f"{stem}.up"] = random.normal(0, 0.3, (outputs, 4)).astype(np.float32)
-        write_adapter(folder / adapters.file_name(name), config, factors)
+        write_adapter(folder / weights.adapter_file(name), config, factors)
     return folder
 
 
@@ -287,7 +287,7 @@ def test_a_model_with_adapters_fills_and_rewrites_with_them_as_on_the_cpu(adapte
     given = REQUESTS[1]
     plain = replace(given, adapter="")
     on_host = Engine.load(adapted, device="cpu", dtype=torch.float32)
-    expected = {name: states(on_host, name) for name in ("", *adapters.NAMES)}
+    expected = {name: states(on_host, name) for name in ("", *weights.ADAPTERS)}
     fill, without = on_host.fill(given), on_host.fill(plain)
     assert fill.text != without.text
     with pretend_cuda(monkeypatch) as counts:

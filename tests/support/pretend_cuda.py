@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 import torch
-from mercury_engine import backend
+from mercury_engine import loading
 from mercury_engine.device import step
 from mercury_engine.models import gpu
 from mercury_kernels import capture, ops, reference
@@ -344,7 +344,7 @@ def pretend_cuda(monkeypatch: pytest.MonkeyPatch, free: int = 22 << 30, kernels:
     }  # fmt: skip
     for name, fake in fakes.items():
         monkeypatch.setattr(torch.cuda, name, fake)
-    for module in (backend, gpu):
+    for module in (loading, gpu):
         monkeypatch.setattr(module, "nvidia_gpus", lambda: ("Pretend RTX",))
     ours = SimpleNamespace(**{name: _kernel(name, launches) for name, launches in KERNELS.items()})
     monkeypatch.setattr(ops, "_kernels", lambda *_: ours if kernels else reference)

@@ -90,7 +90,7 @@ def engine(folder: Path, markers: Sequence[str] = (), family: Family | None = No
     tiny.tokenizer(markers=markers).save(str(folder / "tokenizer.json"))
     tokenizer = Tokenizer(folder)
     network = ScriptedNetwork(500 + len(markers), lambda before: {})
-    made = Engine(ModelParts(folder, network, None, tokenizer, markers=tokenizer.markers, edit_family=family))
+    made = Engine(ModelParts(folder, network, tokenizer, markers=tokenizer.markers, edit_family=family))
     return made, network
 
 

@@ -149,8 +149,8 @@ def element_type(device: torch.device) -> torch.dtype:
 
 def load(
     folder: Path, device: Literal["cpu", "cuda"], dtype: torch.dtype | None, threads: int, has_codes: bool = False
-) -> tuple[TorchNetwork, TorchNetwork | None]:
-    """The network that reads, and for a masked model the one that denoises. Raises ModelNotFound and ModelCorrupt.
+) -> TorchNetwork:
+    """The network of a model's folder. Raises ModelNotFound and ModelCorrupt.
 
     `has_codes`: the layers' weights are held in eight bits.
     """
@@ -161,4 +161,4 @@ def load(
     reader = TorchNetwork(decoder)
     if device == "cuda":
         reader.capture()
-    return reader, reader if decoder.config.adapter_rank else None
+    return reader

@@ -133,12 +133,11 @@ def _wanted(hidden_TC: Array, forward: ForwardRequest) -> Array:
     return part if forward.known_WC is None else joined([forward.known_WC, part])
 
 
-def _denoise(_: Network, forwards: Sequence[CanvasForward]) -> list[RowAnswers]:
+def _denoise(network: Network, forwards: Sequence[CanvasForward]) -> list[RowAnswers]:
     """The answers about the wanted rows; their vocabulary ends with mask and end."""
-    denoiser = forwards[0].denoiser
-    states = denoiser.denoise_together(forwards)
+    states = network.denoise_together(forwards)
     hidden = [rows_at(part, forward.wanted) for part, forward in zip(states, forwards, strict=True)]
-    return denoiser.slot_answers(joined(hidden), [forward.question for forward in forwards])
+    return network.slot_answers(joined(hidden), [forward.question for forward in forwards])
 
 
 _RUNS: dict[type, Callable[[Network, Any], list[Any]]] = {

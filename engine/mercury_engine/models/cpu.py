@@ -13,7 +13,7 @@ import numpy as np
 from mercury_kernels.cpu.blocks import BF16, F16, F32, BlockMatrix, rounded, widened
 from mercury_kernels.cpu.layers import FIRST_ADAPTER, WRITER_ROWS, Layers, Part, StoredArray
 
-from mercury_engine.models import adapters, cpu_weights, weights
+from mercury_engine.models import cpu_weights, weights
 from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray, log_softmax_in_place
 from mercury_engine.models.network import (
     CanvasForward,
@@ -23,8 +23,7 @@ from mercury_engine.models.network import (
     ModelConfig,
 )
 from mercury_engine.models.row_answers import RowAnswers, RowQuestion
-from mercury_engine.models.safetensors_files import StoredTensors
-from mercury_engine.models.tensors import Tensors
+from mercury_engine.models.tensors import StoredTensors, Tensors
 
 LARGE_PAIRS = 8
 """Pairs of dimensions of every head that biased keys keep in float32, see docs/decisions/cpu.md."""
@@ -85,7 +84,7 @@ class CpuNetwork:
 
     def _put_adapters(self, folder: Path) -> dict[str, int]:
         """Load the folder's adapters; their numbers by name. Raises ModelCorrupt."""
-        found = adapters.read(folder, self.config)
+        found = weights.read_adapters(folder, self.config)
         for number, tensors in enumerate(found.values()):
             cpu_weights.put_products(self._stack, tensors, FIRST_ADAPTER + number)
         return {name: number for number, name in enumerate(found)}

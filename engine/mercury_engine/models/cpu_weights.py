@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+from mercury_kernels.cpu.blocks import Floats
 from mercury_kernels.cpu.layers import ALL_ROWS, WHOLE_MODEL, Layers, MatrixName
 
 from mercury_engine.models.gguf.checkpoint import GgufTensors
 from mercury_engine.models.network import ModelConfig
 from mercury_engine.models.tensors import Tensors
-from mercury_engine.models.weights import FUSED_MATRICES, HEAD_NORMS, LOADER_THREADS, matrix_names
+from mercury_engine.models.weights import LOADER_THREADS, layer_vectors, matrix_names
 
 
 def put_reader(layers: Layers, config: ModelConfig, tensors: Tensors, change: Tensors | None) -> None:
@@ -42,30 +43,20 @@ def put_products(layers: Layers, tensors: Tensors, piece: int) -> None:
 
 
 def _put_layer(layers: Layers, config: ModelConfig, number: int, tensors: Tensors) -> None:
-    stem = f"model.layers.{number}."
     for which, shape in layers.shapes.items():
         _put_matrix(layers, number, which, tensors, matrix_names(tensors, number, which), shape)
-    layers.put_vector(number, "attention_norm", tensors.floats(f"{stem}input_layernorm.weight", config.hidden_size))
-    layers.put_vector(number, "feed_norm", tensors.floats(f"{stem}post_attention_layernorm.weight", config.hidden_size))
-    if config.qk_norm:
-        queries, keys = (tensors.floats(f"{stem}{name}.weight", config.head_dim) for name in HEAD_NORMS)
-        layers.put_vector(number, "query_norm", queries)
-        layers.put_vector(number, "key_norm", keys)
-    if config.attention_bias:
-        _put_biases(layers, config, number, tensors)
+    for vector, values in layer_vectors(tensors, config, number):
+        layers.put_vector(number, vector, values)
+        if vector == "bias" and layers.wide:
+            _put_large(layers, config, number, values)
 
 
-def _put_biases(layers: Layers, config: ModelConfig, number: int, tensors: Tensors) -> None:
-    """Put the biases of queries, keys and values; the large dimensions of keys are those with the largest biases."""
-    heads, width = config.num_key_value_heads, config.head_dim
-    names = [f"model.layers.{number}.{name}.bias" for name in FUSED_MATRICES["qkv"]]
-    sizes = [config.num_attention_heads * width, heads * width, heads * width]
-    biases = [tensors.floats(name, size) for name, size in zip(names, sizes, strict=True)]
-    layers.put_vector(number, "bias", np.concatenate(biases))
-    if layers.wide:
-        length_of_pair = np.linalg.norm(biases[1].reshape(heads, 2, width // 2), axis=1)
-        largest = np.argsort(-length_of_pair, 1)[:, : layers.wide // 2]
-        layers.put_large(number, np.concatenate((largest, largest + width // 2), 1).astype(np.int32))
+def _put_large(layers: Layers, config: ModelConfig, number: int, bias: Floats) -> None:
+    """Name the large dimensions of each head's keys: the pairs with the largest biases."""
+    asked, heads, half = config.num_attention_heads * config.head_dim, config.num_key_value_heads, config.head_dim // 2
+    keys = bias[asked : asked + heads * 2 * half].reshape(heads, 2, half)
+    largest = np.argsort(-np.linalg.norm(keys, axis=1), 1)[:, : layers.wide // 2]
+    layers.put_large(number, np.concatenate((largest, largest + half), 1).astype(np.int32))
 
 
 def _put_matrix(

@@ -9,12 +9,11 @@ from mercury_kernels.cpu.blocks import BF16, F16, F32, GROUP, Q8_0, BlockMatrix
 from torch import Tensor
 
 from mercury_engine.errors import ModelCorrupt
-from mercury_engine.models import adapters, weights
+from mercury_engine.models import weights
 from mercury_engine.models.decoder import AdaptedLinear, Layer, TorchDecoder
 from mercury_engine.models.network import ModelConfig
-from mercury_engine.models.safetensors_files import StoredTensors
-from mercury_engine.models.tensors import Tensors
-from mercury_engine.models.weights import FUSED_MATRICES, HEAD_NORMS, LOADER_THREADS, matrix_names
+from mercury_engine.models.tensors import StoredTensors, Tensors
+from mercury_engine.models.weights import FUSED_MATRICES, LOADER_THREADS, layer_vectors, matrix_names
 
 PIECE = 1 << 21
 """Weights that are turned into eight bits at once; each takes some 20 bytes meanwhile."""
@@ -35,7 +34,7 @@ def load(folder: Path, dtype: torch.dtype, device: torch.device, has_codes: bool
     fill_reader(network, folder)
     if weights.has_adapter(folder, config):
         _fill_adapter(network, StoredTensors(folder, weights.ADAPTER_FILES))
-    for name, tensors in adapters.read(folder, config).items():
+    for name, tensors in weights.read_adapters(folder, config).items():
         _put_named(network, name, tensors, dtype)
     return network
 
@@ -70,27 +69,26 @@ def fill_reader(network: TorchDecoder, folder: Path) -> None:
         if whole is not None:
             target = whole[: network.config.vocab_size]
             target.copy_(_joined(tensors, [name], tensors.parts([name], (target.shape[0], target.shape[1]))))
-    _put_vector(network.norm, tensors, "model.norm.weight")
+    _put_floats(network.norm, tensors, "model.norm.weight")
 
     def put_layer(number: int) -> None:
         layer = network.layers[number]
         assert isinstance(layer, Layer)
-        _put_layer(layer, number, tensors, change)
+        _put_layer(layer, number, network.config, tensors, change)
 
     with ThreadPoolExecutor(LOADER_THREADS) as pool:
         list(pool.map(put_layer, range(len(network.layers))))
 
 
 @torch.no_grad()  # the mode is per thread
-def _put_layer(layer: Layer, number: int, tensors: Tensors, change: Tensors | None) -> None:
-    stem = f"model.layers.{number}."
-    _put_vector(layer.attn_norm, tensors, f"{stem}input_layernorm.weight")
-    _put_vector(layer.ffn_norm, tensors, f"{stem}post_attention_layernorm.weight")
-    for norm, name in zip(() if layer.head_norms is None else layer.head_norms, HEAD_NORMS, strict=False):
-        _put_vector(norm, tensors, f"{stem}{name}.weight")
-    if layer.qkv.bias is not None:
-        for bias, name in zip(layer.qkv.bias.split(layer.qkv_sizes), FUSED_MATRICES["qkv"], strict=True):
-            _put_vector(bias, tensors, f"{stem}{name}.bias")
+def _put_layer(layer: Layer, number: int, config: ModelConfig, tensors: Tensors, change: Tensors | None) -> None:
+    norms = (None, None) if layer.head_norms is None else layer.head_norms
+    vectors: dict[str, Tensor | None] = {"attention_norm": layer.attn_norm, "feed_norm": layer.ffn_norm}
+    vectors |= {"query_norm": norms[0], "key_norm": norms[1], "bias": layer.qkv.bias}
+    for vector, values in layer_vectors(tensors, config, number):
+        target = vectors[vector]
+        assert target is not None
+        target.copy_(torch.from_numpy(values))
     for which in FUSED_MATRICES:
         linear: AdaptedLinear = getattr(layer, which)
         names, shape = matrix_names(tensors, number, which), (linear.weight.shape[0], linear.weight.shape[1])
@@ -108,8 +106,8 @@ def _put_layer(layer: Layer, number: int, tensors: Tensors, change: Tensors | No
             _put_codes(linear.weight, linear.scales, whole)
 
 
-def _put_vector(target: Tensor, tensors: Tensors, name: str) -> None:
-    target.copy_(torch.from_numpy(tensors.floats(name, len(target))))
+def _put_floats(target: Tensor, tensors: Tensors, name: str) -> None:
+    target.copy_(torch.from_numpy(tensors.floats(name, *target.shape)))
 
 
 def _put_codes(codes: Tensor, scales: Tensor, source: Tensor) -> None:
@@ -142,7 +140,7 @@ def quantised(weight: Tensor) -> tuple[Tensor, Tensor]:
 def _fill_adapter(network: TorchDecoder, tensors: Tensors) -> None:
     """Copy the writer's tensors into the network. Raises ModelCorrupt."""
     for name, target in adapter_tensors(network).items():
-        target.copy_(torch.from_numpy(tensors.floats(name, *target.shape)))
+        _put_floats(target, tensors, name)
     if network.head is not None:
         network.head[network.config.vocab_size :].copy_(adapter_tensors(network)["markers"])
 

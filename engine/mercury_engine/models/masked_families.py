@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mercury_engine.errors import ModelCorrupt, ModelError
-from mercury_engine.models import json_files
+from mercury_engine.model_folders import read_json
 from mercury_engine.models.network import MaskedAttention
 
 MOST_BLOCK = 1024
@@ -142,9 +142,9 @@ def _added_tokens(folder: Path, family: MaskedFamily, kind: str) -> dict[str, in
     """The tokens that the family added to its base's vocabulary, by text; a plain base has none of them."""
     wanted = {*family.masks, EXPAND}
     path = folder / "tokenizer_config.json"
-    added = json_files.read(path).get("added_tokens_decoder", {}) if path.is_file() else {}
+    added = read_json(path).get("added_tokens_decoder", {}) if path.is_file() else {}
     named = {entry["content"]: int(number) for number, entry in added.items() if entry.get("content") in wanted}
     if not named and kind != "qwen2" and (path := folder / "tokenizer.json").is_file():
-        added = json_files.read(path).get("added_tokens", [])
+        added = read_json(path).get("added_tokens", [])
         named = {entry["content"]: entry["id"] for entry in added if entry.get("content") in wanted}
     return named

@@ -184,8 +184,6 @@ class CanvasForward:
     row has position -1. The hidden state of row i predicts the token of row i + 1.
     """
 
-    denoiser: "Network"
-    """The network that denoises; all forwards of a pass have the same one."""
     ids_R: IdArray
     before: Sequence[KeyValueSegment]
     after: Sequence[KeyValueSegment]

@@ -1,23 +1,31 @@
-"""A model's files: its configuration, its tensors and its settings.
+"""A model's files: its configuration, its tensors, its adapters and its settings.
 
 A model is a path: a folder with safetensors, or a GGUF file, see `gguf`.
+
+Adapters are low-rank changes for the rows after a context that the untouched model has read. An adapter of a model is a
+file NAME.adapter.safetensors in its folder; that with which a masked model denoises is adapter.safetensors. For every
+fused matrix it has the factors `layers.N.MATRIX.down` [N,in] and `.up` [out,N]. The metadata of a named adapter give
+its format and the shape of its base. Low-rank changes are from arXiv 2106.09685, reading the context without them from
+arXiv 2504.12397.
 """
 
+import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
+from mercury_kernels.cpu.blocks import Floats
+from mercury_kernels.cpu.layers import VectorName
 
 from mercury_engine.errors import ModelCorrupt, ModelError, ModelNotFound
-from mercury_engine.models import json_files, limits, masked_families
+from mercury_engine.model_folders import read_json
+from mercury_engine.models import limits, masked_families
 from mercury_engine.models.gguf.checkpoint import GgufTensors, config_of, is_eight_bit
 from mercury_engine.models.gguf.file import gguf_of, opened
 from mercury_engine.models.network import CONTEXT_LENGTH, Kind, ModelConfig
-from mercury_engine.models.safetensors_files import StoredTensors, weight_files
-from mercury_engine.models.tensors import Tensors
+from mercury_engine.models.tensors import StoredTensors, Tensors, weight_files
 
 READER_FILE = "reader.safetensors"
 """Optional: a trained low-rank change of every matrix of the reader."""
@@ -31,7 +39,13 @@ LOADER_THREADS = 2
 FAMILIES = ("granite", "granitemoehybrid", "llama", "mercury", "qwen2", "qwen3")
 """Supported values of `model_type`; `granitemoehybrid` is Granite 4, without experts and with attention only."""
 
-HEAD_NORMS = ("self_attn.q_norm", "self_attn.k_norm")
+AdapterName = Literal["gap", "edit"]
+"""What an adapter was trained for: to fill gaps, or to rewrite regions."""
+
+ADAPTERS: tuple[AdapterName, ...] = get_args(AdapterName)
+
+ADAPTER_FORMAT = "mercury-adapter-1"
+"""Version of the layout of requests that an adapter was trained on."""
 
 FUSED_MATRICES = {
     "qkv": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
@@ -50,7 +64,7 @@ def read_config(folder: Path) -> ModelConfig:
     if not path.is_file():
         raise ModelNotFound(f"no config.json in {folder}; set mercury.model to a model folder or a model name")
     try:
-        config = config_of(opened(gguf)) if gguf else _parse_config(json_files.read(path), path)
+        config = config_of(opened(gguf)) if gguf else _parse_config(read_json(path), path)
     except (ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ModelCorrupt(f"{path} has no valid configuration ({error!r}); fetch the model again") from error
     if found := list(limits.problems(config)):
@@ -131,7 +145,7 @@ def rope_factors(config: Mapping[str, Any], width: int, base: float) -> tuple[fl
 def base_of(folder: Path) -> Path:
     """The folder with a model's base weights and tokenizer: its own, or the one it names. Raises ModelCorrupt."""
     path = folder / "config.json"
-    name = json_files.read(path).get("base") if path.is_file() else None
+    name = read_json(path).get("base") if path.is_file() else None
     if name is None:
         return folder
     if not isinstance(name, str) or Path(name).name != name:
@@ -142,8 +156,22 @@ def base_of(folder: Path) -> Path:
 def matrix_names(tensors: Tensors, number: int, matrix: str) -> list[str]:
     """The names of the checkpoint's matrices that make up one of a layer's fused matrices."""
     stem = f"model.layers.{number}."
-    is_granite_4 = f"{stem}{GRANITE_4_MATRICES['down'][0]}.weight" in tensors
+    is_granite_4 = f"{stem}{GRANITE_4_MATRICES['down'][0]}.weight" in tensors.names
     return [f"{stem}{name}.weight" for name in (GRANITE_4_MATRICES if is_granite_4 else FUSED_MATRICES)[matrix]]
+
+
+def layer_vectors(tensors: Tensors, config: ModelConfig, number: int) -> Iterator[tuple[VectorName, Floats]]:
+    """A layer's norms, and the biases of its queries, keys and values in one. Raises ModelCorrupt."""
+    stem, width = f"model.layers.{number}.", config.head_dim
+    yield "attention_norm", tensors.floats(f"{stem}input_layernorm.weight", config.hidden_size)
+    yield "feed_norm", tensors.floats(f"{stem}post_attention_layernorm.weight", config.hidden_size)
+    if config.qk_norm:
+        yield "query_norm", tensors.floats(f"{stem}self_attn.q_norm.weight", width)
+        yield "key_norm", tensors.floats(f"{stem}self_attn.k_norm.weight", width)
+    if config.attention_bias:
+        heads = config.num_attention_heads, config.num_key_value_heads, config.num_key_value_heads
+        named = zip(FUSED_MATRICES["qkv"], heads, strict=True)
+        yield "bias", np.concatenate([tensors.floats(f"{stem}{name}.bias", each * width) for name, each in named])
 
 
 def read_model(folder: Path) -> Tensors:
@@ -183,27 +211,41 @@ def has_adapter(folder: Path, config: ModelConfig) -> bool:
     return bool(config.adapter_rank) and any(folder.glob(ADAPTER_FILES))
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSettings:
-    """Values fitted to one model on held-out text: `settings.json`, optional."""
-
-    utility: dict[str, float] = field(default_factory=dict)
-    """Fields of `Utility`: when a fill is worth showing unasked."""
-    decoding: dict[str, Any] = field(default_factory=dict)
-    """Fields of the options of its decoder, see `decoding.options`."""
-    calibration: list[list[float]] = field(default_factory=list)
-    """Rising [confidence, share that is right] pairs from [0, 0] to [1, 1], for interpolation."""
-    markers: bool | None = None
-    """Whether the model reads in its vocabulary's gap format; None: yes, unless it was taught without markers."""
+def adapter_file(name: AdapterName) -> str:
+    return f"{name}.adapter.safetensors"
 
 
-def read_settings(folder: Path) -> ModelSettings:
-    """The folder's fitted settings, or the defaults; those of other versions are left out. Raises ModelCorrupt."""
+def read_adapters(folder: Path, config: ModelConfig) -> dict[AdapterName, StoredTensors]:
+    """The adapters of a model folder, for a model of this shape. Raises ModelCorrupt."""
+    found = dict[AdapterName, StoredTensors]()
+    for name in ADAPTERS:
+        path = folder / adapter_file(name)
+        if not path.is_file():
+            continue
+        found[name] = StoredTensors(folder, path.name)
+        said = found[name].metadata
+        if said.get("format") != ADAPTER_FORMAT:
+            raise ModelCorrupt(f"{path} is no adapter of this version; delete it, or fetch the model again")
+        if said.get("base") != base_shape(config):
+            raise ModelCorrupt(f"{path} belongs to a model of another shape ({said.get('base')}); delete it")
+    return found
+
+
+def base_shape(config: ModelConfig) -> str:
+    """What an adapter and its base must have in common, as text."""
+    sizes = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads")
+    return json.dumps({size: getattr(config, size) for size in (*sizes, "vocab_size")})
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Values fitted to the model on held-out text: settings.json; empty without it. Raises ModelCorrupt.
+
+    `utility`: fields of `Utility`; `decoding`: fields of the options of its decoder, see `decoding.options`;
+    `calibration`: rising [confidence, share that is right] pairs from [0, 0] to [1, 1]; `markers`: whether the model
+    reads in its vocabulary's gap format, by default unless it was taught without markers.
+    """
     path = folder / "settings.json"
-    if not path.is_file():
-        return ModelSettings()
-    known = {each.name for each in fields(ModelSettings)}
-    try:
-        return ModelSettings(**{name: value for name, value in json_files.read(path).items() if name in known})
-    except (TypeError, AttributeError) as error:
-        raise ModelCorrupt(f"{path} is not valid ({error}); fetch the model again") from error
+    found: Any = read_json(path) if path.is_file() else {}
+    if not isinstance(found, dict):
+        raise ModelCorrupt(f"{path} is not valid (it is no JSON object); fetch the model again")
+    return found

@@ -16,7 +16,7 @@ from mercury_kernels.installation import install_command
 
 from mercury_engine.api import Chat
 from mercury_engine.errors import ModelCorrupt, RequestError
-from mercury_engine.models import json_files
+from mercury_engine.model_folders import read_json
 from mercury_engine.models.gguf.file import gguf_of, opened
 from mercury_engine.prompt.tokenizer import Tokenizer
 
@@ -108,7 +108,7 @@ def _in_gguf(path: Path, tokenizer: Tokenizer) -> tuple[Any, dict[str, str]]:
 def _in_folder(folder: Path) -> tuple[Any, dict[str, str]]:
     """From chat_template.jinja or tokenizer_config.json, where older models have it."""
     path = folder / "tokenizer_config.json"
-    config = json_files.read(path) if path.is_file() else {}
+    config = read_json(path) if path.is_file() else {}
     if not isinstance(config, dict):
         raise ModelCorrupt(f"{path} is no JSON object; fetch the model again")
     own = folder / TEMPLATE_FILE

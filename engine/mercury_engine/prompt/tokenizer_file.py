@@ -7,7 +7,7 @@ from typing import Any
 import tokenizers
 
 from mercury_engine.errors import ModelCorrupt, ModelError, ModelNotFound
-from mercury_engine.models import json_files
+from mercury_engine.model_folders import read_json
 
 SAMPLE = "def f(x):\n\treturn [x + 1, 'é']\n"
 """Tokenized once when a tokenizer is built, because some damage shows only then."""
@@ -20,7 +20,7 @@ def read(path: Path) -> tokenizers.Tokenizer:
     """The tokenizer. Raises ModelNotFound and ModelCorrupt."""
     if not path.is_file():
         raise ModelNotFound(f"no tokenizer.json in {path.parent}; fetch the model again")
-    if problem := _problem(json_files.read(path)):
+    if problem := _problem(read_json(path)):
         raise ModelCorrupt(f"{path} cannot be used: {problem}; fetch the model again")
     return built(lambda: tokenizers.Tokenizer.from_file(str(path)), path)
 

@@ -80,7 +80,7 @@ def left_to_right(engine: Engine) -> Engine:
     if engine.reader.config.masked_attention is not None:
         raise RequestError(f"{engine.name} sees all of its text at once and cannot decode left to right")
     options = AutoregressiveOptions(lookahead=0)
-    return Engine(replace(engine.parts, denoiser=None, options=options, markers=None, edit_family=None))
+    return Engine(replace(engine.parts, options=options, markers=None, edit_family=None))
 
 
 def reader_filler(engine: Engine) -> GapFiller:

@@ -9,8 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-from mercury_engine.backend import Backend
 from mercury_engine.errors import RequestError
+from mercury_engine.loading import Backend
 from mercury_engine.models.gpu import nvidia_gpus
 from rich.console import Console
 from rich.progress import track

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import torch
 from mercury_engine.errors import RequestError
-from mercury_engine.models import adapters, weights
-from mercury_engine.models.adapters import AdapterName
+from mercury_engine.models import weights
+from mercury_engine.models.weights import AdapterName
 from mercury_engine.prompt.tokenizer import Tokenizer
 from numpy.typing import NDArray
 from peft import PeftModel
@@ -116,7 +116,7 @@ def export(model: PeftModel, kind: str, base: Path, out: Path) -> Path:
     """Write an adapter's file, or with `masked` the folder of a model that denoises; returns the file's path."""
     out.mkdir(parents=True, exist_ok=True)
     if kind != "masked":
-        path = out / adapters.file_name("gap" if kind == "gaps" else "edit")
+        path = out / weights.adapter_file("gap" if kind == "gaps" else "edit")
         write_adapter(path, weights.read_config(base), factors(model))
         return path
     if not (base / "config.json").is_file():
@@ -141,10 +141,10 @@ def start_of(base: Path) -> int:
 def _stored(folder: Path, base: Path, kind: str) -> dict[str, NDArray[np.float32]]:
     """The adapter of a folder to begin with. Raises ModelError, and RequestError if there is none."""
     name: AdapterName = "gap" if kind == "gaps" else "edit"
-    found = adapters.read(folder, weights.read_config(base)).get(name)
+    found = weights.read_adapters(folder, weights.read_config(base)).get(name)
     if found is None:
-        raise RequestError(f"{folder} has no {adapters.file_name(name)}")
-    return {each: matrix.floats() for each, matrix in found.items()}
+        raise RequestError(f"{folder} has no {weights.adapter_file(name)}")
+    return {each: found.matrix(each).floats() for each in found.names}
 
 
 def _held_out(options: argparse.Namespace) -> list[Rows]:

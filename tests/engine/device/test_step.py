@@ -97,7 +97,7 @@ def test_canvases_are_denoised_between_two_sides_with_the_adapter(canvases):
     step = DeviceStep(plain.decoder)
     before, after = [segment(plain, 30, -30), segment(plain, 6, 0)], [segment(plain, 25, 0, 3)]
     ids, packing = packed(canvases)
-    forward = CanvasForward(plain, ids, before, after, 6, packing if len(canvases) > 1 else None)
+    forward = CanvasForward(ids, before, after, 6, packing if len(canvases) > 1 else None)
     found = step.denoise(forward)
     [expected] = plain.denoise_together([forward])
     torch.testing.assert_close(found, expected, atol=3e-5, rtol=3e-5)

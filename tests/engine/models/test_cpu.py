@@ -5,9 +5,8 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 import torch
-from mercury_engine import backend
+from mercury_engine import loading
 from mercury_engine.api import FillRequest
-from mercury_engine.backend import Networks
 from mercury_engine.device.torch_network import TorchNetwork
 from mercury_engine.errors import ModelCorrupt, RequestError
 from mercury_engine.model_folders import BUNDLED_MODEL
@@ -17,7 +16,7 @@ from mercury_engine.models.cpu import CpuNetwork, layers_for
 from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, Network
 from mercury_engine.models.network import packed as packed_canvases
 from mercury_engine.models.row_answers import RowQuestion
-from mercury_engine.models.safetensors_files import StoredTensors
+from mercury_engine.models.tensors import StoredTensors
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_kernels.cpu.blocks import widened
 from mercury_lab.engine import Engine
@@ -49,7 +48,7 @@ def native(folder) -> CpuNetwork:
 
 def denoised(network: Network, ids, before, after, end, packing=None) -> Array:
     """Hidden states of a canvas's rows."""
-    return network.denoise_together([CanvasForward(network, ids, before, after, end, packing)])[0]
+    return network.denoise_together([CanvasForward(ids, before, after, end, packing)])[0]
 
 
 def loaded(folder) -> CpuNetwork:
@@ -300,9 +299,9 @@ def test_the_adapter_that_denoises_may_be_packed(tmp_path):
     stored = {name: tensor.float().numpy() for name, tensor in load_file(file).items()}
     numpy_files.save_file(packed_factors(stored), file)
     read = StoredTensors(path, file.name)
-    assert read.keys() == stored.keys()
+    assert read.names.keys() == stored.keys()
     for name, tensor in stored.items():
-        assert np.abs(read[name].floats() - tensor).max() <= np.abs(tensor).max() / 250, name
+        assert np.abs(read.matrix(name).floats() - tensor).max() <= np.abs(tensor).max() / 250, name
     assert loaded(path).config.adapter_rank
 
 
@@ -326,13 +325,13 @@ def test_torch_takes_over_with_a_warning_where_the_kernels_cannot_run(tmp_path, 
 def test_threads_are_half_the_processors_unless_set(folder, monkeypatch):
     seen = []
 
-    def network(folder, threads, wished):
+    def network(folder, config, threads, wished):
         seen.append(threads)
-        return Networks(*2 * [loaded(folder)])
+        return loaded(folder)
 
-    monkeypatch.setattr(backend, "_native", network)
+    monkeypatch.setattr(loading, "_native", network)
     for processors, threads in ((1, None), (2, None), (12, None), (64, None), (64, 20)):
-        monkeypatch.setattr(backend.os, "cpu_count", lambda count=processors: count)
+        monkeypatch.setattr(loading.os, "cpu_count", lambda count=processors: count)
         Engine.load(folder, device="cpu", threads=threads)
     assert seen == [1, 1, 6, 8, 20]
 

@@ -110,7 +110,7 @@ def test_a_plain_checkpoint_fills_one_slot_a_step(kind, tmp_path):
     saved(kind, tmp_path)
     engine = tiny.load(tmp_path)
     fill, canvases = tiny.watched(engine, FillRequest(near="x = 1", suffix=("\n",), max_slots=8, multiline=True))
-    assert engine.parts.denoiser is None
+    assert not engine.reader.config.adapter_rank
     accepted = [sum(slot.state == "committed" for slot in canvas) for canvas in canvases]
     assert fill.steps == len(accepted) - 1 > 2
     steps = [now - before for before, now in pairwise(accepted)]

@@ -9,7 +9,7 @@ import torch
 from mercury_engine.api import FillRequest
 from mercury_engine.device.torch_network import TorchNetwork
 from mercury_engine.errors import RequestError
-from mercury_engine.models import adapters, decoder_weights, weights
+from mercury_engine.models import decoder_weights, weights
 from mercury_engine.models.network import ForwardRequest
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_lab.engine import Engine, finished
@@ -147,4 +147,4 @@ def test_the_command_learns_from_commits_and_measures(base, tmp_path, capsys, mo
     assert adapt.main([*map(str, folders), *more]) == 0
     measured = [float(line.split()[2]) for line in capsys.readouterr().out.splitlines() if line.startswith("held out")]
     assert measured[1] < measured[0]
-    assert [*adapters.read(tmp_path / "out", weights.read_config(base))] == ["edit"]
+    assert [*weights.read_adapters(tmp_path / "out", weights.read_config(base))] == ["edit"]

@@ -8,7 +8,7 @@ import pytest
 import torch
 from mercury_engine.api import FillRequest
 from mercury_engine.errors import ModelCorrupt, RequestError
-from mercury_engine.models import adapters, weights
+from mercury_engine.models import weights
 from mercury_engine.models.network import ForwardRequest
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_lab.engine import Engine
@@ -52,7 +52,7 @@ def put_adapter(folder, name="gap", seed=5, scale=0.3, rank=3):
         for key, parameter in made.named_parameters()
         if key.endswith((".down", ".up"))
     }
-    write_adapter(folder / adapters.file_name(name), config, tensors)
+    write_adapter(folder / weights.adapter_file(name), config, tensors)
     return tensors
 
 
@@ -142,35 +142,35 @@ def test_a_model_without_a_gap_format_is_refused(tmp_path):
 def test_an_adapter_of_another_model_is_refused(base, tmp_path):
     put_adapter(base)
     other = tiny.folder(tmp_path / "other", rank=0, markers=tiny.QWEN_MARKERS, **(tiny.WIDE | {"num_hidden_layers": 3}))
-    (other / adapters.file_name("gap")).write_bytes((base / adapters.file_name("gap")).read_bytes())
+    (other / weights.adapter_file("gap")).write_bytes((base / weights.adapter_file("gap")).read_bytes())
     with pytest.raises(ModelCorrupt, match="another shape"):
         native(other)
 
 
 def test_eight_bits_keep_an_adapters_factors_to_half_a_step(base):
     tensors = put_adapter(base)
-    [found] = adapters.read(base, weights.read_config(base)).values()
-    assert found.keys() == tensors.keys()
+    [found] = weights.read_adapters(base, weights.read_config(base)).values()
+    assert found.names.keys() == tensors.keys()
     for name, factor in tensors.items():
         wanted = factor.astype(np.float32)
         steps = np.abs(wanted).max(1 if name.endswith(".down") else 0, keepdims=True) / 127
-        assert (np.abs(found[name].floats() - wanted) <= 0.52 * steps + 1e-7).all()
+        assert (np.abs(found.matrix(name).floats() - wanted) <= 0.52 * steps + 1e-7).all()
 
 
 def test_an_adapter_with_scales_that_are_not_finite_is_refused(base):
     put_adapter(base)
-    path = base / adapters.file_name("gap")
+    path = base / weights.adapter_file("gap")
     stored = load_file(path)
     stored["layers.1.out.up.scale"] = stored["layers.1.out.up.scale"] * np.float16("nan")
-    save_file(stored, path, {"format": adapters.FORMAT, "base": adapters.base_shape(weights.read_config(base))})
+    save_file(stored, path, {"format": weights.ADAPTER_FORMAT, "base": weights.base_shape(weights.read_config(base))})
     with pytest.raises(ModelCorrupt, match="not finite"):
         native(base)
 
 
 def test_an_adapter_that_lacks_a_factor_or_its_scale_is_refused(base):
     put_adapter(base)
-    path = base / adapters.file_name("gap")
-    header = {"format": adapters.FORMAT, "base": adapters.base_shape(weights.read_config(base))}
+    path = base / weights.adapter_file("gap")
+    header = {"format": weights.ADAPTER_FORMAT, "base": weights.base_shape(weights.read_config(base))}
     whole = load_file(path)
     for missing, said in (("layers.1.out.up.scale", r"layers\.1\.out\.up\.scale"), ("layers.1.out.up", "missing")):
         save_file({name: each for name, each in whole.items() if name != missing}, path, header)
@@ -180,6 +180,6 @@ def test_an_adapter_that_lacks_a_factor_or_its_scale_is_refused(base):
 
 @pytest.mark.parametrize("content", [b"", b"\x00" * 64, b"\xff" * 64], ids=["empty", "zeros", "noise"])
 def test_a_damaged_adapter_is_refused(base, content):
-    (base / adapters.file_name("gap")).write_bytes(content)
+    (base / weights.adapter_file("gap")).write_bytes(content)
     with pytest.raises(ModelCorrupt, match="cannot be read"):
         native(base)

@@ -13,7 +13,7 @@ import torch
 from mercury_engine.api import SlotView
 from mercury_engine.errors import ModelNotFound
 from mercury_engine.models import gpu, weights
-from mercury_engine.models.safetensors_files import StoredTensors
+from mercury_engine.models.tensors import StoredTensors
 from mercury_engine.utility import Utility
 from mercury_kernels.cpu import library
 from mercury_lab.training.conversion.adapter_file import write_adapter

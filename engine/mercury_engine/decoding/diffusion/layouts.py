@@ -83,8 +83,8 @@ class CausalContext:
     at_once = None
     """Most texts that a pass tells of."""
 
-    def __init__(self, reader: Network, denoiser: Network, contexts: ContextReader, options: DiffusionOptions) -> None:
-        self._denoiser, self._contexts, config = denoiser, contexts, reader.config
+    def __init__(self, reader: Network, contexts: ContextReader, options: DiffusionOptions) -> None:
+        self._contexts, config = contexts, reader.config
         self.tokens = Tokens(config.mask_id, config.end_id if options.searches_length else None)
         self._vocabulary = config.vocab_size + 2
 
@@ -106,7 +106,6 @@ class CausalContext:
         wanted = [range(end - 1 - len(text.canvas), end - 1) for end, text in zip(ends, texts, strict=True)]
         slots = [len(text.canvas) for text in texts]
         told: RowAnswers = yield CanvasForward(
-            self._denoiser,
             ids_R,
             context.cached.before,
             context.cached.after,
@@ -285,12 +284,11 @@ class Blocks(_Seeing):
 Layout = CausalContext | TwoSided | Blocks
 
 
-def layout_of(reader: Network, denoiser: Network | None, contexts: ContextReader, options: DiffusionOptions) -> Layout:
-    """The layout of a masked model; only one that reads its context causally has a denoiser."""
+def layout_of(reader: Network, contexts: ContextReader, options: DiffusionOptions) -> Layout:
+    """The layout of a masked model."""
     attention = reader.config.masked_attention
     if attention is None:
-        assert denoiser is not None
-        return CausalContext(reader, denoiser, contexts, options)
+        return CausalContext(reader, contexts, options)
     if attention.block is None:
         return TwoSided(reader, attention, contexts.tokenizer, options)
     return Blocks(reader, attention, contexts.tokenizer)

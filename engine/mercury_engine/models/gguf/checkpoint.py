@@ -3,7 +3,6 @@
 `dream` and `llada` are masked diffusion models with the layers of Qwen2 and Llama, written by llama.cpp's converters.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 from mercury_kernels.cpu.blocks import Q8_0, BlockMatrix
@@ -56,25 +55,16 @@ class GgufTensors(Tensors):
 
     def __init__(self, file: GgufFile) -> None:
         self._file, self.path = file, file.path
-        self._names = {_checkpoint_name(file, name): name for name in file.tensor_names}
+        self.names = {_checkpoint_name(file, name): name for name in file.tensor_names}
 
-    def __getitem__(self, name: str) -> BlockMatrix:
-        stored = self._names[name]
+    def _read(self, name: str) -> BlockMatrix:
+        stored = self.names[name]
         matrix, field = self._file.matrix(stored), stored.split(".")[-2]
         if _architecture(self._file) not in INTERLEAVED or field not in ("attn_q", "attn_k"):
             return matrix
         heads = int(_field(self._file, "attention.head_count" if field == "attn_q" else "attention.head_count_kv"))
         numbers = matrix.rows.reshape(heads, -1, 2, matrix.rows.size // self._file.shape(stored)[0])
         return BlockMatrix(matrix.type, numbers.swapaxes(1, 2).reshape(matrix.rows.shape))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._names
 
     def release(self) -> None:
         self._file.release()

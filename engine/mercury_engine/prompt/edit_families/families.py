@@ -19,7 +19,7 @@ from pathlib import Path
 
 from mercury_engine.api import EditHunk
 from mercury_engine.errors import ModelCorrupt
-from mercury_engine.models import json_files
+from mercury_engine.model_folders import read_json
 from mercury_engine.prompt.edit_families.window import Family, Window, ended
 
 MAX_EDITS, MAX_CARD_EDITS = 6, 3
@@ -211,7 +211,7 @@ def family_of_folder(folder: Path, names: Iterable[str]) -> Family | None:
     here, path = [each for each in FAMILIES if not each.is_chat], folder / FORMAT_FILE
     if not path.is_file():
         return next((found for name in names if (found := family_of(name)) in here), None)
-    said = json_files.read(path, MEND)
+    said = read_json(path, MEND)
     if (found := next((each for each in here if said == {"family": each.name}), None)) is None:
         known = ", ".join(each.name for each in here)
         raise ModelCorrupt(f'{path} is not {{"family": NAME}} with one of {known}; {MEND}')

@@ -1,13 +1,13 @@
-"""Writes the files that `mercury_engine.models.adapters` reads."""
+"""Writes the files that `mercury_engine.models.weights` reads."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mercury_engine.models.adapters import FORMAT, base_shape
 from mercury_engine.models.network import ModelConfig
-from mercury_engine.models.safetensors_files import SCALE
+from mercury_engine.models.tensors import SCALE
+from mercury_engine.models.weights import ADAPTER_FORMAT, base_shape
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
@@ -16,7 +16,7 @@ _LARGEST_CODE = 127
 
 def write_adapter(path: Path, config: ModelConfig, tensors: Mapping[str, NDArray[Any]]) -> None:
     """Write an adapter's file for a model of this shape, from its factors by name."""
-    save_file(packed(tensors), path, {"format": FORMAT, "base": base_shape(config)})
+    save_file(packed(tensors), path, {"format": ADAPTER_FORMAT, "base": base_shape(config)})
 
 
 def packed(tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
