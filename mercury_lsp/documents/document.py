@@ -105,10 +105,10 @@ class Snapshot:
 
 @dataclass(slots=True)
 class _Parsing:
-    """A parse in slices, and the edits since it began as (text before, start, end, new text)."""
+    """A parse in slices, and the edits since it began as (text before, text after, start, end)."""
 
     slices: Generator[None, None, Tree | None]
-    edits: list[tuple[ChunkedText, int, int, str]] = field(default_factory=list)
+    edits: list[tuple[ChunkedText, ChunkedText, int, int]] = field(default_factory=list)
 
 
 class Document:
@@ -140,27 +140,20 @@ class Document:
         """
         edits: list[Edit] | None = []
         for change in changes:
-            if self._is_dropped or len(change.text) > MAX_DOCUMENT_CHARS:
-                self._drop_or_take_up(change)
+            is_too_long = len(change.text) > MAX_DOCUMENT_CHARS
+            if not isinstance(change, types.TextDocumentContentChangePartial) or is_too_long:
+                edits, self._is_dropped = None, is_too_long
+                self._replace(*self._source.difference("" if is_too_long else change.text))
+            elif self._is_dropped:
                 edits = None
-            elif isinstance(change, types.TextDocumentContentChangePartial):
+            else:
                 start, end = self._offsets(change.range)
                 if edits is not None:
                     edits.append(Edit(start, self._source.slice(start, end), change.text))
                 self._replace(start, end, change.text)
-            else:
-                edits = None
-                self._replace(*self._source.difference(change.text))
         self.version = version
         self._snapshot = None
         return edits
-
-    def _drop_or_take_up(self, change: ContentChange) -> None:
-        """Apply a change whose text is too long, or a change of such a document."""
-        if isinstance(change, types.TextDocumentContentChangePartial) and self._is_dropped:
-            return
-        self._is_dropped = len(change.text) > MAX_DOCUMENT_CHARS
-        self._replace(0, self._source.length, "" if self._is_dropped else change.text)
 
     @property
     def oddity(self) -> str | None:
@@ -251,11 +244,11 @@ class Document:
         old, self._source = self._source, self._source.replace(start, end, new)
         self._is_parsed = False
         if self._parsing is not None:
-            self._parsing.edits.append((old, start, end, new))
+            self._parsing.edits.append((old, self._source, start, end))
         self.has_new_lines = self.has_new_lines or not _BREAKS.isdisjoint(old.slice(start, end) + new)
         if self._tree is not None:
             # A copy, because snapshots hold the tree before the edit; tree-sitter shares the nodes of both.
-            self._tree = edited_tree(self._tree, old, start, end, new)
+            self._tree = edited_tree(self._tree, old, self._source, start, end)
 
     def _parse(self, seconds: float) -> None:
         """Bring the tree up to date, or leave it edited but unparsed when time runs out."""

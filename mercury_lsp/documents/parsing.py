@@ -13,13 +13,15 @@ PARSE_SLICE_SECONDS = 0.005
 """Length of a slice."""
 
 
-def edited_tree(tree: Tree, source: ChunkedText, start: int, end: int, new: str) -> Tree:
-    """A copy of the tree with `new` in place of [start, end): its nodes are moved, not parsed."""
-    byte, point = source.byte_and_point_of(start)
-    old_end = _end_of(byte, point, source.slice(start, end))
-    new_end = _end_of(byte, point, new)
+def edited_tree(tree: Tree, old: ChunkedText, new: ChunkedText, start: int, end: int) -> Tree:
+    """A copy of the tree of a text of which an edit of [start, end) made a new one: its nodes are moved, not parsed."""
+    if old.slice(start - 1, start) == "\r":
+        start -= 1  # `encode` reads it together with what follows
+    byte, point = old.byte_and_point_of(start)
+    old_byte, old_point = old.byte_and_point_of(end)
+    new_byte, new_point = new.byte_and_point_of(end + new.length - old.length)
     tree = tree.copy()
-    tree.edit(byte, old_end[0], new_end[0], point, old_end[1], new_end[1])
+    tree.edit(byte, old_byte, new_byte, point, old_point, new_point)
     return tree
 
 
@@ -48,43 +50,39 @@ def begin_or_resume(
     end: int | None = None,
 ) -> Tree | None:
     """The tree of a text, or None once `is_late` says so; the next call with the same text then resumes."""
-    pieces = _Pieces(source, end)
+    read, given = source.reader(end), list[bytes]()
+    is_parsing = True
+
+    def piece_at(byte: int, point: object) -> bytes:
+        """The rest of the chunk there; the tree reads the text of its nodes from here, too."""
+        piece = read(byte, point)
+        if is_parsing:
+            given.append(piece)
+        return piece
+
     try:
         if previous is None:
-            return parser.parse(pieces, progress_callback=is_late)
-        return parser.parse(pieces, old_tree=previous, progress_callback=is_late)
+            return parser.parse(piece_at, progress_callback=is_late)
+        return parser.parse(piece_at, old_tree=previous, progress_callback=is_late)
     except ValueError:
         return None
     finally:
-        pieces.release()
+        is_parsing = False
+        _release(given)
 
 
-class _Pieces:
-    """A text as a parser reads it: called with a byte offset, returns the rest of the chunk there.
+def _release(given: list[bytes]) -> None:
+    """Return the references to the pieces of a text that a parse leaked, and empty the list.
 
     The binding (0.25 to 0.26.1) takes a reference to each piece and never gives it back, so every parse would leak what
     it reads: 76 bytes a key, and 2 MB when 2 MB are opened.
     """
-
-    def __init__(self, source: ChunkedText, end: int | None = None):
-        self._read = source.reader(end)
-        self._given: list[bytes] | None = []
-
-    def __call__(self, byte: int, point: object) -> bytes:
-        piece = self._read(byte, point)
-        if self._given is not None:
-            self._given.append(piece)
-        return piece
-
-    def release(self) -> None:
-        """Return the references that the parse leaked; the tree still reads the text of its nodes from here."""
-        given, self._given = self._given or [], None
-        ours = encode("  ")
-        while given:
-            piece = given.pop()
-            # Python shares empty and single bytes, so others may refer to them.
-            if len(piece) > 1 and sys.getrefcount(piece) == sys.getrefcount(ours) + 1:
-                ctypes.pythonapi.Py_DecRef(ctypes.py_object(piece))
+    ours = encode("  ")
+    while given:
+        piece = given.pop()
+        # Python shares empty and single bytes, so others may refer to them.
+        if len(piece) > 1 and sys.getrefcount(piece) == sys.getrefcount(ours) + 1:
+            ctypes.pythonapi.Py_DecRef(ctypes.py_object(piece))
 
 
 def parse_in_slices(parser: Parser, source: ChunkedText, seconds: float) -> Generator[None, None, Tree | None]:
@@ -105,14 +103,3 @@ def parse_in_slices(parser: Parser, source: ChunkedText, seconds: float) -> Gene
         spent += perf_counter() - begun
         yield
     return None
-
-
-def _end_of(byte: int, point: tuple[int, int], text: str) -> tuple[int, tuple[int, int]]:
-    """The byte and point (row, column) where a text ends that starts at `byte` and `point`."""
-    if not text:
-        return byte, point
-    encoded = encode(text)
-    row, column = point
-    if breaks := encoded.count(b"\n"):
-        row, column = row + breaks, -1 - encoded.rfind(b"\n")
-    return byte + len(encoded), (row, column + len(encoded))

@@ -25,7 +25,7 @@ def first_error(snapshot: Snapshot, offset: int, text: str) -> int | None:
         return None
     start = snapshot.source.byte_of(offset)
     error = _first_within(parsed, start, start + len(encode(text)))
-    return None if error is None else _characters(text, error - start)
+    return None if error is None else len(encode(text)[: error - start].decode("utf-8", "ignore"))
 
 
 def breaks(snapshot: Snapshot, start: int, end: int, text: str) -> bool:
@@ -76,7 +76,8 @@ def _parsed(
     if snapshot.tree is None:
         return None
     old = snapshot.source
-    tree, new = edited_tree(snapshot.tree, old, start, end, text), old.replace(start, end, text)
+    new = old.replace(start, end, text)
+    tree = edited_tree(snapshot.tree, old, new, start, end)
     last = None if reach is None else new.byte_of(start + len(text)) + reach
     return parse(parser(snapshot.language_id), new, tree, seconds, last)
 
@@ -107,8 +108,3 @@ def _at(cursor: TreeCursor) -> Node:
     node = cursor.node
     assert node is not None
     return node
-
-
-def _characters(text: str, size: int) -> int:
-    """Number of whole characters in the first `size` bytes of a text."""
-    return len(text.encode("utf-8", "surrogatepass")[:size].decode("utf-8", "ignore"))

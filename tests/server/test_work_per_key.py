@@ -14,8 +14,7 @@ from mercury_lab.engine import Engine
 from tree_sitter import TreeCursor
 
 from mercury_lsp.documents import document, syntax
-from mercury_lsp.documents.chunked_text import ChunkedText
-from mercury_lsp.documents.prefix_sums import PrefixSums
+from mercury_lsp.documents.chunked_text import ChunkedText, PrefixSums
 from tests.support import tiny
 from tests.support.fake_engine import FakeEngine
 from tests.support.typist import JumpingLoop, Typist, keys, typed_again
@@ -80,10 +79,10 @@ class Work(Counter[str]):
     """Counts what happens while a key is handled, on the event loop's thread and the engine's."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        cut, reader, summed = ChunkedText.slice, ChunkedText.reader, PrefixSums.of
+        cut, reader, summed = ChunkedText.slice, ChunkedText.reader, PrefixSums.replaced
         monkeypatch.setattr(ChunkedText, "slice", lambda text, *span: self._copied(cut(text, *span)))
         monkeypatch.setattr(ChunkedText, "reader", lambda *args: self._counting(reader(*args)))
-        monkeypatch.setattr(PrefixSums, "of", lambda numbers: summed(self._each(numbers)))
+        monkeypatch.setattr(PrefixSums, "replaced", lambda sums, *change: self._summing(sums, summed(sums, *change)))
 
     def profile(self, frame: FrameType, event: str, argument: Any) -> None:
         """See `sys.setprofile`."""
@@ -98,10 +97,9 @@ class Work(Counter[str]):
     def _counting(self, read: Callable[[int, object], bytes]) -> Callable[[int, object], bytes]:
         return lambda byte, point: self._copied(read(byte, point))
 
-    def _each(self, numbers: Any) -> Any:
-        for number in numbers:
-            self["sums"] += 1
-            yield number
+    def _summing(self, before: PrefixSums, after: PrefixSums) -> PrefixSums:
+        self["sums"] += after._stored is not before._stored
+        return after
 
 
 class Checking(FakeEngine):

@@ -105,6 +105,12 @@ def test_the_incremental_tree_equals_a_fresh_one(edits):
     assert str(snapshot.tree.root_node) == str(fresh.root_node)
 
 
+def test_a_return_alone_ends_a_line_of_the_tree_too():
+    document = open_document("a = 1\rb = 2\r")
+    document.apply([partial((1, 4), (1, 5), "3\rc = 4")], 2)
+    assert [node.start_point for node in document.parsed().tree.root_node.children] == [(0, 0), (1, 0), (2, 0)]
+
+
 def test_typing_keeps_every_other_chunk_the_same_object():
     document = open_document(CODE)
     before = document.snapshot().chunks
