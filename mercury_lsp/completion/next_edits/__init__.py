@@ -2,7 +2,7 @@
 
 The changes in all files (history.py) are read as examples (examples.py). A change made twice is offered where the same
 text or lines occur (pairs.py) and in lines like the examples (templates.py). If the last change renamed
-something, the other places follow (names.py, renaming.py). A model rewrites the
+something, the other places follow (renaming.py). A model rewrites the
 region around the cursor, the region around another use of a changed name and, by key, lines with new errors
 (region_edits.py, rewriting.py, places.py, diagnostics.py). filters.py says what is never shown, and ledger.py what
 became of the offers.

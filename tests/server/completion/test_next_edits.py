@@ -127,6 +127,13 @@ def test_a_renaming_taken_back_is_forgotten_whatever_follows():
     assert desk.replace("total", "count").replace("x = ", "x =  ").lines() == []
 
 
+@pytest.mark.parametrize("new", ["total", "coUnt"])
+def test_a_renaming_rests_after_one_of_its_places_was_taken_back(new):
+    desk = NextEditDesk(RENAMED).replace("count", new).replace("x = count", f"x = {new}")
+    assert desk.lines() == [2]
+    assert desk.replace(f"x = {new}", "x = count").lines() == []
+
+
 def test_the_latest_of_two_renamings_comes_first_and_then_the_other():
     desk = NextEditDesk("def f(first, second):\n    a = first\n    b = second\n    return a\n")
     assert desk.replace("first", "begin").texts() == [("first", "begin")]
