@@ -63,12 +63,12 @@ class RightRewriter(Rewriter):
 
     def kept(self, written: WrittenRegion, read_V: Array) -> float:
         """Whether the present text goes on in it."""
-        token, present = self.choose(written, read_V), written.present
-        return float(present.expects(token) if token is not None else present.next >= written.region.drafted)
+        token = self.choose(written, read_V)
+        return float(written.expects(token) if token is not None else written.next >= written.region.drafted)
 
     def choose(self, written: WrittenRegion, read_V: Array) -> int | None:
         """The next token of the text."""
-        done = len(written.present.written)
+        done = len(written.ids)
         return self.ids[done] if done < len(self.ids) else None
 
     def firsts(self, written: WrittenRegion, read_V: Array) -> list[int | None]:

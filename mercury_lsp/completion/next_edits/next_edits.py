@@ -7,20 +7,19 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from threading import Event
+from time import perf_counter
 from typing import NamedTuple
 
 from mercury_lsp.completion.coalescing import Coalescer, Feature, SharedAnswer, SuggestionRequest
 from mercury_lsp.completion.next_edits.edits import joined
 from mercury_lsp.completion.next_edits.filters import objection
 from mercury_lsp.completion.next_edits.history import Hunk, shown
-from mercury_lsp.completion.next_edits.ledger import Ledger
 from mercury_lsp.completion.next_edits.pairs import paired_edits, rest_of_lines
 from mercury_lsp.completion.next_edits.places import Place, broken_places, named_place
-from mercury_lsp.completion.next_edits.proposals import Proposal, first_shown, renamed_lines
+from mercury_lsp.completion.next_edits.proposals import Ledger, Proposal, Question
 from mercury_lsp.completion.next_edits.region_edits import (
     MAX_PLACES,
     OFFERED,
-    Question,
     RegionEdits,
 )
 from mercury_lsp.completion.next_edits.renaming import Renamings
@@ -29,12 +28,15 @@ from mercury_lsp.completion.suggestions import Renaming, Suggestion
 from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.redaction import edit_shows_secret
-from mercury_lsp.documents.syntax import breaks_document
+from mercury_lsp.documents.syntax import breaks, breaks_document
 
 logger = logging.getLogger(__name__)
 
 PARSE_SECONDS = 0.5
 """Budget of the parse that checks a renamed document."""
+
+MAX_OFFERED = 8
+"""Most places of a renaming that are examined at a time."""
 
 Pauses = Callable[[], Awaitable[bool]]
 """Waits; returns whether the user typed nothing meanwhile."""
@@ -96,7 +98,7 @@ class NextEdits:
 
     def is_known(self, asked: Question) -> bool:
         """Whether the rules have an edit to show by key; asks no model."""
-        return first_shown(self._proposals(asked), asked.silence) is not None
+        return next(self._proposals(asked), None) is not None
 
     def goes_on(self, asked: Question) -> bool:
         """Whether the user has just made a change for the second time that fits elsewhere, too; asks no model."""
@@ -118,7 +120,7 @@ class NextEdits:
         asked = replace(asked, silence=self._silence(asked))
         if not asked.hunks or not asked.snapshot.is_parsed:
             return asked
-        return replace(asked, proposed=[first_shown(self._proposals(asked), asked.silence)])
+        return replace(asked, proposed=[self._proposed(asked)])
 
     async def insertion(self, asked: Question, pauses: Pauses) -> list[Suggestion]:
         """The next edit as ghost text, if it only inserts at the cursor; by rules or, if the user `pauses`, by a model.
@@ -182,16 +184,17 @@ class NextEdits:
         at_hand = self.regions.at_hand(asked)
         if found := await self._at_hand(asked, at_hand):
             return found
+        is_by_key = asked.cursor is None
         if self.regions.rewrite is None:
             silence.add("the model in use rewrites no regions")
-        elif asked.cursor is not None and self.regions.writes_edits():
-            pass  # it was asked around the cursor; elsewhere only by key
-        elif (found := await self._related(asked, at_hand)) or (
-            asked.cursor is None and (found := await self._by_model(asked, self._broken(asked, at_hand), asked.cancel))
-        ):
-            return found
-        logger.info("no next edit: %s", "; ".join(silence.reasons))
-        return []
+        elif is_by_key or not self.regions.writes_edits():  # such a model was asked around the cursor
+            if (region := named_place(asked.documents, asked.hunks, at_hand)) is not None:
+                found = await self.regions.related(region, asked)
+            if not found and is_by_key:
+                found = await self.regions.first(self._broken(asked, at_hand), asked, asked.cancel)
+        if not found:
+            logger.info("no next edit: %s", "; ".join(silence.reasons))
+        return found
 
     def _known(self, asked: Question) -> list[Suggestion]:
         """The rest of the model's last answer, or the first of the rules' proposals that may be shown."""
@@ -199,7 +202,7 @@ class NextEdits:
 
     def _by_rules(self, asked: Question) -> list[Suggestion]:
         """The first of the rules' proposals that may be shown."""
-        [found] = asked.proposed or [first_shown(self._proposals(asked), asked.silence)]
+        [found] = asked.proposed or [self._proposed(asked)]
         if found is None:
             return []
         proposal, suggestion = found
@@ -213,19 +216,8 @@ class NextEdits:
         """
         is_invoked, cancel = asked.cursor is None, Event()
         request = SuggestionRequest("region", asked.snapshot, asked.cursor, is_invoked, is_next_edit=True)
-        search = partial(self._by_model, asked, regions, cancel)
+        search = partial(self.regions.first, regions, asked, cancel)
         return await self._coalescer.answer(request, lambda: SharedAnswer(search, cancel))
-
-    async def _by_model(self, asked: Question, regions: Sequence[Place], cancel: Event) -> list[Suggestion]:
-        """The first edit of the regions' rewrites that may be shown."""
-        if not (asked.hunks or self.regions.writes_edits()) or not regions:
-            return []
-        return await self.regions.first(regions, asked, cancel)
-
-    async def _related(self, asked: Question, at_hand: Sequence[Place]) -> list[Suggestion]:
-        """The edit of another line with a name of the last change."""
-        region = named_place(asked.documents, asked.hunks, at_hand)
-        return [] if region is None else await self.regions.related(region, asked)
 
     def _broken(self, asked: Question, at_hand: Sequence[Place]) -> list[Place]:
         """The first lines with a new error outside the regions already rewritten."""
@@ -238,8 +230,14 @@ class NextEdits:
             asked.silence.add("no error appeared elsewhere")
         return found[:MAX_PLACES]
 
+    def _proposed(self, asked: Question) -> tuple[Proposal, Suggestion] | None:
+        """The first of the rules' proposals that may be shown, and what is shown of it."""
+        started = perf_counter()
+        found = next(self._proposals(asked), None)
+        return None if found is None else (found, found.suggestion(perf_counter() - started))
+
     def _proposals(self, asked: Question) -> Iterator[Proposal]:
-        """What the rules find, best first, except where the user has just undone a change."""
+        """What the rules find and may be shown, best first, except where the user has just undone a change."""
         return (each for each in self._found(asked) if not asked.is_taken_back(each.snapshot.uri, each.whole))
 
     def _found(self, asked: Question) -> Iterator[Proposal]:
@@ -270,7 +268,7 @@ class NextEdits:
             else:
                 yield each
         if goes_on:
-            yield from renamed_lines(renaming, asked.snapshot)
+            yield from _renamed_lines(renaming, asked)
         yield from () if renaming.is_told else same
 
     def _is_for_writer(self, renaming: Renaming, hunks: Sequence[Hunk]) -> bool:
@@ -299,6 +297,23 @@ class NextEdits:
                     line = snapshot.source.line_of(edit.start) + 1
                     why = f"line {line}: what you did twice is not done there, {why_not}"
                     asked.silence.add(why, snapshot.uri)
+
+
+def _renamed_lines(renaming: Renaming, asked: Question) -> Iterator[Proposal]:
+    """What remains of a renaming, line by line, in the order of the lines' first places."""
+    snapshot, lines = asked.snapshot, dict[int, list[Edit]]()
+    for each in renaming.left[:MAX_OFFERED]:
+        lines.setdefault(snapshot.source.line_of(each.start), []).append(each)
+    for line, left in lines.items():
+        edits = tuple(sorted(left, key=lambda each: each.start))
+        found = Proposal(snapshot, edits, replace(renaming, offered=len(edits)))
+        edit = found.whole
+        if breaks(snapshot, edit.start, edit.end, edit.inserted):
+            asked.silence.add(f"line {line + 1}: a rule's edit would break the syntax")
+        elif edit_shows_secret(snapshot, edit.start, edit.end, edit.inserted):
+            asked.silence.add(f"line {line + 1}: lines like secrets are not edited")
+        else:
+            yield found
 
 
 def _ghosts(found: Iterable[Suggestion], asked: Question) -> list[Suggestion]:

@@ -1,18 +1,17 @@
-"""Edits that rules propose, and the first one that may be shown. The rules are exact, so no model judges them."""
+"""The question for a next edit, the edits that rules propose, and what became of those that were offered."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from time import perf_counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from threading import Event
 
-from mercury_lsp.completion.next_edits.edits import joined
+from mercury_lsp.completion.next_edits.edits import joined, moved_offset
+from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.silence import Silence
 from mercury_lsp.completion.suggestions import Renaming, Suggestion
 from mercury_lsp.documents.document import Edit, Snapshot
-from mercury_lsp.documents.redaction import edit_shows_secret
-from mercury_lsp.documents.syntax import breaks
 
-MAX_OFFERED = 8
-"""Most places of a renaming that are examined at a time."""
+ENTRIES_KEPT = 64
+"""Most edits remembered that are not offered again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,28 +28,93 @@ class Proposal:
         """Its edits as one."""
         return joined(self.edits, self.snapshot)
 
-
-def renamed_lines(renaming: Renaming, snapshot: Snapshot) -> Iterator[Proposal]:
-    """What remains of a renaming, line by line, in the order of the lines' first places."""
-    lines: dict[int, list[Edit]] = {}
-    for each in renaming.left[:MAX_OFFERED]:
-        lines.setdefault(snapshot.source.line_of(each.start), []).append(each)
-    for edits in lines.values():
-        ordered = tuple(sorted(edits, key=lambda each: each.start))
-        yield Proposal(snapshot, ordered, replace(renaming, offered=len(edits)))
+    def suggestion(self, seconds: float) -> Suggestion:
+        """What is shown of it. Rules are exact, so no model judges them."""
+        return replace(Suggestion.replacing(self.snapshot, self.whole, 1.0, seconds), renaming=self.renaming)
 
 
-def first_shown(proposals: Iterable[Proposal], silence: Silence) -> tuple[Proposal, Suggestion] | None:
-    """The first proposal that breaks no syntax and shows no secret; adds to `silence` why others aren't shown."""
-    started = perf_counter()
-    for each in proposals:
-        snapshot, edit = each.snapshot, each.whole
-        line = snapshot.source.line_of(edit.start) + 1
-        if breaks(snapshot, edit.start, edit.end, edit.inserted):
-            silence.add(f"line {line}: a rule's edit would break the syntax", snapshot.uri)
-        elif edit_shows_secret(snapshot, edit.start, edit.end, edit.inserted):
-            silence.add(f"line {line}: lines like secrets are not edited", snapshot.uri)
-        else:
-            found = Suggestion.replacing(snapshot, edit, 1.0, perf_counter() - started)
-            return each, replace(found, renaming=each.renaming)
-    return None
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A request for the next edit in one version of a document, with everything needed to find it."""
+
+    snapshot: Snapshot
+    path: str
+    hunks: Sequence[Hunk]
+    """The user's changes, oldest first, in all documents that may be used."""
+    cursor: int | None = None
+    """None if the user asks by key."""
+    others: Sequence[tuple[Snapshot, str]] = ()
+    """Other documents that may be edited, with their paths."""
+    errors: Callable[[Snapshot], Collection[int]] = lambda snapshot: ()
+    """The lines of a document with errors that other servers reported after the user's change."""
+    taken_back: tuple[str, Edit] | None = None
+    """URI and place of the change that the user has just undone."""
+    changes: Sequence[Edit] = ()
+    """The user's changes of this document, oldest first."""
+    silence: Silence = field(default_factory=lambda: Silence(""))
+    cancel: Event = field(default_factory=Event)
+    proposed: Sequence[tuple[Proposal, Suggestion] | None] = ()
+    """What the rules propose; empty until it is worked out."""
+
+    @property
+    def documents(self) -> Sequence[tuple[Snapshot, str]]:
+        """This document, then the others."""
+        return [(self.snapshot, self.path), *self.others]
+
+    def is_taken_back(self, uri: str, edit: Edit) -> bool:
+        """Whether the user has just undone a change where an edit is proposed."""
+        if self.taken_back is None:
+            return False
+        where, undone = self.taken_back
+        return where == uri and edit.start <= undone.end and undone.start <= edit.end
+
+
+class Ledger:
+    """The offers of one connection, which later edits move; used on the event loop's thread only.
+
+    An edit that was applied or dismissed is not offered again in its place.
+    """
+
+    def __init__(self) -> None:
+        self._offered: list[tuple[str, Edit]] = []
+        """The places of the last offer, with their document's URI."""
+        self._ids: list[str] = []
+        """Its suggestion ids: requests for ghost text and for a next edit may both find it."""
+        self._declined: list[tuple[str, Edit]] = []
+        """Edits that were dismissed or touched by another, because the offer was accepted or overwritten."""
+
+    def offer(self, suggestion_id: str, uri: str, edits: Sequence[Edit]) -> None:
+        """Record an offer; an earlier one that was neither edited nor dismissed may be offered again."""
+        offered = [(uri, each) for each in edits]
+        self._ids = [*(self._ids if offered == self._offered else ()), suggestion_id][-ENTRIES_KEPT:]
+        self._offered = offered
+
+    def edited(self, uri: str, edits: Sequence[Edit]) -> None:
+        """The user edited a document."""
+        for edit in edits:
+            if any(where == uri and edit.start <= at.end and at.start <= edit.end for where, at in self._offered):
+                self._decline()
+            self._offered, self._declined = (
+                [(where, _moved(at, edit) if where == uri else at) for where, at in known]
+                for known in (self._offered, self._declined)
+            )
+
+    def dismiss(self, suggestion_id: str) -> None:
+        """Do not offer this edit at these places again."""
+        if suggestion_id in self._ids:
+            self._decline()
+
+    def is_declined(self, uri: str, edit: Edit) -> bool:
+        """Whether the user dismissed this edit in this place or took it back."""
+        return (uri, edit) in self._declined
+
+    def _decline(self) -> None:
+        self._declined = [*self._declined, *self._offered][-ENTRIES_KEPT:]
+        self._offered, self._ids = [], []
+
+
+def _moved(proposed: Edit, edit: Edit) -> Edit:
+    """A proposed edit after another one, which does not move it if made at its start."""
+    if edit.start >= proposed.start:
+        return proposed
+    return replace(proposed, start=moved_offset(proposed.start, edit))

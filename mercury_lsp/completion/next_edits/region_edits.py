@@ -1,21 +1,19 @@
 """Requests rewrites of regions, first around the cursor and the last change, and picks the first edit to show."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from threading import Event
 from time import perf_counter
 
 from mercury_engine.api import EditHunk
 from mercury_engine.utility import Utility
 
-from mercury_lsp.completion.next_edits.ahead import Ahead
 from mercury_lsp.completion.next_edits.edits import joined, moved_offset
 from mercury_lsp.completion.next_edits.filters import BREAKS, followed, objection
 from mercury_lsp.completion.next_edits.history import Hunk, shown
-from mercury_lsp.completion.next_edits.ledger import Ledger
 from mercury_lsp.completion.next_edits.places import Place
-from mercury_lsp.completion.next_edits.proposals import Proposal
+from mercury_lsp.completion.next_edits.proposals import Ledger, Question
 from mercury_lsp.completion.next_edits.rewriting import RewrittenLines
 from mercury_lsp.completion.price import OF_EDITS, least_probability_of_edit
 from mercury_lsp.completion.silence import Silence
@@ -40,42 +38,6 @@ event is set."""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A request for the next edit in one version of a document, with everything needed to find it."""
-
-    snapshot: Snapshot
-    path: str
-    hunks: Sequence[Hunk]
-    """The user's changes, oldest first, in all documents that may be used."""
-    cursor: int | None = None
-    """None if the user asks by key."""
-    others: Sequence[tuple[Snapshot, str]] = ()
-    """Other documents that may be edited, with their paths."""
-    errors: Callable[[Snapshot], Collection[int]] = lambda snapshot: ()
-    """The lines of a document with errors that other servers reported after the user's change."""
-    taken_back: tuple[str, Edit] | None = None
-    """URI and place of the change that the user has just undone."""
-    changes: Sequence[Edit] = ()
-    """The user's changes of this document, oldest first."""
-    silence: Silence = field(default_factory=lambda: Silence(""))
-    cancel: Event = field(default_factory=Event)
-    proposed: Sequence[tuple[Proposal, Suggestion] | None] = ()
-    """What the rules propose; empty until it is worked out."""
-
-    @property
-    def documents(self) -> Sequence[tuple[Snapshot, str]]:
-        """This document, then the others."""
-        return [(self.snapshot, self.path), *self.others]
-
-    def is_taken_back(self, uri: str, edit: Edit) -> bool:
-        """Whether the user has just undone a change where an edit is proposed."""
-        if self.taken_back is None:
-            return False
-        where, undone = self.taken_back
-        return where == uri and edit.start <= undone.end and undone.start <= edit.end
-
-
-@dataclass(frozen=True, slots=True)
 class _Taken:
     """A document as it will be once the edit on display is accepted, and what is left of the answer then."""
 
@@ -83,6 +45,53 @@ class _Taken:
     path: str
     text: str
     left: Sequence[RewrittenLines]
+
+
+class Ahead:
+    """The rewrite of the text as it will be once the edit on display is accepted, begun while the user looks at it.
+
+    There is at most one; used on the event loop's thread only.
+    """
+
+    def __init__(self) -> None:
+        self._region: Place | None = None
+        self._shown = ""
+        """The text in which the edit is on display."""
+        self._cancel = Event()
+        self._asked: asyncio.Future[tuple[Sequence[RewrittenLines] | BaseException | None]] | None = None
+
+    def begin(self, rewrite: RewriteRegion, region: Place, shown: Snapshot, history: Sequence[EditHunk]) -> None:
+        """Rewrite the region of the text that the edit on display in `shown` leaves when accepted."""
+        self.drop()
+        self._region, self._shown, self._cancel = region, shown.text, Event()
+        rewriting = rewrite(region, history, MIN_PROBABILITY, self._cancel)
+        self._asked = asyncio.gather(rewriting, return_exceptions=True)  # the next request reports why it fails
+
+    def drop(self) -> None:
+        """Cancel the rewrite: nobody will ask for it."""
+        self._cancel.set()
+        self._region = self._asked = None
+
+    def keep_for(self, snapshot: Snapshot) -> None:
+        """Drop the rewrite unless the user is still looking at the edit or has accepted it."""
+        ahead = self._region
+        is_its = ahead is not None and snapshot.uri == ahead.snapshot.uri
+        if ahead is not None and is_its and snapshot.text not in (self._shown, ahead.snapshot.text):
+            self.drop()
+
+    async def taken(self, region: Place) -> Sequence[RewrittenLines] | None:
+        """The edits of a region rewritten ahead; None if it was not, or if that failed."""
+        ahead, asked = self._region, self._asked
+        if ahead is None or asked is None or region.snapshot.uri != ahead.snapshot.uri:
+            return None
+        if region.line != ahead.line or region.snapshot.text != ahead.snapshot.text:  # another line has another window
+            return None
+        try:
+            [found] = await asyncio.shield(asked)
+        except asyncio.CancelledError:
+            self.drop()
+            raise
+        return None if isinstance(found, BaseException) else found
 
 
 class RegionEdits:
@@ -107,11 +116,11 @@ class RegionEdits:
     def at_hand(self, asked: Question) -> list[Place]:
         """The region around the cursor and, if the document's last change is outside, the region around that.
 
-        A model trained on edits has one larger window.
+        A model trained on edits has one larger window; others do nothing before the user changes something.
         """
         snapshot, own = asked.snapshot, [each for each in asked.hunks if each.uri == asked.snapshot.uri]
         found: list[Place] = []
-        if asked.cursor is not None:
+        if asked.cursor is not None and (asked.hunks or self.writes_edits()):
             line = snapshot.source.line_of(asked.cursor)
             found.append(replace(Place.around(snapshot, asked.path, line), cursor=asked.cursor))
         if own and not (found and self.writes_edits()):
@@ -257,7 +266,7 @@ class RegionEdits:
         region = replace(Place.around(after, taken.path, after.source.line_of(cursor)), cursor=cursor)
         made = EditHunk(edit.start, *map(with_line_feeds, (edit.removed, edit.inserted)))
         history = [*shown(hunks, snapshot.uri), made]
-        self.ahead.begin(snapshot, region, lambda cancel: rewrite(region, history, MIN_PROBABILITY, cancel))
+        self.ahead.begin(rewrite, region, snapshot, history)
 
 
 def _hide(snapshot: Snapshot, edit: Edit, why_not: str, silence: Silence) -> None:

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 from mercury_engine.api import Control, EditHunk, FillRequest, Rewrite, RewriteRequest
-from mercury_engine.decoding.autoregressive.present_text import PresentText
 from mercury_engine.decoding.autoregressive.rewriting import PASS_ROWS
+from mercury_engine.decoding.autoregressive.written_region import WrittenRegion
 from mercury_engine.errors import Cancelled
 
 from tests.support import tiny
@@ -196,7 +196,7 @@ def test_a_second_rewrite_reads_only_what_is_new(desk):
 def test_a_real_network_rewrites_as_it_would_one_token_at_a_time(tmp_path, markers, monkeypatch):
     engine = tiny.load(tiny.folder(tmp_path / "model", rank=0, markers=markers))
     fast = engine.rewrite(replace(REQUEST))
-    monkeypatch.setattr(PresentText, "draft", lambda *_: [])
+    monkeypatch.setattr(WrittenRegion, "draft", lambda *_: [])
     slow = engine.rewrite(replace(REQUEST))
     assert fast.text == slow.text
     assert [each.probability for each in fast.hunks] == pytest.approx(

@@ -1,6 +1,6 @@
 """An edit that the user did not want, or has made, is not offered again at its place."""
 
-from mercury_lsp.completion.next_edits.ledger import Ledger
+from mercury_lsp.completion.next_edits.proposals import Ledger
 from mercury_lsp.documents.document import Edit
 
 A, B = "file:///a.py", "file:///b.py"

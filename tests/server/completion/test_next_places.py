@@ -2,7 +2,7 @@
 
 from mercury_lsp.completion.coalescing import Coalescer
 from mercury_lsp.completion.next_edits.next_edits import NextEdits
-from mercury_lsp.completion.next_edits.region_edits import Question
+from mercury_lsp.completion.next_edits.proposals import Question
 from tests.server.completion.test_history import A, B, HistoryDesk
 
 CODE = """\

@@ -12,7 +12,8 @@ from mercury_lsp.completion.next_edits.filters import objection, strays
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.next_edits import NextEdits
 from mercury_lsp.completion.next_edits.places import Place, named_place
-from mercury_lsp.completion.next_edits.region_edits import MIN_PROBABILITY, MIN_RELATED_PROBABILITY, Question
+from mercury_lsp.completion.next_edits.proposals import Question
+from mercury_lsp.completion.next_edits.region_edits import MIN_PROBABILITY, MIN_RELATED_PROBABILITY
 from mercury_lsp.completion.next_edits.rewriting import RewrittenLines
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Edit, Snapshot

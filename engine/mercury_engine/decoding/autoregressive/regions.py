@@ -11,7 +11,6 @@ import numpy as np
 from mercury_engine.api import FillRequest, RewriteRequest
 from mercury_engine.decoding.autoregressive.drafting import Drafter, Drafters
 from mercury_engine.decoding.autoregressive.ngram_lookup import NgramLookup
-from mercury_engine.decoding.autoregressive.present_text import PresentText
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.stopping import StoppingCriteria
 from mercury_engine.models.arrays import IdArray
@@ -91,13 +90,16 @@ class RegionReader:
         window = self._family.clean(Window.of(request))
         return None if window is None else (yield from self._read_window(self._family, window, request))
 
-    def text(self, region: Region, present: PresentText) -> str | None:
-        """The text in place of a changed region; None if it makes no sense, or the tokenizer would alter the region."""
+    def text(self, region: Region, written: list[int], has_all: bool) -> str | None:
+        """The text in place of a changed region, perhaps written with all that follows it.
+
+        None if it makes no sense, or if the tokenizer would alter the region.
+        """
         request, encode, decode = region.request, self._tokenizer.encode, self._tokenizer.decode
         if decode(encode(request.text)) != request.text:
             return None
-        text = decode(present.written)
-        text = text.removesuffix(region.follows) if present.has_all else text
+        text = decode(written)
+        text = text.removesuffix(region.follows) if has_all else text
         return text if self._family is None else _written_window(self._family, Window.of(request), text)
 
     def _read_as_gap(self, request: RewriteRequest) -> ForwardSteps[Region]:

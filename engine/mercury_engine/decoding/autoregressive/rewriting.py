@@ -3,9 +3,9 @@
 A pass reads up to `PASS_ROWS` tokens of the present text as if they were typed. They are kept from the left while the
 model gives each at least half of the mass. Where it doesn't, it probably wants a change there, even if each single
 other token is less likely than the present one. So the likeliest of these begin a branch each: a hunk, written token by
-token until whole lines of the present text follow again (`present_text.py`). The likeliest hunk is taken if it is more
-likely than the lines as they are, otherwise these stay. The rewrite ends where the model ends its gap or continues
-with the text after the region. Text that runs on beyond the bound is no hunk.
+token until whole lines of the present text follow again. The likeliest hunk is taken if it is more likely than the
+lines as they are, otherwise these stay. The rewrite ends where the model ends its gap or continues with the text after
+the region. Text that runs on beyond the bound is no hunk.
 
 The probability of a hunk is the product of its tokens' probabilities. Present tokens within it, and the end where it
 is, count as certain from `KEPT_SURE` on and proportionally below: a hundred tokens with .99 each are not in doubt. Nor
@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from mercury_engine.api import Rewrite, RewriteRequest
-from mercury_engine.decoding.autoregressive.present_text import PresentText
 from mercury_engine.decoding.autoregressive.regions import Region, RegionReader
 from mercury_engine.decoding.autoregressive.verifier import Verifier
 from mercury_engine.decoding.autoregressive.written_region import MORE_TOKENS, WrittenRegion, is_line_start
@@ -58,21 +57,22 @@ class Rewriter:
         if region is None:
             return Rewrite(request.text, steps=0)
         written = yield from self._written(region)
-        return written.rewrite(regions.text(region, written.present) if written.hunks else request.text)
+        text = regions.text(region, written.ids, written.has_all) if written.hunks else request.text
+        return written.rewrite(text)
 
     def _written(self, region: Region) -> ForwardSteps[WrittenRegion]:
         """What is written up to the end, the bound, or the deadline."""
-        written = WrittenRegion(region, PresentText(region.ids, region.length, self._texts))
+        written = WrittenRegion(region, self._texts, run=len(region.ids))
         verifier = Verifier(self._network, region.context)
         with suppress(DeadlineReached):
             while not (written.ended or written.has_enough or written.is_over):
-                draft = written.present.rest(PASS_ROWS - verifier.unread, region.drafted)
+                draft = written.rest(PASS_ROWS - verifier.unread)
                 read_SV = yield from verifier.verify(draft)
                 written.steps += 1
-                kept = len(written.present.written)
+                kept = len(written.ids)
                 hunk = yield from self._keep_or_write(written, verifier, draft, read_SV)
                 if hunk is None:
-                    verifier.push(written.present.written[kept:])
+                    verifier.push(written.ids[kept:])
                 else:
                     written, verifier = hunk
         return written
@@ -114,31 +114,30 @@ class Rewriter:
 
     def _finish(self, branch: WrittenRegion, verifier: Verifier) -> ForwardSteps[bool]:
         """Write a hunk from its first token to its end; False if that is too unlikely, or out of bounds."""
-        region, present, least = branch.region, branch.present, branch.region.request.give_up_below
-        most = len(present.written) + MORE_TOKENS
+        least = branch.region.request.give_up_below
+        most = len(branch.ids) + MORE_TOKENS
         while not branch.ended and branch.back is None:
-            if branch.probability < least or len(present.written) > most or branch.is_over:
+            if branch.probability < least or len(branch.ids) > most or branch.is_over:
                 return False
-            draft = present.draft(PASS_ROWS - verifier.unread, region.drafted, region.drafter)
+            draft = branch.draft(PASS_ROWS - verifier.unread)
             read_SV = yield from verifier.verify(draft)
             branch.steps += 1
-            count = len(present.written)
+            count = len(branch.ids)
             for place, read_V in enumerate(read_SV):
                 token = self.choose(branch, read_V)
                 if self._is_back(branch, token):
-                    branch.back = present.next, len(present.written)
-                self._add(branch, token, read_V, present.is_at_end if token is None else present.expects(token))
+                    branch.back = branch.next, len(branch.ids)
+                self._add(branch, token, read_V, branch.is_at_end if token is None else branch.expects(token))
                 if branch.ended or branch.back is not None or draft[place : place + 1] != [token]:
                     break
-            verifier.push(present.written[count:])
+            verifier.push(branch.ids[count:])
         return branch.back is not None or branch.probability >= least
 
     def kept(self, written: WrittenRegion, read_V: Array) -> float:
         """The probability that the present text goes on, or ends where it does. Raises ModelCorrupt."""
-        present = written.present
         checked(float(read_V[0]))
-        if present.next < written.region.drafted:
-            return math.exp(float(read_V[present.ids[present.next]]))
+        if written.next < written.region.drafted:
+            return math.exp(float(read_V[written.region.ids[written.next]]))
         return math.exp(_end_logp(written, read_V))
 
     def choose(self, written: WrittenRegion, read_V: Array) -> int | None:
@@ -147,16 +146,16 @@ class Rewriter:
         content_V = replaced(read_V, region.ends, -math.inf)
         token = best(content_V)
         log_odds = _end_logp(written, read_V) - checked(float(content_V[token]))
-        least = 0.0 if written.present.is_at_end else math.log(region.early_end_odds)
+        least = 0.0 if written.is_at_end else math.log(region.early_end_odds)
         ends = log_odds >= least and (region.ends_anywhere or is_line_start(written.text))
         return None if ends else token
 
     def firsts(self, written: WrittenRegion, read_V: Array) -> list[int | None]:
         """The likeliest first tokens of a hunk, None for the end."""
-        present, region, found = written.present, written.region, list[int | None]()
+        region, found = written.region, list[int | None]()
         others_V = replaced(read_V, region.ends, -math.inf)
-        if present.next < region.drafted:
-            others_V = replaced(others_V, [present.ids[present.next]], -math.inf)
+        if written.next < region.drafted:
+            others_V = replaced(others_V, [region.ids[written.next]], -math.inf)
             if self.choose(written, read_V) is None:
                 found.append(None)
         for rank in range(BRANCHES - len(found)):
@@ -176,15 +175,14 @@ class Rewriter:
 
     def _is_back(self, branch: WrittenRegion, token: int | None) -> bool:
         """Whether whole lines of the present text follow, with this token first."""
-        present = branch.present
-        if not (present.is_behind_same_break or (is_line_start(branch.text) and present.is_at_line_start)):
+        if not branch.is_at_same_line:
             return False
-        return present.expects(token) if token is not None else present.next >= branch.region.drafted
+        return branch.expects(token) if token is not None else branch.next >= branch.region.drafted
 
     def _stays(self, written: WrittenRegion, read_SV: Sequence[Array], end: int) -> float:
         """The probability that the present tokens up to `end` stay, as far as they were read, and at least one."""
-        present, probability = written.present, self.kept(written, read_SV[0])
-        stay = present.ids[present.next + 1 : min(end, written.region.drafted)]
+        probability = self.kept(written, read_SV[0])
+        stay = written.region.ids[written.next + 1 : min(end, written.region.drafted)]
         for read_V, token in zip(read_SV[1:], stay, strict=False):
             probability *= min(1.0, math.exp(float(read_V[token])) / KEPT_SURE)
         return probability
@@ -192,5 +190,5 @@ class Rewriter:
 
 def _end_logp(written: WrittenRegion, read_V: Array) -> float:
     """Log-probability that the rewrite ends here."""
-    ends = written.region.late_ends if written.present.is_at_end else written.region.ends
+    ends = written.region.late_ends if written.is_at_end else written.region.ends
     return logsumexp(read_V[beside(ends, read_V)])
