@@ -15,8 +15,8 @@ from mercury_lsp.documents.chunked_text import with_line_feeds
 
 TOKEN = re.compile(r"\w+|[^\w\s]")
 
-REMEMBERED_HUNKS = 16
-"""Hunks whose examples are cached: the latest ones are requested at every key, for every open document."""
+EXAMPLES = 4
+"""Number of latest hunks that serve as examples, for rules and for a model's edits."""
 
 MAX_LINES = 200
 """Most lines of a hunk, before and after together: comparing 1,300 brackets takes more than a second."""
@@ -53,7 +53,7 @@ class Example:
         return [*self.before[len(self.before) - before :]], [*self.after[:after]]
 
 
-@lru_cache(REMEMBERED_HUNKS)
+@lru_cache  # the latest ones are requested at every key, for every open document
 def examples(hunk: Hunk) -> tuple[Example, ...]:
     """What a hunk changed: line by line where the number of lines stayed, and whole lines."""
     return tuple(_examples(hunk))

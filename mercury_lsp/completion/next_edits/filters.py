@@ -4,12 +4,12 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
-from itertools import islice
+from typing import NamedTuple
 
 from mercury_engine.text.lines import equal_ends, lines_of
 
 from mercury_lsp.completion.next_edits.edits import narrowed, occurrences, only_moves_white_space
-from mercury_lsp.completion.next_edits.examples import TOKEN
+from mercury_lsp.completion.next_edits.examples import EXAMPLES, TOKEN
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.redaction import edit_shows_secret
@@ -21,9 +21,6 @@ MAX_EDIT_CHARS = 4_000
 MIN_BROUGHT_BACK_CHARS = 5
 """Shortest stripped line that counts as brought back: `}` is in every edit."""
 
-EXAMPLES = 4
-"""Number of latest changes that a model's edit may follow."""
-
 MIN_LIKENESS = 0.7
 """Least share of a model's tokens that occur in the example; the others must be words of its own line."""
 
@@ -31,10 +28,7 @@ SURE = 0.7
 """Least probability of a model's edit that inserts words of the latest changes in a new way."""
 
 MAX_TOKEN_PAIRS = 60_000
-"""Most pairs of tokens, before times after, that are compared at once, in 15 ms; larger changes by lines first."""
-
-REMEMBERED_CHANGES = 32
-"""Changes whose exchanges are cached: every line of a model's edit needs the latest ones."""
+"""Most pairs of tokens, before times after, that are compared in 15 ms; larger changes only by their ends."""
 
 MAX_LINES = 8
 """Most lines of a change with which an edit is compared one by one."""
@@ -48,6 +42,19 @@ Exchange = tuple[tuple[str, ...], tuple[str, ...]]
 """A run of tokens, and what it became."""
 
 _WORD = re.compile(r"\w+")
+
+
+class _Change(NamedTuple):
+    """Lines that became others, and the runs of tokens that were replaced in them."""
+
+    old: str
+    new: str
+    exchanges: tuple[Exchange, ...]
+
+    @property
+    def is_line(self) -> bool:
+        """Whether both are a single line with text."""
+        return all(text.strip() and text.count("\n") <= 1 for text in (self.old, self.new))
 
 
 def objection(snapshot: Snapshot, edit: Edit, hunks: Sequence[Hunk], at_risk: int | None = None) -> str | None:
@@ -105,13 +112,14 @@ def strays(old: str, new: str, hunks: Sequence[Hunk], probability: float = 0.0, 
     removed = (hunk.before.count("\n") - hunk.after.count("\n") for hunk in latest)
     if old.count("\n") - new.count("\n") > max([0, *removed]):
         return "it removes lines, and you did not"
-    theirs = {exchange for hunk in latest for exchange in _exchanges(hunk.before, hunk.after)}
-    lines = [pair for hunk in latest for pair in _line_pairs(hunk.before, hunk.after)]
-    if any(_is_same_change((old, new), each) for each in lines):
+    changes = [_changes(hunk.before, hunk.after) for hunk in latest]
+    lines = [change for each in changes for change in [change for change in each if change.is_line][:MAX_LINES]]
+    if any(_is_same_change(old, new, each) for each in lines):
         return None
+    theirs = {exchange for each in changes for change in each for exchange in change.exchanges}
     words = frozenset(word.lower() for word in TOKEN.findall(old))
     brought = {word for _, come in theirs for word in come if _WORD.fullmatch(word)} if probability >= SURE else set()
-    for ours in _exchanges(old, new):
+    for ours in (exchange for change in _changes(old, new) for exchange in change.exchanges):
         inserted = () if ours[0] else tuple(filter(_WORD.fullmatch, ours[1]))
         is_brought = (bool(inserted) and brought.issuperset(inserted)) or _is_typo(ours, brought, text)
         alike = [other for other in theirs if _is_like(ours, other, words)]
@@ -122,9 +130,9 @@ def strays(old: str, new: str, hunks: Sequence[Hunk], probability: float = 0.0, 
     return None
 
 
-def _is_same_change(ours: tuple[str, str], theirs: tuple[str, str]) -> bool:
+def _is_same_change(before: str, after: str, line: _Change) -> bool:
     """Whether a line changed as the user's did, with its own words in place of theirs, all of which stay."""
-    (was, now), (old, new) = ([TOKEN.findall(text) for text in pair] for pair in (theirs, ours))
+    was, now, old, new = (TOKEN.findall(text) for text in (line.old, line.new, before, after))
     own = dict(zip(was, old, strict=False))
     if len(was) != len(old) or [own[word] for word in was] != old:
         return False
@@ -135,17 +143,10 @@ def _is_same_change(ours: tuple[str, str], theirs: tuple[str, str]) -> bool:
     return is_of_words and stay and [own.get(word, word) for word in now] == new
 
 
-def _copies(ours: Exchange, other: Exchange, words: frozenset[str], line: tuple[str, str]) -> bool:
+def _copies(ours: Exchange, other: Exchange, words: frozenset[str], line: _Change) -> bool:
     """Whether an exchange similar to one in the user's line adds words of that line that its own line lacks."""
-    theirs = {word.lower() for word in _WORD.findall(line[0])} - words
-    return other in _exchanges(*line) and any(word.lower() in theirs for word in ours[1] if word not in ours[0])
-
-
-@lru_cache(REMEMBERED_CHANGES)
-def _line_pairs(old: str, new: str) -> tuple[tuple[str, str], ...]:
-    """The single lines of a change that became others, the first `MAX_LINES` of them."""
-    pairs = (pair for pair in _changed_lines(lines_of(old), lines_of(new)) if all(each.strip() for each in pair))
-    return tuple(islice((pair for pair in pairs if all(each.count("\n") <= 1 for each in pair)), MAX_LINES))
+    theirs = {word.lower() for word in _WORD.findall(line.old)} - words
+    return other in line.exchanges and any(word.lower() in theirs for word in ours[1] if word not in ours[0])
 
 
 def _is_typo(ours: Exchange, brought: Collection[str], text: str) -> bool:
@@ -176,23 +177,18 @@ def _is_like(ours: Exchange, theirs: Exchange, words: frozenset[str]) -> bool:
     return is_own and SequenceMatcher(None, ours[1], theirs[1], autojunk=False).ratio() >= MIN_LIKENESS
 
 
-@lru_cache(REMEMBERED_CHANGES)
-def _exchanges(old: str, new: str) -> tuple[Exchange, ...]:
-    """The runs of tokens that were replaced; long texts are compared by lines first."""
-    before, after = TOKEN.findall(old), TOKEN.findall(new)
-    if len(before) * len(after) <= MAX_TOKEN_PAIRS:
-        return tuple(_runs(before, after))
-    pairs = _changed_lines(lines_of(old), lines_of(new))
-    return tuple(exchange for was, now in pairs for exchange in _runs(TOKEN.findall(was), TOKEN.findall(now)))
-
-
-def _changed_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Replaced lines with the new ones: one by one if their number is the same."""
-    for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if kind != "equal" and b - a == d - c:
-            yield from zip(old[a:b], new[c:d], strict=True)
-        elif kind != "equal":
-            yield "".join(old[a:b]), "".join(new[c:d])
+@lru_cache  # every line of a model's edit needs the latest ones
+def _changes(old: str, new: str) -> tuple[_Change, ...]:
+    """The lines that became others, one by one where their number stayed."""
+    before, after = lines_of(old), lines_of(new)
+    found = list[_Change]()
+    for kind, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if kind == "equal":
+            continue
+        by_line = zip(before[a:b], after[c:d], strict=True) if b - a == d - c else ()
+        for was, now in [*by_line] or [("".join(before[a:b]), "".join(after[c:d]))]:
+            found.append(_Change(was, now, tuple(_runs(TOKEN.findall(was), TOKEN.findall(now)))))
+    return tuple(found)
 
 
 def _runs(before: Sequence[str], after: Sequence[str]) -> Iterator[Exchange]:

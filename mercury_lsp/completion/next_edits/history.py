@@ -13,8 +13,7 @@ from time import monotonic
 from mercury_engine.api import EditHunk
 from mercury_engine.text.lines import equal_ends, lines_of
 
-from mercury_lsp.completion.next_edits.edits import effective, merged, moved_offset
-from mercury_lsp.completion.next_edits.history_edits import of_user
+from mercury_lsp.completion.next_edits.edits import effective, merged, moved, of_user
 from mercury_lsp.context.open_documents import OpenDocuments
 from mercury_lsp.documents.chunked_text import ChunkedText, with_line_feeds
 from mercury_lsp.documents.document import Edit, Snapshot
@@ -98,10 +97,9 @@ class History:
     def __init__(self, documents: OpenDocuments, clock: Callable[[], float] = monotonic):
         self._documents, self._clock = documents, clock
         self._tracked: list[_Tracked] = []
-        self._closed: dict[str, list[Hunk]] = {}
-        """The hunks of closed documents at the time of closing; their changes stay in `_tracked`."""
-        self._cut: dict[str, tuple[tuple[ChunkedText, str, list[_Tracked]], list[tuple[int, Hunk]]]] = {}
-        """By URI, the text, path and changes that a document's hunks were last computed from, and the hunks."""
+        self._cut: dict[str, tuple[tuple[ChunkedText, str, list[_Tracked]] | None, list[tuple[int, Hunk]]]] = {}
+        """By URI, the text, path and changes that a document's hunks were last computed from, and the hunks; of a
+        closed document, only these."""
         self._reports: deque[tuple[float, frozenset[Path]]] = deque(maxlen=MAX_REPORTS)
         """Unread reports: when files changed on disk, and which."""
         self._reloaded: dict[str, float] = {}
@@ -125,17 +123,15 @@ class History:
 
     def closed(self, uri: str) -> None:
         """Keep the hunks of a document that is about to be closed."""
-        kept = {each.uri for each in self._tracked}
-        self._closed = {other: hunks for other, hunks in self._closed.items() if other in kept}
         self._reloaded.pop(uri, None)
         self._saved.pop(uri, None)
+        kept = {each.uri for each in self._tracked}
+        self._cut = {other: cut for other, cut in self._cut.items() if other in kept}
         if uri in kept:
-            self._closed[uri] = [hunk for _, hunk in self._numbered(uri)]
-        self._cut.pop(uri, None)
+            self._cut[uri] = None, self._numbered(uri)
 
     def opened(self, uri: str) -> None:
         """A document was opened, perhaps again; changes that no longer stand are forgotten."""
-        self._closed.pop(uri, None)
         if any(each.uri == uri for each in self._tracked):
             now = self._documents.snapshot(uri)
             self._tracked = [each for each in self._tracked if each.uri != uri or _stands(each.change, now)]
@@ -186,8 +182,8 @@ class History:
     def _numbered(self, uri: str) -> list[tuple[int, Hunk]]:
         """A document's hunks, each with the number of its newest change; computed once for each text."""
         numbers = [number for number, each in enumerate(self._tracked) if each.uri == uri]
-        if uri in self._closed:
-            return [(numbers[-1], hunk) for hunk in self._closed[uri]]
+        if uri not in self._documents:
+            return [(numbers[-1], hunk) for _, hunk in self._cut[uri][1]]
         tracked = [self._tracked[number] for number in numbers]
         snapshot, path = self._documents.snapshot(uri), self._documents.path(uri)
         cut_from = snapshot.source, path, tracked
@@ -205,7 +201,7 @@ class History:
             elif change.start <= edit.end:
                 touched.append(each)
             else:
-                kept.append(replace(each, change=replace(change, start=moved_offset(change.start, edit))))
+                kept.append(replace(each, change=moved(change, edit)))
         touched.sort(key=lambda each: each.change.start)
         change = merged([each.change for each in touched], edit)
         is_changed = change.removed != change.inserted

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from threading import Event
 from time import perf_counter
 from typing import NamedTuple
@@ -191,7 +192,10 @@ class NextEdits:
             if (region := named_place(asked.documents, asked.hunks, at_hand)) is not None:
                 found = await self.regions.related(region, asked)
             if not found and is_by_key:
-                found = await self.regions.first(self._broken(asked, at_hand), asked, asked.cancel)
+                broken = [*islice(broken_places(asked.documents, asked.hunks, asked.errors, at_hand), MAX_PLACES)]
+                if not broken:
+                    silence.add("no error appeared elsewhere")
+                found = await self.regions.first(broken, asked, asked.cancel)
         if not found:
             logger.info("no next edit: %s", "; ".join(silence.reasons))
         return found
@@ -218,17 +222,6 @@ class NextEdits:
         request = SuggestionRequest("region", asked.snapshot, asked.cursor, is_invoked, is_next_edit=True)
         search = partial(self.regions.first, regions, asked, cancel)
         return await self._coalescer.answer(request, lambda: SharedAnswer(search, cancel))
-
-    def _broken(self, asked: Question, at_hand: Sequence[Place]) -> list[Place]:
-        """The first lines with a new error outside the regions already rewritten."""
-        found: list[Place] = []
-        for each in broken_places(asked.documents, asked.hunks, asked.errors):
-            near = [other for other in (*at_hand, *found) if other.snapshot.uri == each.snapshot.uri]
-            if not any(other.covers(each.line) for other in near):
-                found.append(each)
-        if not found:
-            asked.silence.add("no error appeared elsewhere")
-        return found[:MAX_PLACES]
 
     def _proposed(self, asked: Question) -> tuple[Proposal, Suggestion] | None:
         """The first of the rules' proposals that may be shown, and what is shown of it."""

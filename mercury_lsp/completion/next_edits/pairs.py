@@ -16,15 +16,12 @@ from mercury_engine.text.common_prefix import common_prefix
 from mercury_engine.text.lines import lines_of
 
 from mercury_lsp.completion.next_edits.edits import below_first, near, text_around
-from mercury_lsp.completion.next_edits.examples import TOKEN, Example, examples, margin, nearest
+from mercury_lsp.completion.next_edits.examples import EXAMPLES, TOKEN, Example, examples, margin, nearest
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.templates import template_edits
 from mercury_lsp.context.scope import path_to
 from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.languages import language
-
-EXAMPLES = 4
-"""Number of latest hunks that serve as examples."""
 
 MIN_CHARS = 5
 """Shortest text that is searched for, without blanks: shorter ones occur everywhere."""

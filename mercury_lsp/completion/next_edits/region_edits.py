@@ -9,7 +9,7 @@ from time import perf_counter
 from mercury_engine.api import EditHunk
 from mercury_engine.utility import Utility
 
-from mercury_lsp.completion.next_edits.edits import joined, moved_offset
+from mercury_lsp.completion.next_edits.edits import joined, moved
 from mercury_lsp.completion.next_edits.filters import BREAKS, followed, objection
 from mercury_lsp.completion.next_edits.history import Hunk, shown
 from mercury_lsp.completion.next_edits.places import Place
@@ -210,7 +210,7 @@ class RegionEdits:
             if why_not is None:
                 edit = found.edit
                 text = snapshot.text[: edit.start] + edit.inserted + snapshot.text[edit.end :]
-                left = [_moved(each, edit) for each in edits if each is not found]
+                left = [replace(each, edit=moved(each.edit, edit)) for each in edits if each is not found]
                 self._taken = _Taken(snapshot.uri, region.path, text, left)
                 self._look_ahead(snapshot, edit, asked.hunks)
                 return self._offered(snapshot, found, asked, seconds)
@@ -272,11 +272,6 @@ class RegionEdits:
 def _hide(snapshot: Snapshot, edit: Edit, why_not: str, silence: Silence) -> None:
     line = snapshot.source.line_of(edit.start) + 1
     silence.add(f"line {line}: the model's edit is not shown, {why_not}", snapshot.uri)
-
-
-def _moved(found: RewrittenLines, made: Edit) -> RewrittenLines:
-    """An edit after another one was made."""
-    return replace(found, edit=replace(found.edit, start=moved_offset(found.edit.start, made)))
 
 
 def _joined(snapshot: Snapshot, edits: Sequence[RewrittenLines]) -> RewrittenLines:

@@ -9,13 +9,13 @@ from mercury_engine.api import (
     MAX_WINDOW_CHARS,
     Control,
     EditHunk,
-    RegionHunk,
     RewriteRequest,
 )
 from mercury_engine.api import Rewrite as RegionRewrite
 from mercury_engine.prompt.edit_families import Family
 from mercury_engine.text.lines import equal_ends, lines_of
 
+from mercury_lsp.completion.next_edits.edits import joined
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.context.context import ContextBuilder, without_start
 from mercury_lsp.documents.chunked_text import with_line_feeds
@@ -67,19 +67,17 @@ async def rewrite_region(
     source = region.snapshot.source
     below = source.slice(source.offset_at(top, 0), region.snapshot.length)
     line_break = "\r\n" if "\r\n" in below else "\n"
-    lines, hunks = lines_of(request.text), list[RegionHunk]()
-    for each in found.hunks if found is not None else ():
-        hunk = _narrowed(each, lines)
-        if hunks and hunks[-1].end == hunk.start and min(hunks[-1].probability, hunk.probability) >= enough:
-            last = hunks.pop()
-            probability = min(last.probability, hunk.probability)
-            hunk = RegionHunk(last.start, hunk.end, last.text + hunk.text, probability)
-        hunks.append(hunk)
-    edits = list[RewrittenLines]()
-    for hunk in hunks:
-        start, end = (source.offset_at(top + line, 0) for line in (hunk.start, hunk.end))
-        edit = Edit(start, source.slice(start, end), hunk.text.replace("\n", line_break))
-        edits.append(RewrittenLines(edit, hunk.probability, len(lines)))
+    lines, edits = lines_of(request.text), list[RewrittenLines]()
+    for hunk in found.hunks if found is not None else ():
+        new, probability = lines_of(hunk.text), hunk.probability
+        same, last = equal_ends(lines[hunk.start : hunk.end], new)
+        start, end = (source.offset_at(top + line, 0) for line in (hunk.start + same, hunk.end - last))
+        text = "".join(new[same : len(new) - last]).replace("\n", line_break)
+        edit = Edit(start, source.slice(start, end), text)
+        if edits and edits[-1].edit.end == start and min(edits[-1].probability, probability) >= enough:
+            before = edits.pop()
+            edit, probability = joined([before.edit, edit], region.snapshot), min(before.probability, probability)
+        edits.append(RewrittenLines(edit, probability, len(lines)))
     return edits
 
 
@@ -152,11 +150,3 @@ def _first_lines(text: str) -> str:
 def _last_lines(text: str) -> str:
     """The last whole lines of a text that a model may see."""
     return text if len(text) <= WINDOW_REACH_CHARS else text[text.find("\n", -WINDOW_REACH_CHARS) + 1 :]
-
-
-def _narrowed(hunk: RegionHunk, lines: Sequence[str]) -> RegionHunk:
-    """A hunk of the region's `lines` without equal lines at its ends."""
-    new = lines_of(hunk.text)
-    top, bottom = equal_ends(lines[hunk.start : hunk.end], new)
-    text = "".join(new[top : len(new) - bottom])
-    return RegionHunk(hunk.start + top, hunk.end - bottom, text, hunk.probability)

@@ -26,9 +26,6 @@ MAX_LINE_CHARS = 200
 MAX_GROUPS, MAX_UNBOUNDED_GROUPS = 4, 2
 """Longest line compared, most differences, and most that are no words in a part of a line; all bound the work."""
 
-REMEMBERED_PAIRS = 256
-"""Pairs of lines whose comparison is cached; it is needed at every key, for every open document."""
-
 MAX_STEP_LINES = 12
 """Most lines from one example to the next for a shorter template."""
 
@@ -99,7 +96,7 @@ def _sites(template: _Template, first: Example, second: Example, snapshot: Snaps
             yield site
 
 
-@lru_cache(REMEMBERED_PAIRS)
+@lru_cache  # needed at every key, for every open document
 def _template(first: tuple[str, str], second: tuple[str, str], is_whole: bool) -> _Template | None:
     """The template of two changed lines, or of the part that changed; None if the new ones differ in anything else."""
     (left, old, new, right, _), (left_2, old_2, new_2, right_2, column) = (

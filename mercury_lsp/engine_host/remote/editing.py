@@ -12,8 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from mercury_engine.api import Answer, Control, RegionHunk, Request, Rewrite, RewriteRequest
 from mercury_engine.errors import Cancelled, ModelError, RequestError
-from mercury_engine.prompt.edit_families import FAMILIES, Family, Window, family_of
-from mercury_engine.prompt.edit_families.answers import new_text
+from mercury_engine.prompt.edit_families import FAMILIES, Family, Window, family_of, new_text
 from mercury_engine.text.lines import lines_of
 from mercury_engine.utility import Utility
 

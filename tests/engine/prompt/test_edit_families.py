@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from mercury_engine.api import EditHunk
-from mercury_engine.prompt.edit_families import FAMILIES, Family, Window, family_of
-from mercury_engine.prompt.edit_families.answers import new_text
+from mercury_engine.prompt.edit_families import FAMILIES, Family, Window, family_of, new_text
 
 RECORDED = next(
     (each / "shared" / "edit-models" for each in Path(__file__).parents if (each / "shared").is_dir()), Path()

@@ -2,9 +2,8 @@
 
 import pytest
 
-from mercury_lsp.completion.next_edits.diagnostics import Diagnostics
 from mercury_lsp.completion.next_edits.history import Hunk
-from mercury_lsp.completion.next_edits.places import broken_places
+from mercury_lsp.completion.next_edits.places import Diagnostics, broken_places
 from mercury_lsp.documents.document import Document, Snapshot
 from tests.support.document_edits import put
 

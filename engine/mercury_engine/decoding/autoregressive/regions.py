@@ -15,7 +15,7 @@ from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.stopping import StoppingCriteria
 from mercury_engine.models.arrays import IdArray
 from mercury_engine.models.batching import ForwardSteps
-from mercury_engine.prompt.edit_families import Family, Window
+from mercury_engine.prompt.edit_families import Family, Window, new_text
 from mercury_engine.prompt.edit_layout import edit_blocks
 from mercury_engine.prompt.layout import path_block
 from mercury_engine.text.common_prefix import common_prefix
@@ -100,7 +100,7 @@ class RegionReader:
             return None
         text = decode(written)
         text = text.removesuffix(region.follows) if has_all else text
-        return text if self._family is None else _written_window(self._family, Window.of(request), text)
+        return text if self._family is None else new_text(self._family, Window.of(request), text, is_exact=True)
 
     def _read_as_gap(self, request: RewriteRequest) -> ForwardSteps[Region]:
         markers, encode = self._contexts.markers, self._tokenizer.encode
@@ -157,16 +157,6 @@ class RegionReader:
             ends_anywhere=True,
             lines_above=len(lines_of(window.text)) - len(lines_of(echo)),
         )
-
-
-def _written_window(family: Family, window: Window, written: str) -> str | None:
-    """The window's new text, line by line as it was written, its own for none; None if it carries a sentinel."""
-    text = family.answer(window, written).replace(family.cursor, "")
-    if any(marker in text for marker in family.markers):
-        return None
-    if not text.strip():
-        return window.text
-    return text.rstrip("\n") + window.text[len(window.text.rstrip("\n")) :]
 
 
 def _with_line_above(request: RewriteRequest) -> tuple[tuple[str, ...], str]:
