@@ -62,7 +62,7 @@ def routes(service: Service) -> list[Route]:
 
     async def answer(request: Request) -> Response:
         asked = await fields.read(request, Asked)
-        return await replies.streamed(request, steps_and_answer(service, asked.request(), asked.steps), replies.as_line)
+        return await replies.streamed(steps_and_answer(service, asked.request(), asked.steps), replies.as_line)
 
     return [Route(wire.PATH, about), Route(wire.PATH, answer, methods=["POST"])]
 

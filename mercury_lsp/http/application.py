@@ -7,7 +7,6 @@ from starlette.types import ASGIApp
 
 from mercury_lsp.http import (
     answers,
-    apply,
     chat,
     completions,
     edits,
@@ -16,14 +15,13 @@ from mercury_lsp.http import (
     ollama,
     playground,
     tabby,
-    tokens,
 )
 from mercury_lsp.http.errors import on_error
 from mercury_lsp.http.guard import Guard
 from mercury_lsp.http.metrics import Metrics
 from mercury_lsp.http.service import Service
 
-DIALECTS = (chat, completions, tabby, llama, ollama, edits, apply, models, tokens, answers, playground)
+DIALECTS = (chat, completions, tabby, llama, ollama, edits, models, answers, playground)
 
 
 def application(service: Service, token: str | None) -> ASGIApp:

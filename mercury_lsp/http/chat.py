@@ -11,10 +11,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from mercury_lsp.http import edit_prompts, fields, replies
+from mercury_lsp.http import fields, replies
 from mercury_lsp.http.draft import Completion
 from mercury_lsp.http.edits import last_text
 from mercury_lsp.http.errors import bad_request
+from mercury_lsp.http.rewriting import duet_prompt, mercury_prompt, rewritten
 from mercury_lsp.http.service import Service
 from mercury_lsp.http.tool_calls import ToolUse
 
@@ -125,19 +126,19 @@ def routes(service: Service) -> list[Route]:
         use = ToolUse.of(asked.tools, asked.tool_choice)
         wanted, last = asked.request(use), last_text(asked.messages)
         chat_format = (await service.engine()).chat_format
-        prompt = edit_prompts.duet(last) or edit_prompts.mercury(last)
-        if prompt is not None and (service.edits.can_rewrite or chat_format is None):
-            return await replies.known(service, KIND, await prompt.answered(request, service), asked.stream)
+        document = duet_prompt(last) or mercury_prompt(last)
+        if document is not None and (service.edits.can_rewrite or chat_format is None):
+            found, _ = await rewritten(service, document)
+            return await replies.known(service, KIND, found, asked.stream)
         if use.tools and chat_format != "tool_call":
             raise bad_request("the model was not trained to call tools; use another model, or leave out tools", "tools")
         head = await replies.head(service, KIND)
         if asked.stream:
-            return await _streamed(request, service, asked, wanted, use, head | {"object": f"{KIND}.chunk"})
+            return await _streamed(service, asked, wanted, use, head | {"object": f"{KIND}.chunk"})
         written, seed = list[Completion](), wanted.sampling.seed
         for number in range(max(1, min(asked.n, MAX_CHOICES))):  # in turn, so that the first reads the messages for all
             sampling = replace(wanted.sampling, seed=None if seed is None else seed + number)
-            writing = service.generate(replace(wanted, sampling=sampling))
-            written.append(await replies.while_connected(request, writing.whole()))
+            written.append(await service.generate(replace(wanted, sampling=sampling)).whole())
         choices = [_choice(index, each, use) for index, each in enumerate(written)]
         whole = replace(written[0], completion_tokens=sum(each.completion_tokens for each in written))
         return JSONResponse(head | {"choices": choices, "usage": replies.usage(whole)})
@@ -146,7 +147,7 @@ def routes(service: Service) -> list[Route]:
 
 
 async def _streamed(
-    request: Request, service: Service, asked: ChatRequest, wanted: GenerateRequest, use: ToolUse, head: replies.Body
+    service: Service, asked: ChatRequest, wanted: GenerateRequest, use: ToolUse, head: replies.Body
 ) -> Response:
     if asked.n > 1:
         raise bad_request("only one choice can be streamed; leave out n", "n")
@@ -173,7 +174,7 @@ async def _streamed(
         last,
         lambda completion: use.read(completion.text)[0],
     )
-    return await replies.streamed(request, bodies, end=replies.DONE)
+    return await replies.streamed(bodies, end=replies.DONE)
 
 
 def _choice(index: int, completion: Completion, use: ToolUse) -> dict[str, Any]:
@@ -181,10 +182,7 @@ def _choice(index: int, completion: Completion, use: ToolUse) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": content if content or not calls else None}
     reason: str = completion.finish_reason
     if calls:
-        functions = [{"name": call.name, "arguments": call.arguments} for call in calls]
-        message["tool_calls"] = [
-            {"id": replies.new_id("call"), "type": "function", "function": each} for each in functions
-        ]
+        message["tool_calls"] = [{"id": replies.new_id("call"), "type": "function", "function": each} for each in calls]
         reason = "tool_calls" if completion.finish_reason == "stop" else reason
     return {"index": index, "message": message, "finish_reason": reason, "logprobs": _log_probabilities(completion)}
 

@@ -1,4 +1,4 @@
-"""Checks every request before a route sees it: its origin, its token and its size.
+"""Checks every request before a route sees it, by its origin, its token and its size; ends it if its client leaves.
 
 Web pages must not use the server: requests from another origin are rejected, no CORS header is ever sent, and without a
 token the request's host must be this machine, so that a name in an attacker's DNS does not pass.
@@ -25,36 +25,48 @@ OPEN_ROUTES = ("/health", "/v1/health", "/", "/playground.js", "/playground.css"
 
 
 class Guard:
-    """Checks requests, and reads their bodies within bounds."""
+    """Checks requests, reads their bodies within bounds, and cancels the routes of clients that disconnect."""
 
     def __init__(self, app: ASGIApp, token: str | None):
         self._app, self._token = app, token.encode() if token else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = self._refusal(scope["path"], Headers(scope=scope))
-        body = b""
-        if refusal is None:
-            try:
-                body = await _body(receive)
-            except ApiError as error:
-                refusal = error
-        if refusal is None:
-            await self._app(scope, _replaying(body, receive), send)
-        else:
-            reply = reply_to(refusal)
+        try:
+            self._require_allowed(scope["path"], Headers(scope=scope))
+            body = await _body(receive)
+        except ApiError as error:
+            reply = reply_to(error)
             reply.headers["Connection"] = "close"  # the rest of the body is not read
             await reply(scope, receive, send)
+        else:
+            await self._until_gone(scope, body, receive, send)
 
-    def _refusal(self, path: str, headers: Headers) -> ApiError | None:
+    async def _until_gone(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+        unread, gone = [body], asyncio.ensure_future(_disconnection(receive))
+
+        async def replay() -> Message:
+            return {"type": "http.request", "body": unread.pop()} if unread else await asyncio.shield(gone)
+
+        answering = asyncio.ensure_future(self._app(scope, replay, send))
+        gone.add_done_callback(lambda _: answering.cancel())
+        try:
+            await answering
+        except asyncio.CancelledError:
+            if not gone.done():
+                raise
+        finally:
+            gone.cancel()
+
+    def _require_allowed(self, path: str, headers: Headers) -> None:
+        """Raise ApiError for a request of a web page elsewhere, and without the token if there is one."""
         host, origin = headers.get("host", ""), headers.get("origin")
         if origin is not None and _split(origin).netloc != host:
-            return ApiError(403, f"pages from {origin[:200]} may not use this server")
+            raise ApiError(403, f"pages from {origin[:200]} may not use this server")
         if self._token is None:
-            is_local = _split(f"//{host}").hostname in LOCAL_HOSTS
-            return None if is_local else ApiError(403, f"{host[:200]!r} is not this server's name; use 127.0.0.1")
-        if path in OPEN_ROUTES or hmac.compare_digest(_token(headers), self._token):
-            return None
-        return ApiError(401, "wrong token; send MERCURY_TOKEN as Authorization: Bearer", code="invalid_api_key")
+            if _split(f"//{host}").hostname not in LOCAL_HOSTS:
+                raise ApiError(403, f"{host[:200]!r} is not this server's name; use 127.0.0.1")
+        elif path not in OPEN_ROUTES and not hmac.compare_digest(_token(headers), self._token):
+            raise ApiError(401, "wrong token; send MERCURY_TOKEN as Authorization: Bearer", code="invalid_api_key")
 
 
 def _split(url: str) -> SplitResult:
@@ -86,13 +98,8 @@ async def _body(receive: Receive) -> bytes:
         raise ApiError(408, f"the body did not arrive within {BODY_SECONDS:.0f} seconds") from None
 
 
-def _replaying(body: bytes, receive: Receive) -> Receive:
-    """Receives the whole body, then the client's disconnection."""
-    unread = [body]
-
-    async def replay() -> Message:
-        if unread:
-            return {"type": "http.request", "body": unread.pop(), "more_body": False}
-        return await receive()
-
-    return replay
+async def _disconnection(receive: Receive) -> Message:
+    """The message that the client disconnected, or has its reply."""
+    while (message := await receive())["type"] != "http.disconnect":
+        pass
+    return message

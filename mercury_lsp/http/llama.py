@@ -1,8 +1,12 @@
-"""The dialect of llama.cpp's server, as llama.vim and llama.vscode speak it."""
+"""The dialect of llama.cpp's server, as llama.vim and llama.vscode speak it: gaps, tokens and chat templates."""
 
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from mercury_engine.api import Words
 from mercury_engine.prompt.budget import NEAR_TOKENS, SEGMENT_TOKENS
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -10,12 +14,23 @@ from starlette.routing import Route
 
 from mercury_lsp import __version__
 from mercury_lsp.http import fields, replies
+from mercury_lsp.http.chat import ChatRequest
 from mercury_lsp.http.draft import Completion
+from mercury_lsp.http.errors import ApiError, bad_request
 from mercury_lsp.http.gap import GapRequest
 from mercury_lsp.http.service import MAX_AT_ONCE, Service
 from mercury_lsp.http.templates import taken_apart
+from mercury_lsp.http.tool_calls import ToolUse
 
 DEFAULT_TOKENS = 128
+
+MAX_CHARS = 400_000
+"""Longest text; three times the context of the offered models."""
+
+MAX_TOKENS = 100_000
+
+Part = str | int
+"""A text, or a token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,32 +39,70 @@ class InfillRequest(GapRequest):
     response_fields: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class TokenizeRequest:
+    content: Any = ""
+    """A text, or a list of texts and tokens."""
+    add_special: bool = False
+    parse_special: bool = True
+    with_pieces: bool = False
+
+    def parts(self) -> list[Part]:
+        """What to tokenize. Raises ApiError."""
+        parts = self.content if isinstance(self.content, list) else [self.content]
+        if not all(isinstance(part, str | int) and not isinstance(part, bool) for part in parts):
+            raise bad_request("content must be a string or a list of strings and tokens", "content")
+        _bound(sum(1 if isinstance(part, int) else len(part) for part in parts), MAX_CHARS, "content", "characters")
+        return parts
+
+    def answer(self, words: Words) -> list[Any]:
+        """The tokens, with the text of each if that is wanted."""
+        tokens, begun = list[int](), self.add_special
+        for part in self.parts():
+            tokens += [part] if isinstance(part, int) else words.tokens(part, self.parse_special, begun)
+            begun = False
+        if not self.with_pieces:
+            return tokens
+        _bound(len(tokens), MAX_TOKENS, "content", "tokens")
+        return [{"id": token, "piece": _readable(words.piece(token))} for token in tokens]
+
+
+@dataclass(frozen=True, slots=True)
+class DetokenizeRequest:
+    tokens: tuple[int, ...] = ()
+
+    def answer(self, words: Words) -> str:
+        """The tokens' text. Raises ApiError."""
+        _bound(len(self.tokens), MAX_CHARS, "tokens", "tokens")
+        return words.text(self.tokens)
+
+
 def routes(service: Service) -> list[Route]:
+    turn = ThreadPoolExecutor(1)  # one long text at a time, so that the engine keeps its processors
+
     async def infill(request: Request) -> Response:
         asked = await fields.read(request, InfillRequest)
         gap, model = asked.gap(DEFAULT_TOKENS), await service.model()
         client = request.client.host if request.client is not None else ""
         is_newest = gap.max_tokens > 0 and asked.id_slot >= 0
         writing = service.fill(gap, (client, asked.id_slot) if is_newest else None)
-
-        def body(completion: Completion) -> Any:
-            texts = (completion.text, *completion.others)
-            found = [_chosen(_reply(completion, text, model), asked.response_fields) for text in texts]
-            return found if asked.n_cmpl > 1 else found[0]
-
-        return await replies.whole(request, writing, body)
+        completion = await writing.whole()
+        texts = (completion.text, *completion.others)
+        found = [_chosen(_reply(completion, text, model), asked.response_fields) for text in texts]
+        return JSONResponse(found if asked.n_cmpl > 1 else found[0])
 
     async def complete(request: Request) -> Response:
         asked = await fields.read(request, GapRequest)
         model, writing = await service.model(), service.fill(taken_apart(asked.gap(DEFAULT_TOKENS)))
         if not asked.stream:
-            return await replies.whole(request, writing, lambda found: _reply(found, found.text, model))
+            found = await writing.whole()
+            return JSONResponse(_reply(found, found.text, model))
         bodies = replies.written(
             writing,
             lambda text: {"index": 0, "content": text, "stop": False},
             lambda found: [_reply(found, "", model)],
         )
-        return await replies.streamed(request, bodies)
+        return await replies.streamed(bodies)
 
     async def props(request: Request) -> Response:
         settings = {"n_ctx": NEAR_TOKENS + SEGMENT_TOKENS}
@@ -59,12 +112,32 @@ def routes(service: Service) -> list[Route]:
     async def health(request: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
+    async def answered(name: str, answer: Callable[[Words], Any]) -> Response:
+        words = (await service.engine()).words
+        if words is None:
+            raise ApiError(501, "the model runs on another server, which knows its tokens; ask that server", "model")
+        return await asyncio.get_running_loop().run_in_executor(turn, lambda: JSONResponse({name: answer(words)}))
+
+    async def tokenize(request: Request) -> Response:
+        return await answered("tokens", (await fields.read(request, TokenizeRequest)).answer)
+
+    async def detokenize(request: Request) -> Response:
+        return await answered("content", (await fields.read(request, DetokenizeRequest)).answer)
+
+    async def apply_template(request: Request) -> Response:
+        asked = await fields.read(request, ChatRequest)
+        chat = asked.conversation(ToolUse.of(asked.tools, asked.tool_choice))
+        return await answered("prompt", lambda words: words.prompt(chat))
+
     return [
         Route("/infill", infill, methods=["POST"]),
         Route("/completion", complete, methods=["POST"]),
         Route("/completions", complete, methods=["POST"]),
         Route("/props", props),
         Route("/health", health),
+        Route("/tokenize", tokenize, methods=["POST"]),
+        Route("/detokenize", detokenize, methods=["POST"]),
+        Route("/apply-template", apply_template, methods=["POST"]),
     ]
 
 
@@ -106,3 +179,16 @@ def _chosen(reply: dict[str, Any], wanted: tuple[str, ...]) -> dict[str, Any]:
         if value is not None:
             chosen[name] = value
     return chosen
+
+
+def _bound(size: int, most: int, field: str, things: str) -> None:
+    if size > most:
+        raise bad_request(f"{field} has {size:,} {things}; at most {most:,} are allowed", field)
+
+
+def _readable(piece: bytes) -> str | list[int]:
+    """The piece as text, or as bytes if it is only a part of a character."""
+    try:
+        return piece.decode()
+    except UnicodeDecodeError:
+        return [*piece]

@@ -53,31 +53,30 @@ def routes(service: Service) -> list[Route]:
         if not asked.messages:
             return await loaded(_message)
         writing = service.generate(asked.request(use), use.settled if asked.stream else None)
-        return await answered(request, writing, asked.stream, _message)
+        return await answered(writing, asked.stream, _message)
 
     async def generate(request: Request) -> Response:
         asked = await fields.read(request, OllamaRequest, inner="options")
         gap = taken_apart(asked.gap(DEFAULT_TOKENS))
         if not gap.prompt and not gap.suffix:
             return await loaded(_response)
-        return await answered(request, service.fill(gap), asked.stream, _response)
+        return await answered(service.fill(gap), asked.stream, _response)
 
     async def loaded(place: Callable[[str], dict[str, Any]]) -> Response:
         return JSONResponse(await head() | place("") | LOADED)
 
-    async def answered(
-        request: Request, writing: Writing, stream: bool, place: Callable[[str], dict[str, Any]]
-    ) -> Response:
+    async def answered(writing: Writing, stream: bool, place: Callable[[str], dict[str, Any]]) -> Response:
         """The reply, whole or piece by piece; `place` puts a text where clients look for it."""
         begin = await head()
         if not stream:
-            return await replies.whole(request, writing, lambda found: begin | place(found.text) | _end(found))
+            found = await writing.whole()
+            return JSONResponse(begin | place(found.text) | _end(found))
         bodies = replies.written(
             writing,
             lambda text: begin | place(text) | {"done": False},
             lambda found: [begin | place("") | _end(found)],
         )
-        return await replies.streamed(request, bodies, replies.as_line)
+        return await replies.streamed(bodies, replies.as_line)
 
     async def head() -> dict[str, Any]:
         return {"model": await service.model(), "created_at": datetime.now(UTC).isoformat()}

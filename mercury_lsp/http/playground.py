@@ -78,9 +78,7 @@ def routes(service: Service) -> list[Route]:
             return {"silence": why_silent(fill.text, fill.confidence, fill.is_finished, context, gate)}
 
         wanted = replace(context.request(), effort=asked.effort)
-        return await replies.streamed(
-            request, answers.steps_and_answer(service, wanted, True, silence), replies.as_line
-        )
+        return await replies.streamed(answers.steps_and_answer(service, wanted, True, silence), replies.as_line)
 
     its_files = [Route(f"/{name}", file) for name in FILES]
     return [Route("/", page), *its_files, Route("/mercury/v1/steps", steps, methods=["POST"])]

@@ -1,22 +1,18 @@
-"""Sends completions whole or as events, until the client disconnects."""
+"""Sends completions whole or as events."""
 
-import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any
 from uuid import uuid4
 
-from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from mercury_lsp.http.draft import Completion
-from mercury_lsp.http.errors import ApiError, as_api_error
+from mercury_lsp.http.errors import as_api_error
 from mercury_lsp.http.service import Service, Writing
-
-T = TypeVar("T")
 
 Body = Mapping[str, Any]
 
@@ -25,10 +21,6 @@ DONE = b"data: [DONE]\n\n"
 
 IDS = {"text_completion": "cmpl", "chat.completion": "chatcmpl", "edit.completion": "edit"}
 """Prefixes of ids by kind of object."""
-
-
-async def whole(request: Request, writing: Writing, body: Callable[[Completion], Any]) -> Response:
-    return JSONResponse(body(await while_connected(request, writing.whole())))
 
 
 async def written(
@@ -59,10 +51,10 @@ def as_line(body: Body) -> bytes:
 
 
 async def streamed(
-    request: Request, bodies: AsyncGenerator[Body], frame: Callable[[Body], bytes] = as_event, end: bytes = b""
+    bodies: AsyncGenerator[Body], frame: Callable[[Body], bytes] = as_event, end: bytes = b""
 ) -> Response:
     """Bodies as they come; closing the reply closes them. An error before the first one is raised."""
-    first = await while_connected(request, anext(bodies))
+    first = await anext(bodies)
 
     async def frames() -> AsyncIterator[bytes]:
         async with aclosing(bodies):
@@ -76,24 +68,6 @@ async def streamed(
 
     kind = "text/event-stream" if frame is as_event else "application/x-ndjson"
     return StreamingResponse(frames(), media_type=kind, headers={"Cache-Control": "no-cache"})
-
-
-async def while_connected(request: Request, awaited: Awaitable[T]) -> T:
-    """The awaited result; raises ApiError and cancels it if the client disconnects."""
-    work, gone = asyncio.ensure_future(awaited), asyncio.ensure_future(_disconnected(request))
-    try:
-        await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
-        if not work.done():
-            raise ApiError(499, "the client disconnected")
-        return await work
-    finally:
-        work.cancel()
-        gone.cancel()
-
-
-async def _disconnected(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 async def head(service: Service, kind: str) -> dict[str, Any]:
@@ -111,11 +85,12 @@ def choice(text: str, finish_reason: str | None, place: str = "message", index: 
     return {"index": index, "text": text, place: message, "finish_reason": finish_reason, "logprobs": None}
 
 
-async def known(service: Service, kind: str, completion: Completion, stream: bool) -> Response:
+async def known(service: Service, kind: str, completion: Completion, stream: bool = False) -> Response:
     """The reply with a finished completion, in one piece."""
     begin = await head(service, kind)
     if not stream:
-        choices = [choice(completion.text, completion.finish_reason)]
+        texts = enumerate((completion.text, *completion.others))
+        choices = [choice(text, completion.finish_reason, index=index) for index, text in texts]
         return JSONResponse(begin | {"choices": choices, "usage": usage(completion)})
     chunk = begin | {"choices": [choice(completion.text, completion.finish_reason, "delta")]}
     return StreamingResponse(iter((as_event(chunk), DONE)), media_type="text/event-stream")

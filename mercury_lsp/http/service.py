@@ -5,8 +5,9 @@ to the engine, so that others get their turn in between.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Hashable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -17,6 +18,7 @@ from mercury_engine.api import (
     Fill,
     FillRequest,
     GenerateRequest,
+    Generation,
     InferenceEngine,
     Rewrite,
     RewriteRequest,
@@ -29,6 +31,8 @@ from mercury_lsp.http.draft import Completion, CompletionDraft
 from mercury_lsp.http.errors import queue_full
 from mercury_lsp.http.gap import Gap
 from mercury_lsp.settings import Settings
+
+Complete = Callable[["Writing"], Coroutine[Any, Any, Completion]]
 
 MAX_OPEN = 128
 """Requests that run or wait; more are rejected."""
@@ -44,7 +48,7 @@ MAX_STOPS = 8
 """A completion yields to an editor's requests this often; then it runs beside them."""
 
 MAX_SEARCHED_CHARS = 20_000
-"""Most characters of other files to search for secrets on the event loop, in up to 40 ms."""
+"""Most characters of other files to search for secrets on the event loop, in up to 40 ms; a thread searches more."""
 
 EDITOR_SECONDS = 2.0
 """An editor counts as active this long after a request."""
@@ -53,7 +57,10 @@ EDITOR_SECONDS = 2.0
 class Writing:
     """A completion in progress, shared by all who requested it."""
 
-    def __init__(self, complete: Callable[["Writing"], Coroutine[Any, Any, Completion]]) -> None:
+    def __init__(self, complete: Complete, gap: Gap | None = None) -> None:
+        self.gap = gap
+        self.slots = set[Hashable]()
+        """Those whose newest request it answers."""
         self.control = Control(is_patient=True)
         """Of the engine's current request."""
         self.is_ended = False
@@ -114,26 +121,19 @@ class Service:
         self._lease = engines.lease()
         self.edits = EditEngine(engines, self._lease)
         self.edits.use(settings)
+        self.under_way = 0
+        """Requests that run or wait."""
         self._writings = set[Writing]()
-        self._answering = 0
-        self._fills: dict[Gap, Writing] = {}
-        self._slots: dict[Hashable, Writing] = {}
-        self._turns = asyncio.Condition()
-        self._preparing = asyncio.Lock()
-        self._long = asyncio.Semaphore(MAX_AT_ONCE)
-        """For replies and rewrites."""
-        self._running = 0
+        self._fills, self._long = asyncio.Semaphore(MAX_AT_ONCE), asyncio.Semaphore(MAX_AT_ONCE)
+        """Places at the engine for fills, and for replies and rewrites."""
+        self._beside_editor = asyncio.Semaphore(MAX_BESIDE_EDITOR)
+        self._preparing = ThreadPoolExecutor(1)
         self.note: Callable[[Completion], None] = lambda _: None
         """Called with each completion that has finished."""
 
     @property
     def is_loaded(self) -> bool:
         return self._lease.engine is not None
-
-    @property
-    def under_way(self) -> int:
-        """Requests that run or wait."""
-        return len(self._writings) + self._answering
 
     async def engine(self) -> InferenceEngine:
         """The engine, loaded at the first call. Raises what loading it raises."""
@@ -146,25 +146,20 @@ class Service:
     def fill(self, gap: Gap, slot: Hashable = None) -> Writing:
         """A new completion of a gap, or the one in progress for an equal gap.
 
-        `slot`: the newest request of a slot ends the older ones, which keep their text so far. Raises ApiError if too
-        many requests are open.
+        `slot`: the newest request of a slot ends the older ones, which keep their text so far.
         """
-        writing = self._fills.get(gap)
-        if writing is None or writing.is_ended:
-            writing = self._fills[gap] = self._begun(lambda made: self._filled(gap, made))
-        older = self._slots.get(slot)
-        if older is not None and older is not writing:
-            older.end()
+        writing = next((each for each in self._writings if each.gap == gap and not each.is_ended), None)
+        if writing is None:
+            writing = self._begun(lambda made: self._filled(gap, made), gap)
         if slot is not None:
-            self._slots[slot] = writing
+            for older in self._writings:
+                if slot in older.slots and older is not writing:
+                    older.end()
+            writing.slots.add(slot)
         return writing
 
     def generate(self, request: GenerateRequest, settled: Callable[[str], str] | None = None) -> Writing:
-        """A new text without a gap.
-
-        `settled`: the part of an unfinished text that clients may see; None: nothing. Raises ApiError if too many
-        requests are open.
-        """
+        """A new text without a gap; `settled`: the part of an unfinished text that clients may see; None: nothing."""
         return self._begun(lambda made: self._generated(request, made, settled))
 
     async def answer(self, request: FillRequest | RewriteRequest, control: Control) -> Answer:
@@ -172,18 +167,18 @@ class Service:
 
         Raises ApiError if too many requests are open, and what the engine raises.
         """
-        if isinstance(request, RewriteRequest):
-            return _found(await self.rewrite(request, control))
-        with self._counted():
-            await self.engine()
-            return _found(await self._lease.answer(request, control))
+        if isinstance(request, FillRequest):
+            async with self._open():
+                filled: Fill = await self._lease.answer(request, control)
+                return filled
+        if (found := await self.rewrite(request, control)) is None:
+            raise ModelError("no model is loaded; run mercury-lsp doctor")
+        return found
 
     async def rewrite(self, request: RewriteRequest, control: Control) -> Rewrite | None:
         """A region rewritten; None if no model can do so now. Cancelled and raises as for `answer`."""
-        with self._counted():
-            await self.engine()
-            async with self._long:
-                return await self.edits.rewrite(request, control)
+        async with self._open(), self._long:
+            return await self.edits.rewrite(request, control)
 
     def close(self) -> None:
         """Stop using the engines; returns at once."""
@@ -192,103 +187,70 @@ class Service:
         self._lease.close()
         self.edits.close()
 
-    def _begun(self, complete: Callable[[Writing], Coroutine[Any, Any, Completion]]) -> Writing:
-        self._require_room()
-        writing = Writing(complete)
+    def _begun(self, complete: Complete, gap: Gap | None = None) -> Writing:
+        writing = Writing(complete, gap)
         self._writings.add(writing)
-        writing.task.add_done_callback(lambda _: self._forget(writing))
+        writing.task.add_done_callback(lambda _: self._writings.discard(writing))
         return writing
 
-    @contextmanager
-    def _counted(self) -> Iterator[None]:
-        """Counts a request as open. Raises ApiError if too many are."""
-        self._require_room()
-        self._answering += 1
-        try:
-            yield
-        finally:
-            self._answering -= 1
-
-    def _require_room(self) -> None:
-        """Raise ApiError if too many requests are open."""
+    @asynccontextmanager
+    async def _open(self) -> AsyncIterator[None]:
+        """Counts a request and loads the engine. Raises ApiError if too many are open, and what loading raises."""
         if self.under_way >= MAX_OPEN:
             raise queue_full()
-
-    def _forget(self, writing: Writing) -> None:
-        self._writings.discard(writing)
-        for gap in [gap for gap, each in self._fills.items() if each is writing]:  # hashing all gaps takes long
-            del self._fills[gap]
-        self._slots = {slot: each for slot, each in self._slots.items() if each is not writing}
+        self.under_way += 1
+        try:
+            await self.engine()
+            yield
+        finally:
+            self.under_way -= 1
 
     async def _filled(self, gap: Gap, writing: Writing) -> Completion:
-        await self.engine()
-        if not gap.max_tokens:
-            return await self._read(gap, writing.control)
-        draft = await self._draft(gap)
-        if draft.context.on_secret:
-            return Completion("", "content_filter")
-        try:
-            stops = 0
-            while (request := draft.request()) is not None:
-                fill = await self._fill(request, writing, gives_way=stops < MAX_STOPS)
-                if fill is None:
-                    stops += 1
-                    continue
-                draft.take(fill)
-                writing.grow(draft.settled)
-        except Cancelled:
-            if not writing.is_ended:
-                raise
-        completion = draft.completion()
-        self.note(completion)
-        writing.grow(completion.text)
-        return completion
-
-    async def _draft(self, gap: Gap) -> CompletionDraft:
-        """The draft of a gap; much text is searched for secrets in a thread, one at a time."""
-        if sum(len(each.text) for each in gap.others) < MAX_SEARCHED_CHARS:
-            return CompletionDraft(gap)
-        async with self._preparing:
-            return await asyncio.to_thread(CompletionDraft, gap)
+        async with self._open():
+            if not gap.max_tokens:
+                return await self._read(gap, writing.control)
+            if sum(len(each.text) for each in gap.others) < MAX_SEARCHED_CHARS:
+                draft = CompletionDraft(gap)
+            else:
+                draft = await asyncio.get_running_loop().run_in_executor(self._preparing, CompletionDraft, gap)
+            if draft.context.on_secret:
+                return Completion("", "content_filter")
+            try:
+                await self._write(draft, writing)
+            except Cancelled:
+                if not writing.is_ended:
+                    raise
+            completion = draft.completion()
+            self.note(completion)
+            writing.grow(completion.text)
+            return completion
 
     async def _read(self, gap: Gap, control: Control) -> Completion:
         """Read a gap's context while no user waits."""
         try:
-            fill = await self._lease.fill(gap.warming(), control, ahead=True)
+            fill: Fill = await self._lease.answer(gap.warming(), control, ahead=True)
         except Cancelled:
-            fill = None
-        tokens, read = (fill.prompt_tokens, fill.tokens_read) if fill is not None else (0, 0)
-        return Completion("", "length", tokens, tokens - read)
+            return Completion("", "length")
+        return Completion("", "length", fill.prompt_tokens, fill.prompt_tokens - fill.tokens_read)
 
-    async def _fill(self, request: FillRequest, writing: Writing, gives_way: bool) -> Fill | None:
-        """The engine's fill; None if it yielded to an editor's request. The context read so far stays cached."""
-        writing.control = control = Control(is_patient=True)
-        if writing.is_ended:
-            raise Cancelled("a newer request took its place")
-        async with self._turn():
-            ahead = gives_way and self._has_editor()
-            try:
-                return _found(await self._lease.fill(replace(request, effort=self.settings.effort), control, ahead))
-            except Cancelled:
-                if ahead and not writing.is_ended:
-                    return None
-                raise
-
-    @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
-        """Waits for a free place at the engine."""
-        async with self._turns:
-            await self._turns.wait_for(self._has_room)
-            self._running += 1
-        try:
-            yield
-        finally:
-            self._running -= 1
-            async with self._turns:
-                self._turns.notify_all()
-
-    def _has_room(self) -> bool:
-        return self._running < (MAX_BESIDE_EDITOR if self._has_editor() else MAX_AT_ONCE)
+    async def _write(self, draft: CompletionDraft, writing: Writing) -> None:
+        """Finish a draft. Where fills yield to an editor's requests, the context read so far stays cached."""
+        stops = 0
+        while (request := draft.request()) is not None:
+            writing.control = control = Control(is_patient=True)
+            if writing.is_ended:
+                raise Cancelled("a newer request took its place")
+            async with self._fills, self._beside_editor if self._has_editor() else nullcontext():
+                ahead = stops < MAX_STOPS and self._has_editor()
+                try:
+                    fill = await self._lease.answer(replace(request, effort=self.settings.effort), control, ahead)
+                except Cancelled:
+                    if not ahead or writing.is_ended:
+                        raise
+                    stops += 1
+                    continue
+            draft.take(fill)
+            writing.grow(draft.settled)
 
     def _has_editor(self) -> bool:
         return self._lease.others_asked_within(EDITOR_SECONDS)
@@ -296,22 +258,22 @@ class Service:
     async def _generated(
         self, request: GenerateRequest, writing: Writing, settled: Callable[[str], str] | None
     ) -> Completion:
-        await self.engine()
-        started = perf_counter()
-        if settled is not None:
-            loop, parts = asyncio.get_running_loop(), list[str]()
+        async with self._open():
+            started, loop, text = perf_counter(), asyncio.get_running_loop(), ""
+            if settled is not None:
 
-            def grow(part: str) -> None:
-                parts.append(part)
-                writing.grow(settled("".join(parts)))
+                def grow(part: str) -> None:
+                    nonlocal text
+                    text += part
+                    writing.grow(settled(text))
 
-            def tell(part: str) -> None:
-                """Called on the engine's thread."""
-                loop.call_soon_threadsafe(grow, part)
+                def tell(part: str) -> None:
+                    """Called on the engine's thread."""
+                    loop.call_soon_threadsafe(grow, part)
 
-            writing.control.on_text = tell
-        async with self._long:
-            found = _found(await self._lease.answer(request, writing.control))
+                writing.control.on_text = tell
+            async with self._long:
+                found: Generation = await self._lease.answer(request, writing.control)
         completion = Completion(
             found.text,
             found.finish_reason,
@@ -323,10 +285,3 @@ class Service:
         )
         self.note(completion)
         return completion
-
-
-def _found(answer: Any) -> Any:
-    """The engine's answer. Raises ModelError if there is no engine."""
-    if answer is None:
-        raise ModelError("no model is loaded; run mercury-lsp doctor")
-    return answer

@@ -63,16 +63,16 @@ class TabbyRequest:
         )
 
 
-async def answered(request: Request, service: Service, asked: TabbyRequest) -> Response:
+async def answered(service: Service, asked: TabbyRequest) -> Response:
     """The completion; the next edit, if that is what the mode says."""
     history, path = asked.segments.edit_history, asked.segments.filepath
     if asked.mode == NEXT_EDIT and history is not None:
-        document = EditedDocument.whole(history.current_version, path, read_diff(history.edits_diff, path))
-        text, mode = (await replies.while_connected(request, rewritten(service, document))).text, NEXT_EDIT
+        text, hunks = history.current_version, read_diff(history.edits_diff, path)
+        found, _ = await rewritten(service, EditedDocument(text, 0, len(text), path, history=hunks))
+        mode = NEXT_EDIT
     else:
-        completion = await replies.while_connected(request, service.fill(asked.gap()).whole())
-        text, mode = completion.text, "standard"
-    return JSONResponse({"id": replies.new_id("cmpl"), "choices": [{"index": 0, "text": text}], "mode": mode})
+        found, mode = await service.fill(asked.gap()).whole(), "standard"
+    return JSONResponse({"id": replies.new_id("cmpl"), "choices": [{"index": 0, "text": found.text}], "mode": mode})
 
 
 def routes(service: Service) -> list[Route]:

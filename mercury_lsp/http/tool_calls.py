@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from mercury_engine.prompt.chat_template import TOOL_CALL, TOOL_CALL_END
 from mercury_engine.text.stop_texts import begun
@@ -20,13 +20,8 @@ ANY_OBJECT = {"type": "object"}
 
 Tool = Mapping[str, Any]
 
-
-class Call(NamedTuple):
-    """A call that the model makes."""
-
-    name: str
-    arguments: str
-    """A JSON object, as JSON."""
+Call = Mapping[str, str]
+"""A call that the model makes: the name and, as JSON, the arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +69,7 @@ class ToolUse:
     def read(self, text: str) -> tuple[str, list[Call]]:
         """A whole reply as the text beside the calls, and the calls."""
         if len(self.forced) == 1:
-            return "", [Call(self.forced[0], text)]
+            return "", [{"name": self.forced[0], "arguments": text}]
         if self.forced:
             return "", self._calls([text])
         calls = self._calls(_CALL.findall(text))
@@ -115,7 +110,7 @@ class ToolUse:
                 continue
             if isinstance(value, dict) and isinstance(value.get("name"), str) and value["name"] in names:
                 arguments = value.get("arguments", value.get("parameters", {}))
-                found.append(Call(value["name"], json.dumps(arguments, ensure_ascii=False)))
+                found.append({"name": value["name"], "arguments": json.dumps(arguments, ensure_ascii=False)})
         return found
 
 

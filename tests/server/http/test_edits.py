@@ -8,7 +8,7 @@ import pytest
 from mercury_engine.api import Answer, Control, Request
 
 from mercury_lsp.http import rewriting
-from mercury_lsp.http.apply import merged
+from mercury_lsp.http.edits import merged
 from mercury_lsp.http.rewriting import read_diff
 from tests.support.http_server import Editing, served
 

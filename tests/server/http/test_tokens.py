@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mercury_lsp.http import tokens
+from mercury_lsp.http import llama
 from tests.support import tiny
 from tests.support.http_server import Served, served
 
@@ -37,7 +37,7 @@ async def test_a_text_becomes_tokens_and_the_tokens_the_text(server: Served, tex
         ("/tokenize", {"content": {}}, "content"),
         ("/tokenize", {"content": [True]}, "content"),
         ("/tokenize", {"content": [10**20], "with_pieces": True}, None),
-        ("/tokenize", {"content": "x" * (tokens.MAX_CHARS + 1)}, "content"),
+        ("/tokenize", {"content": "x" * (llama.MAX_CHARS + 1)}, "content"),
         ("/detokenize", {"tokens": [-1]}, None),
         ("/detokenize", {"tokens": [502]}, None),
         ("/detokenize", {"tokens": 3}, "tokens"),
