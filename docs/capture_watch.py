@@ -17,7 +17,7 @@ from mercury_engine.api import Control, SlotView
 from rich.console import Console
 from rich.text import Text
 
-from mercury_lsp.commands.shown import Shown
+from mercury_lsp.commands.complete import Shown
 from mercury_lsp.commands.try_ import SampleFile, read_example
 from mercury_lsp.commands.watch import canvas
 from mercury_lsp.context import lookup_text

@@ -10,7 +10,7 @@ from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.next_edits.rewriting import rewrite_request
 from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.context.lookup_text import with_rest_of_document
-from mercury_lsp.context.workspace.snippets import FileSnippets
+from mercury_lsp.context.workspace.snippets import file_snippets
 from mercury_lsp.documents.document import Document, Snapshot
 from mercury_lsp.documents.languages import language
 from mercury_lsp.documents.redaction import around_lines
@@ -67,7 +67,8 @@ def texts(snapshot: Snapshot, start: int, end: int) -> Iterator[tuple[str, str]]
             yield "prompt", _of_fill(context.request())
         context = replace(ContextBuilder(SMALL, SMALL).build(snapshot, at, "a.py"), near="", far=(), suffix=())
         yield "lookup", _of_fill(with_rest_of_document(context, snapshot).request())
-    snippets = FileSnippets(lambda: None).of(snapshot.uri.removeprefix("file://"), snapshot, None) or ()
+    path = snapshot.uri.removeprefix("file://")
+    snippets = file_snippets(path, path.rpartition("/")[2], snapshot.text, lambda: None)
     yield "snippets", "\n".join(snippet.text for snippet in snippets)
     yield from _next_edit_texts(snapshot, start, end)
 

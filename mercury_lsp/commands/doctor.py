@@ -4,7 +4,9 @@ import argparse
 import asyncio
 import os
 import platform
+import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -19,7 +21,7 @@ from rich.console import Console
 from rich.text import Text
 
 from mercury_lsp import default_model
-from mercury_lsp.commands import gpu_report, other_plugins
+from mercury_lsp.commands import gpu_report
 from mercury_lsp.commands.loading import add_model_argument, settings_for
 from mercury_lsp.commands.loading import load as load_at_terminal
 from mercury_lsp.daemon import control, lock
@@ -33,7 +35,10 @@ from mercury_lsp.settings import EDIT_ENGINE_VARIABLE, ENGINE_VARIABLE, Settings
 from mercury_lsp.statistics.store import default_path as statistics_path
 
 REQUIRED_PACKAGES = ("lsprotocol", "tree-sitter", "tokenizers", "numpy")
-OLDEST_PYTHON = (3, 11)
+
+VSCODE_FOLDERS = (".vscode", ".vscode-server", ".vscode-insiders", ".vscode-oss", ".cursor", ".windsurf")
+
+VIM_FOLDERS = ("lazy", "plugged", "site/pack/*/start", "site/pack/*/opt", "pack/*/start", "pack/*/opt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +89,7 @@ def on_gpu(arguments: argparse.Namespace) -> Iterator[Finding]:
 
 def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
     """Check everything from the interpreter to a fill."""
-    is_old = sys.version_info < OLDEST_PYTHON
-    python = f"{platform.python_version()} at {sys.executable}"
-    yield Finding("python", python, "install Python 3.11 or newer" if is_old else None)
+    yield Finding("python", f"{platform.python_version()} at {sys.executable}")
     yield Finding("platform", platform.platform())
     for package in REQUIRED_PACKAGES:
         there = version_of(package)
@@ -110,7 +113,7 @@ def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
     edit_model = _guarded("edit model", lambda: _edit_model(load), "mercury-lsp models use same --edits")
     if edit_model.value:
         yield edit_model
-    if others := other_plugins.found():
+    if others := _other_plugins():
         value = "they also draw text at the cursor: disable them there, unless Mercury is their server"
         yield Finding("plugins", f"{', '.join(others)}: {value}")
     if gpu.nvidia_gpus() and gpu.has_torch():  # after the fill, which may have found broken kernels
@@ -233,6 +236,28 @@ def _weights(path: Path) -> str:
 def _fill(engine: InferenceEngine) -> str:
     fill = filled(engine, FillRequest(near="def add(a, b):\n    return ", suffix=("\n",)))
     return f"{fill.text!r} after {fill.steps} steps in {fill.elapsed * 1000:.1f} ms"
+
+
+def _other_plugins() -> list[str]:
+    """The other installed editor plugins that draw suggestions, each with its editor; they may be disabled."""
+    known = tomllib.loads(Path(__file__).with_name("other_plugins.toml").read_text("utf-8"))
+    return sorted({*_in_vscode(known["vscode"]), *_in_vim(known["vim"])})
+
+
+def _in_vscode(known: dict[str, str]) -> Iterator[str]:
+    for folder in VSCODE_FOLDERS:
+        for path in Path.home().joinpath(folder, "extensions").glob("*-*"):
+            identifier = re.split(r"-\d+\.", path.name.lower())[0]
+            if identifier in known:
+                yield f"{known[identifier]} in VS Code"
+
+
+def _in_vim(known: list[str]) -> Iterator[str]:
+    data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "nvim"
+    windows = Path(os.environ.get("LOCALAPPDATA") or data) / "nvim-data"
+    for root in (data, windows, Path.home() / ".vim"):
+        for folder in VIM_FOLDERS:
+            yield from (f"{path.name} in Vim or Neovim" for path in root.glob(f"{folder}/*") if path.name in known)
 
 
 def _guarded(name: str, check: Callable[[], str], fix: str, url: str = "") -> Finding:

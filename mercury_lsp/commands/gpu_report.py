@@ -5,7 +5,7 @@ import platform
 import statistics
 import sysconfig
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from shutil import which
@@ -19,7 +19,6 @@ from mercury_kernels.installation import version_of
 from mercury_lsp import __version__
 from mercury_lsp.commands.try_ import bundled_folder, examples
 from mercury_lsp.engine_host.blocking import filled, rewritten
-from mercury_lsp.settings import BUNDLED
 
 if TYPE_CHECKING:
     from mercury_engine.device.torch_network import TorchNetwork
@@ -46,28 +45,13 @@ LETTERS = 3
 class Compared:
     """Fills of one model on both devices."""
 
-    model: str
-    texts: Sequence[tuple[str, str]]
-    """The GPU's text and the CPU's."""
+    compared: int
+    same: int
     gpu_ms: float
     cpu_ms: float
     """Medians."""
-
-    @property
-    def differing(self) -> list[tuple[str, str]]:
-        return [pair for pair in self.texts if pair[0] != pair[1]]
-
-    @property
-    def same(self) -> int:
-        return len(self.texts) - len(self.differing)
-
-    def __str__(self) -> str:
-        times = f"{self.gpu_ms:.1f} ms a fill, {self.cpu_ms:.1f} on the CPU"
-        return f"{self.same} of {len(self.texts)} texts equal the CPU's, {times}"
-
-    def as_json(self) -> dict[str, Any]:
-        times = {"gpu_ms": round(self.gpu_ms, 2), "cpu_ms": round(self.cpu_ms, 2)}
-        return {"compared": len(self.texts), "same": self.same, **times, "differing": self.differing}
+    differing: Sequence[tuple[str, str]]
+    """The GPU's text and the CPU's."""
 
 
 def surroundings() -> dict[str, Any]:
@@ -104,15 +88,16 @@ def places(count: int) -> list[FillRequest]:
     return found[:: max(1, len(found) // count)][:count]
 
 
-def compared(model: str | None, on_gpu: "Engine", on_cpu: "Engine", requests: Sequence[FillRequest]) -> Compared:
+def compared(on_gpu: "Engine", on_cpu: "Engine", requests: Sequence[FillRequest]) -> Compared:
     """Both fill each gap twice; the second run, with the context already read, is timed."""
     texts, times = [], list[tuple[float, float]]()
     for request in requests:
         (one, other), again = ([filled(engine, request) for engine in (on_gpu, on_cpu)] for _ in range(2))
         texts.append((one.text, other.text))
         times.append((again[0].elapsed, again[1].elapsed))
-    gpu_ms, cpu_ms = (1e3 * statistics.median(each) for each in zip(*times, strict=True))
-    return Compared(model or BUNDLED, texts, gpu_ms, cpu_ms)
+    gpu_ms, cpu_ms = (round(1e3 * statistics.median(each), 2) for each in zip(*times, strict=True))
+    differing = [(one, other) for one, other in texts if one != other]
+    return Compared(len(texts), len(texts) - len(differing), gpu_ms, cpu_ms, differing)
 
 
 def why_not_trusted(model: str | None) -> str:
@@ -122,7 +107,7 @@ def why_not_trusted(model: str | None) -> str:
         if wrong := _wrong_kernels(on_gpu):
             return wrong
         sure = (each for each in places(FILLS) if filled(on_cpu, each).confidence >= SURE)
-        found = compared(model, on_gpu, on_cpu, list(islice(sure, QUICK_FILLS)))
+        found = compared(on_gpu, on_cpu, list(islice(sure, QUICK_FILLS)))
     except MercuryError as error:
         return str(error)
     if found.differing:
@@ -164,9 +149,10 @@ def report(model: str | None) -> Iterator[tuple[str, str, str | None]]:
         found[f"steps {kind}"] = steps
         slowest = max((each["times_the_floor"] for each in steps), default=0)
         yield "steps", f"{len(steps)} captured, at most {slowest} times what the card's bandwidth allows", None
-        fills = compared(name, on_gpu, on_cpu, places(FILLS))
-        found[f"fills {kind}"] = fills.as_json()
-        yield f"{kind} fills", str(fills), None
+        fills = compared(on_gpu, on_cpu, places(FILLS))
+        found[f"fills {kind}"] = asdict(fills)
+        equal = f"{fills.same} of {fills.compared} texts equal the CPU's"
+        yield f"{kind} fills", f"{equal}, {fills.gpu_ms:.1f} ms a fill, {fills.cpu_ms:.1f} on the CPU", None
         if on_gpu.edit_format is not None:
             one, other = (rewritten(each, REWRITE).text for each in (on_gpu, on_cpu))
             found["rewrite"] = [one, other]

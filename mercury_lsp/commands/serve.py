@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mercury_kernels.installation import install_command
 
 from mercury_lsp import default_model
-from mercury_lsp.commands.arguments import number
+from mercury_lsp.commands.terminal import number
 from mercury_lsp.daemon import control, lock
 from mercury_lsp.daemon.address import Address, TcpAddress, UnixAddress, default_address
 from mercury_lsp.errors import DaemonError, UsageError

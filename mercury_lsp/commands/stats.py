@@ -10,14 +10,23 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from mercury_lsp.commands.arguments import number
-from mercury_lsp.commands.terminal import agrees, print_json, table
+from mercury_lsp.commands.terminal import agrees, number, print_json, table
 from mercury_lsp.completion.price import Price
 from mercury_lsp.statistics import OutcomeRecord, store
 from mercury_lsp.statistics.statistics import LEARNED_ROWS, learn
 from mercury_lsp.statistics.summary import Summary, by_day, by_language, parted
 
-COLUMNS = ("shown", "accepted", "partly", "taken", "wrong", "saved", "p50 ms", "p95 ms")
+COLUMNS = {
+    "shown": "{0.shown:,}",
+    "accepted": "{0.accepted:,}",
+    "partly": "{0.partly:,}",
+    "taken": "{0.acceptance_rate:.0%}",
+    "wrong": "{0.rejected:,}",
+    "saved": "{0.characters_saved:,}",
+    "p50 ms": "{0.latency_ms_p50:,.0f}",
+    "p95 ms": "{0.latency_ms_p95:,.0f}",
+}
+"""By title, the format of a summary's figure."""
 
 LEGEND = (
     "accepted: in full; partly: only the beginning; taken: share of the shown that you accepted, in full or partly;"
@@ -79,9 +88,9 @@ def _table(key: str, rows: Mapping[str, Summary], total: Summary) -> Table:
     for column in COLUMNS:
         made.add_column(column, justify="right", no_wrap=True)
     for name, summary in rows.items():
-        made.add_row(name, *_cells(summary))
+        made.add_row(name, *(form.format(summary) for form in COLUMNS.values()))
     made.add_section()
-    made.add_row("all", *_cells(total), style="bold")
+    made.add_row("all", *(form.format(total) for form in COLUMNS.values()), style="bold")
     return made
 
 
@@ -90,13 +99,6 @@ def _levels(path: Path) -> list[str]:
     price, rows = Price(), store.latest(path, LEARNED_ROWS)
     languages = {row.language: None for row in rows if learn(price, row)}
     return [price.explanation("auto", language) for language in languages]
-
-
-def _cells(of: Summary) -> list[str]:
-    taken = [f"{count:,}" for count in (of.shown, of.accepted, of.partly)] + [f"{of.acceptance_rate:.0%}"]
-    others = [f"{count:,}" for count in (of.rejected, of.characters_saved)]
-    latency = [f"{milliseconds:,.0f}" for milliseconds in (of.latency_ms_p50, of.latency_ms_p95)]
-    return [*taken, *others, *latency]
 
 
 def _object(rows: Sequence[OutcomeRecord], since: date) -> dict[str, object]:

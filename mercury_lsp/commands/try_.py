@@ -9,9 +9,8 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 import mercury_lsp
-from mercury_lsp.commands.file_position import context_at, decoded, read_bytes
+from mercury_lsp.commands.complete import Shown, context_at, decoded, read_bytes
 from mercury_lsp.commands.loading import add_model_argument, load, settings_for
-from mercury_lsp.commands.shown import Shown
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.errors import UsageError

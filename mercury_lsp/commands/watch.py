@@ -9,10 +9,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from mercury_lsp.commands.arguments import number
-from mercury_lsp.commands.file_position import context_of
+from mercury_lsp.commands.complete import Shown, context_of
 from mercury_lsp.commands.loading import add_model_argument, load, settings_for
-from mercury_lsp.commands.shown import Shown
+from mercury_lsp.commands.terminal import number
 from mercury_lsp.context.context import CompletionContext
 
 _CONFIDENCE_COLOURS = ("red", "dark_orange", "yellow", "chartreuse3", "bright_green")

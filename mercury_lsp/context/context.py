@@ -10,7 +10,6 @@ from mercury_engine.api import FillRequest
 from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS, path_line
 from mercury_engine.text.brackets import string_starts
 
-from mercury_lsp.context.notebooks import NO_NEIGHBOURS, Chunk, Neighbours
 from mercury_lsp.context.scope import CursorClass, classify, headers, is_prose, wants_lines
 from mercury_lsp.documents.chunked_text import with_line_feeds
 from mercury_lsp.documents.document import Snapshot
@@ -83,6 +82,26 @@ class CompletionContext:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _CellChunk:
+    """A chunk of another cell of the same notebook."""
+
+    snapshot: Snapshot
+    number: int
+    before: str = ""
+    after: str = ""
+    """Blank lines to the next cells, in front of the text and behind it."""
+
+    @property
+    def text(self) -> str:
+        return self.snapshot.chunks[self.number]
+
+    def block(self) -> str:
+        """The text without secrets."""
+        chunks, language_id = self.snapshot.chunks, self.snapshot.language_id
+        return self.before + with_line_feeds(chunk_without_secrets(chunks, self.number, language_id)) + self.after
+
+
 class ContextBuilder:
     """Builds the contexts of one open document; remembers its window, which moves rarely."""
 
@@ -95,16 +114,18 @@ class ContextBuilder:
         self._are_headers_parsed = False
 
     def build(
-        self, snapshot: Snapshot, offset: int, path: str | None, cells: Neighbours = NO_NEIGHBOURS
+        self,
+        snapshot: Snapshot,
+        offset: int,
+        path: str | None,
+        cells_above: Sequence[Snapshot] = (),
+        cells_below: Sequence[Snapshot] = (),
     ) -> CompletionContext:
-        """The context at offset; the model sees `path`, relative to the workspace, in a comment.
-
-        `cells`: those of the same notebook around the document.
-        """
+        """The context at offset; the model sees `path`, relative to the workspace, in a comment."""
         source = snapshot.source
         offset = min(max(0, offset), source.length)
         index = source.chunk_at(offset)
-        above, below = cells.chunks_above(), cells.chunks_below(snapshot)
+        above, below = _chunks_above(cells_above), _chunks_below(snapshot, cells_below)
         (start, end), above, below = self._window(snapshot.chunks, index, above, below)
         preface = self._preface(snapshot, offset, index, start, path)
         line_start, line_end = source.line_bounds(offset)
@@ -118,10 +139,10 @@ class ContextBuilder:
             offset=offset,
             position=source.position_at(offset),
             near=with_line_feeds(before),
-            far=(*filter(None, preface), *map(Chunk.block, above), *_blocks(snapshot, range(start, index))),
+            far=(*filter(None, preface), *map(_CellChunk.block, above), *_blocks(snapshot, range(start, index))),
             suffix=(
                 *filter(None, (with_line_feeds(after), *_blocks(snapshot, range(index + 1, end)))),
-                *map(Chunk.block, below),
+                *map(_CellChunk.block, below),
             ),
             multiline=wants_lines(snapshot, offset, cursor_class),
             prose=is_prose(snapshot, offset, cursor_class),
@@ -153,8 +174,8 @@ class ContextBuilder:
         return self._headers[1]
 
     def _window(
-        self, chunks: tuple[str, ...], index: int, above: list[Chunk], below: list[Chunk]
-    ) -> tuple[tuple[int, int], list[Chunk], list[Chunk]]:
+        self, chunks: tuple[str, ...], index: int, above: list[_CellChunk], below: list[_CellChunk]
+    ) -> tuple[tuple[int, int], list[_CellChunk], list[_CellChunk]]:
         """The window around chunk `index`, as a range of the document's chunks, and what of other cells is in it."""
         count, total = len(above), len(above) + len(chunks)
         joined = (*(each.text for each in above), *chunks, *(each.text for each in below)) if above or below else chunks
@@ -165,6 +186,29 @@ class ContextBuilder:
         self._first = joined[start] if before else None
         self._last = joined[end - 1] if after else None
         return (max(0, start - count), min(end, total) - count), above[start:], below[: max(0, end - total)]
+
+
+def _chunks_above(cells: Sequence[Snapshot]) -> list[_CellChunk]:
+    """The chunks of the cells above one."""
+    return [
+        _CellChunk(cell, number, after=_gap(cell) if number == len(cell.chunks) - 1 else "")
+        for cell in cells
+        for number in range(len(cell.chunks))
+    ]
+
+
+def _chunks_below(own: Snapshot, cells: Sequence[Snapshot]) -> list[_CellChunk]:
+    """The chunks of the cells below `own`."""
+    return [
+        _CellChunk(cell, number, before="" if number else _gap(previous))
+        for previous, cell in zip((own, *cells), cells, strict=False)
+        for number in range(len(cell.chunks))
+    ]
+
+
+def _gap(cell: Snapshot) -> str:
+    """The end of a cell's last line, if it has none, and a blank line."""
+    return "\n" if cell.slice(cell.length - 1, cell.length) in ("\n", "\r") else "\n\n"
 
 
 def without_start(blocks: Sequence[str], count: int) -> tuple[str, ...]:

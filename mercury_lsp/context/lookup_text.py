@@ -3,8 +3,8 @@
 It contains only chunks without secrets; they are checked in pauses (`work`).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from time import perf_counter
 
@@ -30,36 +30,34 @@ _Neighbours = tuple[str, str, str]
 """A chunk between the lines that help to decide whether it shows secrets."""
 
 
-@dataclass(slots=True, eq=False)
 class _DocumentText:
     """The checked chunks of one document."""
 
-    language_id: str
-    chunks: tuple[str, ...] = ()
-    window: tuple[int, int] = (0, 0)
-    """The last window, as in `CompletionContext`."""
-    clean: dict[_Neighbours, str] = field(default_factory=dict)
-    """The text without secrets of checked chunks, by chunk with its neighbours."""
-    whole: tuple[str, ...] = ()
-    """Clean text in and around the window, for other documents."""
-    outside: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-    """The last chunks after and before the window, each with one more neighbour."""
-    left_out: tuple[_Neighbours | None, ...] = ()
-    """Those chunks with their neighbours; None between the two parts."""
-    clean_outside: tuple[str, ...] = ()
-    """Their text without secrets, if checked."""
-    is_done: bool = False
-    """Whether all chunks near the window are checked."""
+    def __init__(self, language_id: str) -> None:
+        self._language_id = language_id
+        self._chunks: tuple[str, ...] = ()
+        self._window = (0, 0)
+        """The last window, as in `CompletionContext`."""
+        self._around_window: object = None
+        """The last chunks after and before the window, each with one more neighbour; None if they may have changed."""
+        self._clean: dict[_Neighbours, str] = {}
+        """The text without secrets of checked chunks, by chunk with its neighbours."""
+        self.outside: tuple[str, ...] = ()
+        """Clean text after and before the window."""
+        self.whole: tuple[str, ...] = ()
+        """Clean text in and around the window, for other documents."""
+        self.is_done = False
+        """Whether all chunks near the window are checked."""
 
     def work(self) -> None:
         """Check chunks for one slice of time."""
         end = perf_counter() + WORK_SLICE_SECONDS
-        for number in self._numbers(self._near(REACH_CHUNKS)):
-            chunk = with_neighbours(self.chunks, number)
-            if chunk in self.clean or holds_partial_line(self.chunks, number):
+        for number in self._near(REACH_CHUNKS):
+            chunk = with_neighbours(self._chunks, number)
+            if chunk in self._clean or holds_partial_line(self._chunks, number):
                 continue  # parts of a line that is longer than a chunk are not looked up
-            clean = chunk_without_secrets(self.chunks, number, self.language_id)
-            self.clean[chunk] = with_line_feeds(clean)
+            clean = chunk_without_secrets(self._chunks, number, self._language_id)
+            self._clean[chunk] = with_line_feeds(clean)
             if perf_counter() > end:
                 return
         self.is_done = True
@@ -67,39 +65,35 @@ class _DocumentText:
 
     def update(self, chunks: tuple[str, ...]) -> None:
         """Switch to a version, and forget chunks of older ones."""
-        self.chunks, self.is_done = chunks, False
-        if len(self.clean) > 4 * REACH_CHUNKS:
-            kept = {*self._chunks(self._near(REACH_CHUNKS))}
-            self.clean = {chunk: clean for chunk, clean in self.clean.items() if chunk in kept}
+        self._chunks, self._around_window, self.is_done = chunks, None, False
+        if len(self._clean) > 4 * REACH_CHUNKS:
+            kept = {with_neighbours(chunks, number) for number in self._near(REACH_CHUNKS)}
+            self._clean = {chunk: clean for chunk, clean in self._clean.items() if chunk in kept}
         self._collect()
 
     def move(self, window: tuple[int, int], chunks: tuple[str, ...]) -> None:
         """Record the window in a version; mostly the chunks outside stay the same."""
-        self.window, (first, last) = window, window
+        self._window, (first, last) = window, window
         before = max(0, first - REACH_CHUNKS - 1)
-        outside = chunks[max(0, last - 1) : last + REACH_CHUNKS + 1], chunks[before : first + 1]
-        if outside != self.outside:
-            self.chunks, self.outside, self.is_done = chunks, outside, False
-            after = self._chunks(slice(last, last + REACH_CHUNKS))
-            self.left_out = (*after, None, *self._chunks(slice(max(0, first - REACH_CHUNKS), first)))
+        around = chunks[max(0, last - 1) : last + REACH_CHUNKS + 1], chunks[before : first + 1]
+        if around != self._around_window:
+            self._chunks, self._around_window, self.is_done = chunks, around, False
             self._collect()
 
-    def _near(self, reach: int) -> slice:
-        return slice(max(0, self.window[0] - reach), self.window[1] + reach)
+    def _near(self, reach: int) -> range:
+        """The numbers of the chunks in the window and on either side of it."""
+        first, last = self._window
+        return range(max(0, first - reach), min(last + reach, len(self._chunks)))
 
     def _collect(self) -> None:
-        self.whole = self._clean_text(self._chunks(self._near(OTHER_DOCUMENT_REACH_CHUNKS)))
-        self.clean_outside = self._clean_text(self.left_out)
+        near, (first, last) = self._near(REACH_CHUNKS), self._window
+        after, before = range(last, near.stop), range(near.start, first)
+        self.outside = (*self._clean_text(after), BOUNDARY, *self._clean_text(before))
+        self.whole = tuple(self._clean_text(self._near(OTHER_DOCUMENT_REACH_CHUNKS)))
 
-    def _clean_text(self, chunks: Iterable[_Neighbours | None]) -> tuple[str, ...]:
-        """The clean text of these chunks; None and an unchecked chunk become a boundary."""
-        return tuple(self.clean.get(chunk, BOUNDARY) if chunk is not None else BOUNDARY for chunk in chunks)
-
-    def _chunks(self, part: slice) -> Iterator[_Neighbours]:
-        return (with_neighbours(self.chunks, number) for number in self._numbers(part))
-
-    def _numbers(self, part: slice) -> range:
-        return range(*part.indices(len(self.chunks)))
+    def _clean_text(self, numbers: range) -> Iterator[str]:
+        """The clean text of these chunks; an unchecked one becomes a boundary."""
+        return (self._clean.get(with_neighbours(self._chunks, number), BOUNDARY) for number in numbers)
 
 
 class LookupText:
@@ -136,7 +130,7 @@ class LookupText:
         text = self._text(snapshot)
         text.move(context.window, snapshot.chunks)
         lookup_text = [
-            text.clean_outside,
+            text.outside,
             *(self._texts[uri].whole for uri in others if uri in self._texts),
             context.lookup_text,
         ]

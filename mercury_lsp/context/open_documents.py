@@ -1,17 +1,25 @@
-"""The documents that the client has open, each with its context builder."""
+"""The documents that the client has open, each with its context builder, and the notebooks that they are cells of."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from lsprotocol import types
 
 from mercury_lsp.context.context import CompletionContext, ContextBuilder
-from mercury_lsp.context.notebooks import MARKDOWN, Neighbours, Notebooks
 from mercury_lsp.context.scope import is_blank_before
 from mercury_lsp.documents.document import ContentChange, Document, Edit, Snapshot
 from mercury_lsp.documents.roots import Roots
 from mercury_lsp.documents.uris import path_of
 from mercury_lsp.errors import UnknownDocument
+
+CELL_SCHEME = "vscode-notebook-cell:"
+"""Of cells sent as documents without their notebook; the fragments of their uris are in order."""
+
+MARKDOWN = "markdown"
+
+MOST_CELLS = 32
+"""Cells that are read on either side of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +90,7 @@ class OpenDocuments:
         offset = snapshot.offset_at(position.line, position.character)
         if found.document.has_new_lines or is_blank_before(snapshot, offset):
             snapshot = found.document.parsed()
-        return found.builder.build(snapshot, offset, found.path, self._neighbours(snapshot)), snapshot
+        return found.builder.build(snapshot, offset, found.path, *self._cells_around(snapshot)), snapshot
 
     def is_current(self, snapshot: Snapshot) -> bool:
         """Whether the snapshot's text is still that of the open document."""
@@ -95,16 +103,13 @@ class OpenDocuments:
     def __contains__(self, uri: str) -> bool:
         return uri in self._open
 
-    def _neighbours(self, snapshot: Snapshot) -> Neighbours:
-        """The cells of the same notebook and language around a cell."""
-        above, below = (
-            [self.snapshot(uri) for uri in uris if uri in self] for uris in self.notebooks.around(snapshot.uri)
+    def _cells_around(self, snapshot: Snapshot) -> tuple[list[Snapshot], ...]:
+        """The cells of the same notebook and language above and below a cell."""
+        language_id = snapshot.language_id
+        around = ([self.snapshot(uri) for uri in uris if uri in self] for uris in self.notebooks.around(snapshot.uri))
+        return tuple(
+            [cell for cell in cells if cell.length and cell.language_id == language_id != MARKDOWN] for cells in around
         )
-        kept = (
-            [each for each in cells if each.length and each.language_id == snapshot.language_id != MARKDOWN]
-            for cells in (above[::-1], below)
-        )
-        return Neighbours(*kept)
 
     def _find(self, uri: str) -> _Open:
         if uri not in self._open:
@@ -118,3 +123,60 @@ class OpenDocuments:
             return path.name
         named, root = found
         return named.relative_to(root).as_posix()
+
+
+class Notebooks:
+    """A client's notebooks, synchronised or with their cells opened as documents."""
+
+    def __init__(self) -> None:
+        self._cells: dict[str, list[str]] = {}
+        """The uris of a notebook's cells in order, by its uri; synchronised ones include markdown.
+
+        A notebook that is not synchronised has the uri of its cells without the fragment.
+        """
+
+    def synchronise(self, notebook: str, start: int, removed: int, added: Sequence[str]) -> None:
+        """Replace `removed` cells of a notebook, from `start` on."""
+        for cell in added:
+            self.closed(cell)
+        self._cells.setdefault(notebook, [])[start : start + removed] = added
+
+    def forget(self, notebook: str) -> list[str]:
+        """A synchronised notebook was closed; returns its cells."""
+        return self._cells.pop(notebook, [])
+
+    def opened(self, uri: str) -> None:
+        """A document was opened, perhaps a cell of a notebook that is not synchronised."""
+        if uri.startswith(CELL_SCHEME) and self._notebook_of(uri) is None:
+            cells = self._cells.setdefault(uri.partition("#")[0], [])
+            cells.append(uri)
+            cells.sort()
+
+    def closed(self, uri: str) -> None:
+        """A document was closed, or became a synchronised cell; a synchronised cell keeps its place."""
+        notebook = self._notebook_of(uri)
+        if notebook is not None and notebook.startswith(CELL_SCHEME):
+            self._cells[notebook].remove(uri)
+            if not self._cells[notebook]:
+                del self._cells[notebook]
+
+    def file_of(self, uri: str) -> Path | None:
+        """The file of a document, or of its notebook, if it has one."""
+        notebook = self._notebook_of(uri) or uri
+        return path_of("file:" + notebook.removeprefix(CELL_SCHEME) if notebook.startswith(CELL_SCHEME) else notebook)
+
+    def are_together(self, uri: str, other: str) -> bool:
+        """Whether two documents are cells of one notebook."""
+        notebook = self._notebook_of(uri)
+        return notebook is not None and other in self._cells[notebook]
+
+    def around(self, uri: str) -> tuple[list[str], list[str]]:
+        """The cells above and below one, at most `MOST_CELLS` each."""
+        if (notebook := self._notebook_of(uri)) is None:
+            return [], []
+        cells = self._cells[notebook]
+        at = cells.index(uri)
+        return cells[max(0, at - MOST_CELLS) : at], cells[at + 1 : at + 1 + MOST_CELLS]
+
+    def _notebook_of(self, uri: str) -> str | None:
+        return next((notebook for notebook, cells in self._cells.items() if uri in cells), None)

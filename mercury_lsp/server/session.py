@@ -121,7 +121,7 @@ class Session:
             self.folders.pop(uri, None)
         self.folders |= {uri: path for uri in added if (path := path_of(uri)) is not None}
         self.documents.roots = Roots(self.folders.values())
-        self.other_files.change(self.documents.roots)
+        self.other_files.roots_changed()
 
     def question(
         self, snapshot: Snapshot, cursor: int | None = None, others: Sequence[tuple[Snapshot, str]] = ()

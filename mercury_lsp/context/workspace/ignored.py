@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from mercury_lsp.context.workspace.git_patterns import IgnorePattern, parse_ignore_file
-from mercury_lsp.context.workspace.git_settings import git_folder, git_settings
+from mercury_lsp.context.workspace.git import IgnorePattern, git_folder, git_settings, parse_ignore_file
 from mercury_lsp.context.workspace.reading import MAX_RULES_BYTES, NotRead, read
 from mercury_lsp.context.workspace.secret_files import is_generated, is_never_entered, is_secret_name
 

@@ -13,7 +13,14 @@ from mercury_lsp.context.workspace.background import Pace
 from mercury_lsp.context.workspace.ignored import IgnoreRules
 from mercury_lsp.context.workspace.imports import IMPORTS_REACH_CHARS, READ_LANGUAGES, FileIndex, imports
 from mercury_lsp.context.workspace.secret_files import is_secret
-from mercury_lsp.context.workspace.snippets import FileSnippets, Snippet, SnippetKind, most_similar, words_of
+from mercury_lsp.context.workspace.snippets import (
+    Snippet,
+    SnippetKind,
+    file_snippets,
+    most_similar,
+    read_text,
+    words_of,
+)
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language_of
 
@@ -25,6 +32,9 @@ MAX_PACKAGE_FILES = 4
 
 DOCUMENTS_KEPT = 8
 """Documents whose snippets are kept up to date."""
+
+FILES_KEPT = 64
+"""Files whose snippets are cached."""
 
 PREPARED_REACH_CHARS = 2_000
 """Characters on either side of the cursor that snippets are prepared for."""
@@ -51,8 +61,8 @@ class PreparedSnippets:
 
     cursor: int
     snippets: tuple[Snippet, ...]
-    offered: frozenset[str]
-    """Paths of the other open documents whose text may be shown."""
+    offered: tuple[str, ...]
+    """URIs of the other open documents whose text may be shown, last visited first."""
     files: frozenset[str]
     """Paths of the files the snippets may come from."""
     texts: tuple[str, ...]
@@ -75,14 +85,15 @@ class Library:
         self._folders: set[str] = set()
         self._walk: Iterator[None] | None = None
         self._views: LeastRecentlyUsed[str, DocumentView] = LeastRecentlyUsed(DOCUMENTS_KEPT)
-        self._file_snippets = FileSnippets(pace.rest_if_due)
+        self._snippets_of: LeastRecentlyUsed[str, tuple[object, tuple[Snippet, ...]]] = LeastRecentlyUsed(FILES_KEPT)
+        """By path, with the text of an open document, or the time and size of a file."""
 
     def open(self, roots: tuple[Path, ...]) -> None:
         """Find the files below these folders, and forget all others."""
         self.index = FileIndex()
         self._rules = {rules.root: rules for rules in (IgnoreRules(root.as_posix()) for root in roots)}
         self._folders.clear()
-        self._file_snippets = FileSnippets(self._pace.rest_if_due)
+        self._snippets_of.clear()
         self._walk = chain.from_iterable(self._discover(rules, rules.root) for rules in self._rules.values())
 
     def step(self) -> bool:
@@ -169,12 +180,14 @@ class Library:
     def _deliver_snippets(self, view: DocumentView) -> None:
         files = list(dict.fromkeys((*self._imported(view), *view.others)))
         by_file = {path: self._snippets(path, view.others.get(path)) for path in files}
-        prepared = _most_similar_of_each_kind(view, list(chain.from_iterable(by_file.values())))
+        start, end = view.cursor - PREPARED_REACH_CHARS, view.cursor + PREPARED_REACH_CHARS
+        snippets, around = list(chain.from_iterable(by_file.values())), words_of(view.snapshot.slice(start, end))
+        prepared = most_similar(snippets, around, PREPARED_PER_KIND)
         opened = {*chain.from_iterable(by_file[path] for path in view.others)}
         texts = [each.text for each in prepared if each.kind is SnippetKind.CODE and each not in opened]
         separated = tuple(chain.from_iterable((text, "") for text in reversed(texts)))
-        offered = frozenset(path for path in view.others if path in self.index)
-        self._deliver(view.uri, PreparedSnippets(view.cursor, prepared, offered, frozenset(files), separated))
+        offered = tuple(other.uri for path, other in view.others.items() if path in self.index)
+        self._deliver(view.uri, PreparedSnippets(view.cursor, tuple(prepared), offered, frozenset(files), separated))
 
     def _imported(self, view: DocumentView) -> list[str]:
         """Paths of the files that a document imports."""
@@ -187,10 +200,21 @@ class Library:
 
     def _snippets(self, path: str, opened: Snapshot | None) -> tuple[Snippet, ...]:
         """The snippets of an indexed file; an open document counts as it is in the editor."""
-        snippets = self._file_snippets.of(path, opened, self._rules_of(path)) if path in self.index else ()
-        if snippets is None:
+        if path not in self.index:
+            return ()
+        version = opened.source if opened is not None else _version_on_disk(path)
+        if version is None:
             self.index.discard(path)
-        return snippets or ()
+            return ()
+        known = self._snippets_of.get(path)
+        if known is None or known[0] != version:
+            rules = self._rules_of(path)
+            assert rules is not None
+            text = opened.text if opened is not None else read_text(path, rules.root)
+            shown_path = os.path.relpath(path, rules.root + "/")
+            known = version, file_snippets(path, shown_path, text, self._pace.rest_if_due)
+            self._snippets_of.put(path, known)
+        return known[1]
 
     def _rules_of(self, path: str) -> IgnoreRules | None:
         """The rules of the innermost workspace folder that contains a path."""
@@ -198,13 +222,14 @@ class Library:
         return self._rules[max(around, key=len)] if around else None
 
 
+def _version_on_disk(path: str) -> tuple[int, int] | None:
+    """The time and size of a file; None if there is none."""
+    try:
+        state = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return state.st_mtime_ns, state.st_size
+
+
 def _is_source(path: str) -> bool:
     return language_of(path) in READ_LANGUAGES
-
-
-def _most_similar_of_each_kind(view: DocumentView, snippets: list[Snippet]) -> tuple[Snippet, ...]:
-    """The snippets, at most `PREPARED_PER_KIND` of each kind, most similar to the text around the cursor."""
-    start, end = view.cursor - PREPARED_REACH_CHARS, view.cursor + PREPARED_REACH_CHARS
-    words_around = words_of(view.snapshot.slice(start, end))
-    by_kind = ([each for each in snippets if each.kind is kind] for kind in SnippetKind)
-    return tuple(chain.from_iterable(most_similar(each, words_around, PREPARED_PER_KIND) for each in by_kind))

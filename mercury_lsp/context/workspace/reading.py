@@ -26,32 +26,20 @@ def read(path: str, max_bytes: int) -> bytes | None:
     """
     try:
         _require_regular(path, os.stat(path))  # first, because opening a device may already do something
-        descriptor = os.open(path, os.O_RDONLY | _NO_WAITING)
-        try:
-            found = os.fstat(descriptor)
-            _require_regular(path, found)
-            return _content(path, descriptor, found.st_size, max_bytes)
-        finally:
-            os.close(descriptor)
+        with open(os.open(path, os.O_RDONLY | _NO_WAITING), "rb") as file:
+            _require_regular(path, os.fstat(file.fileno()))
+            content = file.read(max_bytes + 1)  # sizes may be wrong: files grow, and some systems make files up
     except ValueError:  # a name that no file can have
         return None
     except OSError as error:
         if error.errno in _AS_IF_ABSENT:
             return None
         raise NotRead(path, error.strerror or str(error)) from error
+    if len(content) > max_bytes:
+        raise NotRead(path, f"it has more than {max_bytes:,} bytes")
+    return content
 
 
 def _require_regular(path: str, found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
         raise NotRead(path, "it is no regular file")
-
-
-def _content(path: str, descriptor: int, size: int, max_bytes: int) -> bytes:
-    """What is in a file, whose size may be wrong: it may grow, and some systems make files up."""
-    content = bytearray()
-    while size <= max_bytes and (part := os.read(descriptor, max_bytes + 1 - len(content))):
-        content += part
-        size = len(content)
-    if size > max_bytes:
-        raise NotRead(path, f"it has more than {max_bytes:,} bytes")
-    return bytes(content)

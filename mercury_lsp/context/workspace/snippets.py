@@ -13,15 +13,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain, count
 
-from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.prompt.chunking import split
 from mercury_engine.prompt.layout import path_line
 from tree_sitter import Node, Parser
 
-from mercury_lsp.context.workspace.ignored import IgnoreRules
 from mercury_lsp.context.workspace.reading import NotRead, read
 from mercury_lsp.documents.chunked_text import ChunkedText, with_line_feeds
-from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import Language, language, language_of, parser
 from mercury_lsp.documents.parsing import begin_or_resume
 from mercury_lsp.documents.redaction import redacted_lines, without_secrets
@@ -34,9 +31,6 @@ MAX_SOURCE_LINE_BYTES = 2_000
 
 FILE_START_CHARS = 24_000
 """Characters at the start of a file that become code snippets, next to its declarations."""
-
-FILES_KEPT = 64
-"""Files whose snippets are cached."""
 
 MAX_DECLARATION_CHARS = 160
 """Longest declaration; longer ones are cut."""
@@ -94,10 +88,13 @@ def words_of(text: str) -> frozenset[str]:
 
 
 def most_similar(candidates: Sequence[Snippet], around: frozenset[str], most: int) -> list[Snippet]:
-    """At most `most` snippets, best first; none without a word in common with the text around the cursor."""
-    scores = _scores(candidates, around)
-    order = sorted(range(len(candidates)), key=lambda number: -scores[number])
-    return [candidates[number] for number in order[:most] if scores[number]]
+    """At most `most` of each kind, best first; none without a word in common with the text around the cursor."""
+    found = []
+    for of_kind in _by_kind(candidates):
+        scores = _scores(of_kind, around)
+        order = sorted(range(len(of_kind)), key=lambda number: -scores[number])
+        found += [of_kind[number] for number in order[:most] if scores[number]]
+    return found
 
 
 def choose(
@@ -105,14 +102,17 @@ def choose(
 ) -> tuple[Snippet, ...]:
     """The best snippet of each kind; those in `kept`, chosen before, stay unless others are much better."""
     chosen = []
-    for kind in SnippetKind:
-        of_kind = [each for each in candidates if each.kind is kind]
+    for of_kind in _by_kind(candidates):
         scores = dict(zip(of_kind, _scores(of_kind, around), strict=True))
         best = max(scores, key=scores.__getitem__, default=None)
         if best is not None and scores[best]:
-            shown = next((each for each in kept if each.kind is kind), best)
+            shown = next((each for each in kept if each.kind is best.kind), best)
             chosen.append(shown if scores.get(shown, 0.0) >= KEPT_SCORE_SHARE * scores[best] else best)
     return tuple(chosen)
+
+
+def _by_kind(candidates: Sequence[Snippet]) -> list[list[Snippet]]:
+    return [[each for each in candidates if each.kind is kind] for kind in SnippetKind]
 
 
 def _scores(candidates: Sequence[Snippet], around: frozenset[str]) -> list[float]:
@@ -122,49 +122,22 @@ def _scores(candidates: Sequence[Snippet], around: frozenset[str]) -> list[float
     return [math.fsum(1 / holders[word] for word in words) for words in common]
 
 
-class FileSnippets:
-    """The snippets of files; for one thread."""
-
-    def __init__(self, rest_if_due: RestIfDue):
-        self._rest_if_due = rest_if_due
-        self._cached: LeastRecentlyUsed[str, tuple[object, tuple[Snippet, ...]]] = LeastRecentlyUsed(FILES_KEPT)
-        """With the text of an open document, or the time and size of a file."""
-
-    def of(self, path: str, opened: Snapshot | None, rules: IgnoreRules | None) -> tuple[Snippet, ...] | None:
-        """The snippets of a file, or of the document if it is open; None if there is no such file.
-
-        `rules` are those of its workspace folder.
-        """
-        version: object
-        if opened is not None:
-            version = opened.source
-        else:
-            try:
-                state = os.stat(path)
-            except (OSError, ValueError):
-                return None
-            version = state.st_mtime_ns, state.st_size
-        if (known := self._cached.get(path)) is not None and known[0] == version:
-            return known[1]
-        text = opened.text if opened is not None else read_text(path, rules)
-        return self._cached.put(path, (version, self._cut(path, text, rules)))[1]
-
-    def _cut(self, path: str, text: str, rules: IgnoreRules | None) -> tuple[Snippet, ...]:
-        language_id = language_of(path)
-        shown_path = os.path.relpath(path, rules.root + "/") if rules is not None else os.path.basename(path)
-        secret = {line.strip() for line in redacted_lines(text, language_id)}
-        declared = declarations(language_id, text, self._rest_if_due).splitlines(keepends=True)
-        parts = {
-            SnippetKind.DECLARATIONS: "".join(line for line in declared if line.strip() not in secret),
-            SnippetKind.CODE: _start(text),
-        }
-        clean = ((kind, without_secrets(part, language_id)) for kind, part in parts.items())
-        return tuple(snippet for kind, part in clean for snippet in snippets_of(kind, shown_path, language_id, part))
+def file_snippets(path: str, shown_path: str, text: str, rest_if_due: RestIfDue) -> tuple[Snippet, ...]:
+    """The declarations and the first lines of a file, without secrets; the model sees `shown_path`."""
+    language_id = language_of(path)
+    secret = {line.strip() for line in redacted_lines(text, language_id)}
+    declared = declarations(language_id, text, rest_if_due).splitlines(keepends=True)
+    parts = {
+        SnippetKind.DECLARATIONS: "".join(line for line in declared if line.strip() not in secret),
+        SnippetKind.CODE: _start(text),
+    }
+    clean = ((kind, without_secrets(part, language_id)) for kind, part in parts.items())
+    return tuple(snippet for kind, part in clean for snippet in snippets_of(kind, shown_path, language_id, part))
 
 
-def read_text(path: str, rules: IgnoreRules | None) -> str:
-    """The text of a file; empty if it must not or should not be read."""
-    if rules is None or not _is_inside(rules.root, path):
+def read_text(path: str, root: str) -> str:
+    """The text of a file below a workspace folder; empty if it must not or should not be read."""
+    if not _is_inside(root, path):
         return ""
     try:
         data = read(path, MAX_FILE_BYTES) or b""

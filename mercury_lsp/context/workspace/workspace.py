@@ -1,8 +1,7 @@
 """Chooses context from other files: imported files, recently visited documents, and recently edited spots."""
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +16,6 @@ from mercury_lsp.context.workspace.secret_files import is_secret
 from mercury_lsp.context.workspace.snippets import Snippet, SnippetKind, choose, words_of
 from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.redaction import chunk_without_secrets
-from mercury_lsp.documents.roots import Roots
 from mercury_lsp.documents.uris import path_of
 
 VISITED_DOCUMENTS = 3
@@ -46,14 +44,12 @@ class Workspace:
 
     def __init__(self, documents: OpenDocuments):
         self._documents = documents
-        self._roots = Roots()
         self._is_enabled = self._client_watches = False
         self._prepared: dict[str, PreparedSnippets] = {}
         self._chosen: dict[str, tuple[int, tuple[Snippet, ...]]] = {}
         """By URI, the snippets of a document's requests while the cursor stays on this line."""
-        self._offered: dict[str, tuple[PreparedSnippets, list[str]]] = {}
-        """By URI, the result of `offered`, valid until another document is visited or closed."""
-        self._visited: OrderedDict[str, None] = OrderedDict()
+        self._visited: dict[str, None] = {}
+        """URIs in the order of the last visit."""
         self._decisions: dict[str, _Decision] = {}
         """By URI. Replaced when the rules may have changed, so that outdated decisions are lost."""
         self._deciding: Future[None] | None = None
@@ -68,9 +64,8 @@ class Workspace:
         self._library = Library(pace, self._prepared.__setitem__, self._watch)
         self._background = Background(self._library.step, pace)
 
-    def change(self, roots: Roots) -> None:
-        """The workspace consists of these folders now."""
-        self._roots = roots
+    def roots_changed(self) -> None:
+        """The workspace consists of other folders now."""
         if self._is_enabled:
             self._watcher.close()
             self._find_files()
@@ -89,7 +84,7 @@ class Workspace:
         """
         self._visit(context.uri)
         self._cursors[context.uri] = context.offset
-        if not self._is_enabled or not self._roots.folders:
+        if not self._is_enabled or not self._documents.roots.folders:
             return context
         if (prepared := self._prepared.get(context.uri)) is None:
             self.prepare(context.uri)
@@ -105,15 +100,8 @@ class Workspace:
 
     def offered(self, uri: str) -> list[str]:
         """URIs of other open documents whose text a document's requests may contain, last visited first."""
-        prepared = self._prepared.get(uri)
-        if not self._is_enabled or prepared is None or not prepared.offered:
-            return []
-        known = self._offered.get(uri)
-        if known is None or known[0] is not prepared:
-            others = self._others(uri).items()
-            known = prepared, [snapshot.uri for path, snapshot in others if path in prepared.offered]
-            self._offered[uri] = known
-        return known[1]
+        prepared = self._prepared.get(uri) if self._is_enabled else None
+        return [other for other in prepared.offered if other in self._documents] if prepared is not None else []
 
     def may_use(self, uri: str) -> bool:
         """Whether a workspace document may be shown, or edited, with another one.
@@ -154,9 +142,11 @@ class Workspace:
         decisions, nowhere = self._decisions, _Decision(is_ignored=False)
         files = {uri: self._documents.notebooks.file_of(uri) for uri in uris}
         decisions.update({uri: UNDECIDED if path is not None else nowhere for uri, path in files.items()})
-        stored, roots = {uri: path for uri, path in files.items() if path is not None}, self._roots
+        stored = {uri: path for uri, path in files.items() if path is not None}
         if not stored:
             return
+
+        roots = self._documents.roots
 
         def decision(uri: str, path: Path) -> _Decision:
             roots.resolve(path.parent)
@@ -175,10 +165,7 @@ class Workspace:
 
     def prepare(self, uri: str) -> None:
         """Read a document's imports in the background, unless it is outside the workspace folders."""
-        if not self._is_enabled or uri not in self._documents:
-            return
-        path = self._path(uri)
-        if path is not None:
+        if self._is_enabled and uri in self._documents and (path := self._path(uri)) is not None:
             cursor = self._cursors.get(uri, 0)
             view = DocumentView(uri, path, self._documents.snapshot(uri), cursor, self._others(uri))
             self._background.put(lambda: self._library.prepare(view))
@@ -191,11 +178,10 @@ class Workspace:
 
     def forget(self, uri: str) -> None:
         """A document was closed: its unsaved text must not be shown any more."""
-        stores: tuple[MutableMapping[str, Any], ...]
+        stores: tuple[dict[str, Any], ...]
         stores = (self._prepared, self._chosen, self._visited, self._decisions, self._edit_offsets, self._cursors)
         for each in stores:
             each.pop(uri, None)
-        self._offered.clear()
         path = self._path(uri)
         for other, prepared in list(self._prepared.items()):
             if path in prepared.files:  # until it is prepared again
@@ -209,7 +195,7 @@ class Workspace:
         if any(path.name in RULE_FILES for path in paths):
             self._find_files()
         elif self._is_enabled:
-            named = (self._roots.named(path) or (path, path) for path in paths)
+            named = (self._documents.roots.named(path) or (path, path) for path in paths)
             names = [path.as_posix() for path, _ in named]
             self._background.put(lambda: self._library.changed(names))
 
@@ -220,7 +206,7 @@ class Workspace:
 
     def _find_files(self) -> None:
         """Find all files again, and forget what was chosen by other rules or in other folders."""
-        roots = self._roots.folders if self._is_enabled else ()
+        roots = self._documents.roots.folders if self._is_enabled else ()
 
         def open_folders() -> None:
             self._drop_snippets()  # prepared while the job waited
@@ -236,7 +222,6 @@ class Workspace:
     def _drop_snippets(self) -> None:
         self._prepared.clear()
         self._chosen.clear()
-        self._offered.clear()
 
     def _changed(self, paths: list[Path]) -> None:
         """Files that we watch have changed."""
@@ -250,10 +235,8 @@ class Workspace:
             self._watcher.watch(folders)
 
     def _visit(self, uri: str) -> None:
-        if next(reversed(self._visited), None) != uri:
-            self._visited[uri] = None
-            self._visited.move_to_end(uri)
-            self._offered.clear()
+        self._visited.pop(uri, None)
+        self._visited[uri] = None
 
     def _others(self, uri: str) -> dict[str, Snapshot]:
         """Other open documents of the workspace by path, without secret files, last visited first."""
@@ -281,7 +264,7 @@ class Workspace:
     def _path(self, uri: str) -> str | None:
         """The path of a document, as it is named below the workspace folders; None for others and for secret files."""
         path = path_of(uri)
-        found = self._roots.named(path) if path is not None else None
+        found = self._documents.roots.named(path) if path is not None else None
         if path is None or found is None or is_secret(path) or is_secret(found[0]):
             return None
         return found[0].as_posix()

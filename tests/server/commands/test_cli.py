@@ -21,7 +21,7 @@ from safetensors.numpy import load_file, save_file
 
 from mercury_lsp.cli import main
 from mercury_lsp.commands import doctor, loading, stdio, try_
-from mercury_lsp.commands.shown import Shown
+from mercury_lsp.commands.complete import Shown
 from mercury_lsp.engine_host.loading import why_not_loaded
 from mercury_lsp.installed_models import larger
 from mercury_lsp.settings import Settings

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -85,8 +86,6 @@ def test_every_kernel_is_checked_at_the_shapes_of_a_family(tmp_path):
 
 
 def faster(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take the GPU's times for a thousandth."""
-    made = gpu_report.Compared
-    monkeypatch.setattr(
-        gpu_report, "Compared", lambda model, texts, gpu_ms, cpu_ms: made(model, texts, gpu_ms / 1000, cpu_ms)
-    )
+    """Take the GPU's times for nothing."""
+    compared = gpu_report.compared
+    monkeypatch.setattr(gpu_report, "compared", lambda *asked: replace(compared(*asked), gpu_ms=0.0))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mercury_lsp.context.workspace import ignored, is_secret
-from mercury_lsp.context.workspace.git_patterns import MAX_RULES, parse_ignore_file
+from mercury_lsp.context.workspace.git import MAX_RULES, parse_ignore_file
 from mercury_lsp.context.workspace.ignored import IgnoreRules
 from tests.support.editor import Editor, script
 from tests.support.ignore_trees import Tree, differences, planted_tree

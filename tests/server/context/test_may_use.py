@@ -33,9 +33,9 @@ class Held:
 @pytest.fixture
 def workspace(tmp_path: Path) -> Iterator[Workspace]:
     documents = OpenDocuments()
+    documents.roots = Roots([tmp_path])
     documents.open(types.TextDocumentItem(uri(tmp_path), "python", 1, "x = 1\n"))
     made = Workspace(documents)
-    made.change(Roots([tmp_path]))
     yield made
     made.close()
 

@@ -31,7 +31,6 @@ def test_typing_beside_snippets_prefills_at_most_two_tokens_per_key(engine: Engi
     documents.roots = Roots([tmp_path])
     documents.open(types.TextDocumentItem(uri, "python", 1, MAIN))
     workspace = Workspace(documents)
-    workspace.change(Roots([tmp_path]))
     workspace.enable(True, client_watches=True)
 
     def context(column: int):
@@ -70,7 +69,6 @@ def test_snippets_chosen_before_an_ignore_file_changed_are_gone_at_once(tmp_path
     documents.roots = Roots([tmp_path])
     documents.open(types.TextDocumentItem(uri, "python", 1, IMPORTED))
     workspace = Workspace(documents)
-    workspace.change(Roots([tmp_path]))
     workspace.enable(True, client_watches=True)
 
     def shown() -> str:
