@@ -47,8 +47,8 @@ class Remembering:
         self.read |= zip((rows[number] for number in new), found, strict=True)
         return [self.read[each] for each in rows]
 
-    def answers(self, hidden_WC: Array, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
-        return self.network.answers(hidden_WC, questions)
+    def answers(self, hidden_WC: Array, questions: Sequence[RowQuestion], is_canvas: bool) -> list[RowAnswers]:
+        return self.network.answers(hidden_WC, questions, is_canvas)
 
     def told_ahead(self, forward: ForwardRequest) -> None:
         return None
@@ -57,7 +57,7 @@ class Remembering:
 class Twin(Remembering):
     """The same with the twin's answers."""
 
-    def answers(self, hidden_WC: Array, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
+    def answers(self, hidden_WC: Array, questions: Sequence[RowQuestion], is_canvas: bool) -> list[RowAnswers]:
         rows, vocabulary = len(hidden_WC), self.network.config.vocab_size
         everything = RowQuestion.of([None] * rows, vocabulary, asked=range(vocabulary))
         [told] = self.network.answers(hidden_WC, [everything])

@@ -13,7 +13,7 @@ from mercury_engine.api import Answer, Arrived, Control, GenerateRequest, NewReq
 from mercury_engine.errors import Cancelled
 from mercury_engine.models import batching
 from mercury_engine.models.batching import DeadlineReached, Forward, ForwardSteps
-from mercury_engine.models.network import CanvasForward, Network
+from mercury_engine.models.network import ForwardRequest, Network
 
 MOST_RUNNING = 4
 """Concurrent requests: one more row costs a fifth of a separate pass, but slows the others down."""
@@ -209,4 +209,4 @@ class Scheduler:
 
 def _may_share(forward: Forward) -> bool:
     """Whether others gain by sharing a pass with it; a long prefill would make them wait."""
-    return isinstance(forward, CanvasForward) or forward.rows <= MOST_SHARED_ROWS
+    return (isinstance(forward, ForwardRequest) and forward.is_canvas) or forward.rows <= MOST_SHARED_ROWS

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 from mercury_engine.loading import ModelParts
-from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, KeyValueSegment
+from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment
 from mercury_engine.models.row_answers import RowAnswers, RowQuestion, answered, parted_by_rows
 from mercury_engine.prompt.edit_families import Family
 from mercury_engine.prompt.tokenizer import Tokenizer
@@ -43,8 +43,8 @@ class ScriptedNetwork:
         return self.read_together([forward])[0]
 
     def _read(self, forward: ForwardRequest) -> tuple[np.ndarray, KeyValueBlock]:
-        packing, ids = forward.packing, [int(token) for token in forward.ids_T]
-        owner = [0] * len(ids) if packing is None else packing.canvas[0].tolist()
+        ids = forward.ids_T.tolist()
+        owner = np.repeat(np.arange(len(forward.lengths)), forward.lengths)
         past = [int(token) for side in forward.past for token in side.keys.ravel()]
         hidden = np.empty((len(ids), 1), object)
         for row in range(len(ids)):
@@ -53,9 +53,6 @@ class ScriptedNetwork:
         keys = np.array(ids).reshape(1, 1, 1, -1, 1)
         return hidden, KeyValueBlock(keys, keys)
 
-    def denoise_together(self, forwards: Sequence[CanvasForward]) -> list[np.ndarray]:
-        raise AssertionError("a causal model")
-
     def log_probabilities(self, hidden_RC: np.ndarray) -> np.ndarray:
         logp = np.full((len(hidden_RC), self.config.vocab_size), np.log(UNLIKELY), np.float32)
         for row, [before] in enumerate(hidden_RC):
@@ -63,14 +60,14 @@ class ScriptedNetwork:
                 logp[row, token] = np.log(chance)
         return logp
 
-    def answers(self, hidden_WC: np.ndarray, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
+    def answers(
+        self, hidden_WC: np.ndarray, questions: Sequence[RowQuestion], is_canvas: bool = False
+    ) -> list[RowAnswers]:
+        assert not is_canvas, "a causal model"
         parts = parted_by_rows(self.log_probabilities(hidden_WC), questions)
         return [answered(part, question) for part, question in zip(parts, questions, strict=True)]
 
-    def slot_answers(self, hidden_WC: np.ndarray, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
-        raise AssertionError("a causal model")
-
-    def told_ahead(self, forward: ForwardRequest | CanvasForward) -> None:
+    def told_ahead(self, forward: ForwardRequest) -> None:
         return None
 
     def kept(self, block: KeyValueBlock) -> KeyValueBlock:

@@ -27,10 +27,8 @@ from mercury_engine.device.answers import LISTS, ROWS, AskedShape, Head, answers
 from mercury_engine.device.step import DeviceStep, PlacedSegment, Shape
 from mercury_engine.models.arrays import IdArray
 from mercury_engine.models.decoder import Adapted, TorchDecoder
-from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueSegment
+from mercury_engine.models.network import ForwardRequest, KeyValueSegment
 from mercury_engine.models.row_answers import CANDIDATES, Limits, Reveal, RowAnswers, RowQuestion
-
-Forward = ForwardRequest | CanvasForward
 
 MOST_AFTER = 128
 """Most tokens after the rows if the rule may change the number of slots."""
@@ -48,7 +46,7 @@ class _StartedStep:
     """A step on the device."""
 
     shape: StepShape
-    forward: Forward
+    forward: ForwardRequest
     """The first of the steps that follow one another; the others differ from it in the tokens of slots only."""
     ids_R: IdArray
     told: Tensor
@@ -94,7 +92,7 @@ class DenoiseAhead:
         """Drop the step that was begun, before another pass takes its place."""
         self._next = None
 
-    def told(self, forward: Forward, adapted: Adapted) -> RowAnswers | None:
+    def told(self, forward: ForwardRequest, adapted: Adapted) -> RowAnswers | None:
         """See `Network.told_ahead`; None for what fits no shape."""
         question, begun = _question(forward), self._next
         reveal = question.reveal
@@ -114,17 +112,17 @@ class DenoiseAhead:
             self._next.ids_R = ids_R[ids_R >= 0]
         return answers_in(flat[:-rows], begun.shape.asked).part(slice(slots - question.rows, slots))
 
-    def _begin(self, forward: Forward, adapted: Adapted, reveal: Reveal) -> _StartedStep | None:
+    def _begin(self, forward: ForwardRequest, adapted: Adapted, reveal: Reveal) -> _StartedStep | None:
         """Begin a step from the host's data."""
-        question, after, is_canvas = _question(forward), _after(forward), isinstance(forward, CanvasForward)
-        if question.rows > ROWS[-1] or len(question.banned_N) > LISTS or forward.packing is not None:
+        question, after = _question(forward), _after(forward)
+        if question.rows > ROWS[-1] or len(question.banned_N) > LISTS or forward.runs:
             return None
         if question.draws and (not reveal.temperature or (after is not None and after.block.tokens > MOST_AFTER)):
             return None
         shape = self._step.load(forward, adapted)
         if shape is None or shape.rows > ROWS[-1]:
             return None
-        key = StepShape(shape, AskedShape(_at_least(question.rows), 0, question.draws, is_canvas))
+        key = StepShape(shape, AskedShape(_at_least(question.rows), 0, question.draws, forward.is_canvas))
         if key not in self._captures:
             self._capture(key)
             self._step.load(forward, adapted)
@@ -147,9 +145,11 @@ class DenoiseAhead:
             self._rule.copy_(staged(np.array(numbers), self._rule.device), non_blocking=True)
             self._sent = numbers
 
-    def _run(self, shape: StepShape, forward: Forward) -> _StartedStep:
-        flat, ids_R = self._captures.run(shape), _ids(forward)
-        begun = _StartedStep(shape, forward, ids_R, torch.empty(flat.shape, pin_memory=True), torch.cuda.Event())
+    def _run(self, shape: StepShape, forward: ForwardRequest) -> _StartedStep:
+        flat = self._captures.run(shape)
+        begun = _StartedStep(
+            shape, forward, forward.ids_T, torch.empty(flat.shape, pin_memory=True), torch.cuda.Event()
+        )
         begun.told.copy_(flat, non_blocking=True)
         begun.arrived.record()
         return begun
@@ -198,16 +198,12 @@ def _at_least(rows: int) -> int:
     return next(each for each in ROWS if each >= rows)
 
 
-def _question(forward: Forward) -> RowQuestion:
+def _question(forward: ForwardRequest) -> RowQuestion:
     assert forward.question is not None
     return forward.question
 
 
-def _ids(forward: Forward) -> IdArray:
-    return forward.ids_T if isinstance(forward, ForwardRequest) else forward.ids_R
-
-
-def _is_as_started(forward: Forward, begun: _StartedStep) -> bool:
+def _is_as_started(forward: ForwardRequest, begun: _StartedStep) -> bool:
     """Whether a step on the device computes what a forward asks for."""
     asks, asked, slots = _question(forward), _question(begun.forward), begun.slots
     first = slots - asks.rows  # slots before these were accepted
@@ -218,7 +214,7 @@ def _is_as_started(forward: Forward, begun: _StartedStep) -> bool:
         and slots <= begun.shape.asked.rows
         and asks.draws == asked.draws
         and [*forward.wanted] == [*range(begun.forward.wanted[0] + first, begun.forward.wanted[0] + slots)]
-        and np.array_equal(_ids(forward), begun.ids_R)
+        and np.array_equal(forward.ids_T, begun.ids_R)
         and _context(forward) == _context(begun.forward)
         and all(np.array_equal(_bans(asks, one), _bans(asked, other)) for one, other in lists)
     )
@@ -228,11 +224,10 @@ def _bans(question: RowQuestion, number: int) -> Any:
     return () if number < 0 else question.banned_N[number]
 
 
-def _context(forward: Forward) -> tuple[object, ...]:
+def _context(forward: ForwardRequest) -> tuple[object, ...]:
     """What the rows of a forward see besides each other."""
-    if isinstance(forward, ForwardRequest):
-        return [_segment(each, forward) for each in forward.past], forward.start, forward.block, forward.adapter
-    return [*map(id, forward.before)], [*map(id, forward.after)], forward.end
+    past, after = [_segment(each, forward) for each in forward.past], [*map(id, forward.after or ())]
+    return past, after, forward.start, forward.block, forward.adapter
 
 
 def _segment(segment: KeyValueSegment, forward: ForwardRequest) -> tuple[int, ...]:
@@ -242,9 +237,7 @@ def _segment(segment: KeyValueSegment, forward: ForwardRequest) -> tuple[int, ..
     return id(segment.block), segment.start - forward.rows * (segment.start > forward.start)
 
 
-def _after(forward: Forward) -> PlacedSegment | None:
+def _after(forward: ForwardRequest) -> PlacedSegment | None:
     """The segment that stands after the rows."""
-    if isinstance(forward, CanvasForward) or not forward.past:
-        return None
-    last = forward.past[-1]
+    last = forward.past[-1] if forward.past else None
     return last if isinstance(last, PlacedSegment) and last.start > forward.start else None

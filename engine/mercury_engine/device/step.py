@@ -21,13 +21,7 @@ from torch import Tensor
 from mercury_engine.device.answers import sent, staged
 from mercury_engine.models.arrays import IdArray
 from mercury_engine.models.decoder import Adapted, TorchDecoder
-from mercury_engine.models.network import (
-    CanvasForward,
-    ForwardRequest,
-    KeyValueBlock,
-    KeyValueSegment,
-    packed,
-)
+from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment
 
 ROWS = (16, 32, 64)
 """Rows of a step; a GPU takes about as long for 16 as for one."""
@@ -111,7 +105,7 @@ class Buffer:
         values = self.values[:, None, :, part].clone()
         keys = own[:, None, : forward.rows].transpose(2, 3).clone(memory_format=torch.contiguous_format)
         segment = PlacedSegment(self._decoder, KeyValueBlock(keys, values), forward.start)
-        if forward.packing is None:
+        if not forward.runs:
             segment.keys = self.keys[:, None, :, part].clone()
         return segment
 
@@ -155,16 +149,12 @@ class DeviceStep:
         self.clear()
         self._captures.run(shape)
 
-    def read(self, forward: ForwardRequest, adapted: Adapted) -> tuple[Tensor, PlacedSegment]:
-        """Hidden states [R,C], and the rows' segment; see `Network.read_together`."""
+    def read(self, forward: ForwardRequest, adapted: Adapted) -> tuple[Tensor, PlacedSegment | None]:
+        """Hidden states [R,C], and the rows' segment, None for a canvas; see `Network.read_together`."""
         hidden, own, buffer = self._run(forward, adapted)
-        return hidden, buffer.read(own, forward)
+        return hidden, None if forward.is_canvas else buffer.read(own, forward)
 
-    def denoise(self, forward: CanvasForward) -> Tensor:
-        """See `Network.denoise_together`."""
-        return self._run(forward, True)[0]
-
-    def _run(self, forward: ForwardRequest | CanvasForward, adapted: Adapted) -> tuple[Tensor, Tensor, Buffer]:
+    def _run(self, forward: ForwardRequest, adapted: Adapted) -> tuple[Tensor, Tensor, Buffer]:
         if (shape := self.load(forward, adapted)) is not None:
             hidden, own = self._captures.run(shape)
             return hidden[: forward.rows].clone(), own, self.buffer
@@ -177,7 +167,7 @@ class DeviceStep:
         rows = Rows(place, order, first, context, *decoder.angles(position))
         return *decoder(ids, rows, buffer.keys, buffer.values, adapted), buffer
 
-    def load(self, forward: ForwardRequest | CanvasForward, adapted: Adapted) -> Shape | None:
+    def load(self, forward: ForwardRequest, adapted: Adapted) -> Shape | None:
         """Make the inputs those of a forward; None if it fits no shape."""
         numbers, sides = _inputs(forward)
         rows, context = forward.rows, sum(each.tokens for each in sides)
@@ -213,21 +203,15 @@ class DeviceStep:
         return self._decoder.forward(ids, rows, keys, values, shape.adapted, by)
 
 
-def _inputs(forward: ForwardRequest | CanvasForward) -> tuple[IdArray, list[Held]]:
+def _inputs(forward: ForwardRequest) -> tuple[IdArray, list[Held]]:
     """Token, position, order and first of every row [4,R], and the segments that they see."""
-    packing = forward.packing
-    if isinstance(forward, ForwardRequest):
-        ids_R, start, block, sides = forward.ids_T, forward.start, forward.block, [*map(Held, forward.past)]
-    else:
-        [length] = {forward.rows} if packing is None else {*packing.rows[0].tolist()}
-        away = forward.end + length  # where the suffix frame begins, seen from the prefix frame
-        sides = [*map(Held, forward.before), *(Held(each, away) for each in forward.after)]
-        ids_R, start, block = forward.ids_R, forward.end, None
-    packing = packing or packed([ids_R.tolist()])[1]
-    run, place = packing.canvas[0], packing.place[0]
-    first = run * len(ids_R) + 1
-    order = first + (0 if block is None else place // block)
-    return np.stack((ids_R, start + place, order, first)), sides
+    lengths, place_R, sides = forward.lengths, forward.place_T, [*map(Held, forward.past)]
+    if forward.after:
+        [length] = {*lengths}
+        sides += [Held(each, forward.start + length) for each in forward.after]  # seen from the prefix's frame
+    first_R = np.repeat(np.arange(len(lengths)), lengths) * forward.rows + 1
+    order_R = first_R + (0 if forward.block is None else place_R // forward.block)
+    return np.stack((forward.ids_T, forward.start + place_R, order_R, first_R)), sides
 
 
 def _affordable(decoder: TorchDecoder) -> list[int]:

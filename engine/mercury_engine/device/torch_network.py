@@ -17,7 +17,7 @@ from mercury_engine.device.answers import Head
 from mercury_engine.device.step import DeviceStep, PlacedSegment
 from mercury_engine.models import decoder_weights
 from mercury_engine.models.decoder import Adapted, TorchDecoder
-from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, KeyValueSegment
+from mercury_engine.models.network import NO_BLOCK, ForwardRequest, KeyValueBlock, KeyValueSegment
 from mercury_engine.models.row_answers import RowAnswers, RowQuestion, answered, parted_by_rows
 
 OLDEST_BFLOAT16_CAPABILITY = (8, 0)
@@ -80,44 +80,27 @@ class TorchNetwork:
         return self._read(forward)
 
     @torch.no_grad()
-    def told_ahead(self, forward: ForwardRequest | CanvasForward) -> RowAnswers | None:
+    def told_ahead(self, forward: ForwardRequest) -> RowAnswers | None:
         return None if self._ahead is None else self._ahead.told(forward, self._adapted(forward))
 
-    def _adapted(self, forward: ForwardRequest | CanvasForward) -> Adapted:
-        if isinstance(forward, CanvasForward):
-            return True
-        return forward.adapter if forward.adapter in self.adapters else False
+    def _adapted(self, forward: ForwardRequest) -> Adapted:
+        return forward.is_canvas or (forward.adapter if forward.adapter in self.adapters else False)
 
     def _read(self, forward: ForwardRequest) -> tuple[Tensor, KeyValueBlock]:
-        self._stop()
-        hidden, self._latest = self.step.read(forward, self._adapted(forward))
-        return hidden, self._latest.block
-
-    @torch.no_grad()
-    def denoise_together(self, forwards: Sequence[CanvasForward]) -> list[Tensor]:
-        """See `Network.denoise_together`; one pass each."""
-        self._stop()
-        return [self.step.denoise(each) for each in forwards]
-
-    def _stop(self) -> None:
         if self._ahead is not None:
             self._ahead.stop()
+        hidden, self._latest = self.step.read(forward, self._adapted(forward))
+        return hidden, NO_BLOCK if self._latest is None else self._latest.block
 
     @torch.no_grad()
     def log_probabilities(self, hidden_RC: Tensor) -> Tensor:
         return self.decoder.logits(hidden_RC).log_softmax(-1)
 
-    def answers(self, hidden_WC: Tensor, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
-        return self._answers(hidden_WC, questions, is_slots=False)
-
-    def slot_answers(self, hidden_WC: Tensor, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
-        return self._answers(hidden_WC, questions, is_slots=True)
-
     @torch.no_grad()
-    def _answers(self, hidden_WC: Tensor, questions: Sequence[RowQuestion], is_slots: bool) -> list[RowAnswers]:
+    def answers(self, hidden_WC: Tensor, questions: Sequence[RowQuestion], is_canvas: bool = False) -> list[RowAnswers]:
         if self._head is not None:
-            return self._head.answers(hidden_WC, questions, is_slots)
-        parts = parted_by_rows(self.decoder.logits(hidden_WC, is_slots).numpy(), questions)
+            return self._head.answers(hidden_WC, questions, is_canvas)
+        parts = parted_by_rows(self.decoder.logits(hidden_WC, is_canvas).numpy(), questions)
         return [answered(logits, asks) for logits, asks in zip(parts, questions, strict=True)]
 
     def kept(self, block: KeyValueBlock) -> KeyValueBlock:
@@ -150,7 +133,7 @@ def element_type(device: torch.device) -> torch.dtype:
 def load(
     folder: Path, device: Literal["cpu", "cuda"], dtype: torch.dtype | None, threads: int, has_codes: bool = False
 ) -> TorchNetwork:
-    """The network of a model's folder. Raises ModelNotFound and ModelCorrupt.
+    """The folder's network. Raises ModelNotFound and ModelCorrupt.
 
     `has_codes`: the layers' weights are held in eight bits.
     """
@@ -158,7 +141,7 @@ def load(
     if device == "cpu":
         torch.set_num_threads(threads)
     decoder = decoder_weights.load(folder, dtype or element_type(torch_device), torch_device, has_codes)
-    reader = TorchNetwork(decoder)
+    network = TorchNetwork(decoder)
     if device == "cuda":
-        reader.capture()
-    return reader
+        network.capture()
+    return network

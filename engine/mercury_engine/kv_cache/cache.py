@@ -19,7 +19,7 @@ from mercury_engine.kv_cache.read_ahead import ReadAhead, TokenIds
 from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.gpu import free_bytes
-from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, Network, Packing, join
+from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, Network, join
 from mercury_engine.text.common_prefix import common_prefix
 
 SegmentKey = tuple[bool, tuple[TokenIds, ...]]
@@ -217,10 +217,8 @@ class BlockCache:
             result = yield ForwardRequest(np.array([self.start_id, *key]))
             return {key: self._keep(key, without_start(result.block))}
         lengths = [len(key) for key in keys]
-        owner, place = np.repeat(np.arange(len(keys)), lengths)[None], np.concatenate([*map(np.arange, lengths)])[None]
-        packing = Packing(owner, place, np.repeat(lengths, lengths)[None])
         start = self.network.rotated(self.start, 0)
-        result = yield ForwardRequest(np.concatenate(keys), [start], 1, packing)
+        result = yield ForwardRequest(np.concatenate(keys), [start], 1, lengths)
         ends = np.cumsum(lengths)
         parts = [slice(end - length, end) for end, length in zip(ends, lengths, strict=True)]
         read = result.block

@@ -15,13 +15,7 @@ from mercury_kernels.cpu.layers import FIRST_ADAPTER, WRITER_ROWS, Layers, Part,
 
 from mercury_engine.models import cpu_weights, weights
 from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray, log_softmax_in_place
-from mercury_engine.models.network import (
-    CanvasForward,
-    ForwardRequest,
-    KeyValueBlock,
-    KeyValueSegment,
-    ModelConfig,
-)
+from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, ModelConfig
 from mercury_engine.models.row_answers import RowAnswers, RowQuestion
 from mercury_engine.models.tensors import StoredTensors, Tensors
 
@@ -97,12 +91,13 @@ class CpuNetwork:
         """Nothing to do: there is no device."""
 
     def read_together(self, forwards: Sequence[ForwardRequest]) -> list[tuple[FloatArray, KeyValueBlock]]:
-        """See `Network.read_together`: one pass for all forwards with the same adapter, with each a part of it."""
-        by_adapter: dict[int | None, list[int]] = {}
+        """See `Network.read_together`: one pass for all forwards with the same weights, with each a part of it."""
+        by_weights: dict[tuple[bool, int | None], list[int]] = {}
         for number, forward in enumerate(forwards):
-            by_adapter.setdefault(self._adapters.get(forward.adapter), []).append(number)
+            chosen = forward.is_canvas, self._adapters.get(forward.adapter)
+            by_weights.setdefault(chosen, []).append(number)
         found: dict[int, tuple[FloatArray, KeyValueBlock]] = {}
-        for adapter, numbers in by_adapter.items():
+        for (_, adapter), numbers in by_weights.items():
             group = [forwards[number] for number in numbers]
             ends = np.cumsum([each.rows for each in group])[:-1]
             out, keys, values = self._stack.run(*self._rows(group), adapter)
@@ -115,65 +110,46 @@ class CpuNetwork:
         out, keys, values = yield from self._stack.run_in_parts(*self._rows([forward]), adapter, at_once)
         return out, KeyValueBlock(keys, values)
 
-    def denoise_together(self, forwards: Sequence[CanvasForward]) -> list[FloatArray]:
-        """See `Network.denoise_together`: one pass, with each forward a part of it."""
-        out, _, _ = self._stack.run(*self._rows(forwards))
-        return np.split(out, np.cumsum([each.rows for each in forwards])[:-1])
+    def _rows(self, forwards: Sequence[ForwardRequest]) -> tuple[FloatArray, Angles, Angles | None, list[Part]]:
+        """Embedded rows of forwards of one kind, their angles toward prefix and suffix, and their parts.
 
-    def _rows(
-        self, forwards: Sequence[ForwardRequest | CanvasForward]
-    ) -> tuple[FloatArray, Angles, Angles | None, list[Part]]:
-        """Embedded rows of forwards of one kind, their angles toward prefix and suffix, and their parts."""
-        ids, near, away, parts = list[IdArray](), list[IdArray](), list[IdArray](), list[Part]()
+        Each run or canvas of a forward is a part, so that it is computed as if alone, to the bit.
+        """
+        parts = list[Part]()
         for each in forwards:
-            packing, rows = each.packing, each.rows
-            place, length = (np.arange(rows), rows) if packing is None else (packing.place[0], packing.rows[0])
-            # each run or canvas of a packing is a part, so that it is computed as if alone, to the bit
-            runs = [rows] if packing is None else np.unique(packing.canvas[0], return_counts=True)[1].tolist()
-            if isinstance(each, CanvasForward):
-                before, after = _kept(each.before), _kept(each.after)
-                ids.append(each.ids_R)
-                near.append(each.end + place)
-                away.append(place - length)
-                parts += [Part(run, before, after) for run in runs]
-            else:
-                past = _kept(each.past)
-                ids.append(each.ids_T)
-                near.append(each.start + place)
-                parts += [Part(run, past, mask_RR=_mask(run, each.block)) for run in runs]
-        away_angles = self.angles(np.concatenate(away)) if away else None
-        return self.embedding.rows(np.concatenate(ids)), self.angles(np.concatenate(near)), away_angles, parts
+            past, after = _kept(each.past), _kept(each.after or ())
+            parts += [Part(rows, past, after, _mask(rows, each.block)) for rows in each.lengths]
+        near_R = np.concatenate([each.start + each.place_T for each in forwards])
+        away_R = np.concatenate([each.place_T - np.repeat(each.lengths, each.lengths) for each in forwards])
+        away = self.angles(away_R) if forwards[0].is_canvas else None
+        return self.embedding.rows(np.concatenate([each.ids_T for each in forwards])), self.angles(near_R), away, parts
 
     def log_probabilities(self, hidden_RC: FloatArray) -> FloatArray:
         return log_softmax_in_place(self._stack.head(hidden_RC))
 
-    def answers(self, hidden_WC: FloatArray, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
-        return self._answered(hidden_WC, questions, self.config.vocab_size)
-
-    def told_ahead(self, forward: ForwardRequest | CanvasForward) -> None:
+    def told_ahead(self, forward: ForwardRequest) -> None:
         return None
 
-    def slot_answers(self, hidden_WC: FloatArray, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
-        return self._answered(hidden_WC, questions, self.config.vocab_size + len(self.embedding.markers))
-
-    def _answered(self, hidden_WC: FloatArray, questions: Sequence[RowQuestion], columns: int) -> list[RowAnswers]:
-        """The answers about the open rows, which alone pass the head."""
+    def answers(
+        self, hidden_WC: FloatArray, questions: Sequence[RowQuestion], is_canvas: bool = False
+    ) -> list[RowAnswers]:
+        """See `Network.answers`; only open rows pass the head."""
         opens = [np.ones(each.rows, np.bool_) if each.open_W is None else each.open_W for each in questions]
-        ends = np.cumsum([np.count_nonzero(each) for each in opens])[:-1]
+        logits_WV = self._logits(hidden_WC[np.concatenate(opens)], is_canvas)
+        parts = np.split(logits_WV, np.cumsum([np.count_nonzero(each) for each in opens])[:-1])
         told = []
-        for logits, asks, open_W in zip(
-            np.split(self._logits(hidden_WC[np.concatenate(opens)], columns), ends), questions, opens, strict=True
-        ):
-            found = self._stack.answers(logits, asks.banned_N, asks.list_W[open_W], asks.asked_A, asks.draws)
+        for part, asks, open_W in zip(parts, questions, opens, strict=True):
+            found = self._stack.answers(part, asks.banned_N, asks.list_W[open_W], asks.asked_A, asks.draws)
             told.append(RowAnswers(*found).spread(open_W))
         return told
 
-    def _logits(self, hidden_WC: FloatArray, columns: int) -> FloatArray:
-        """Logits [W,columns] of the vocabulary and, in two more columns, of mask and end; valid until the next call."""
+    def _logits(self, hidden_WC: FloatArray, is_canvas: bool) -> FloatArray:
+        """Logits [W,V] of the vocabulary and, for a canvas [W,V+2], of mask and end; valid until the next call."""
+        columns = self.config.vocab_size + 2 * is_canvas
         size = len(hidden_WC) * columns
         room = self._room if size <= len(self._room) else np.empty(size, np.float32)
         logits = self._stack.head(hidden_WC, room[:size].reshape(-1, columns))
-        if columns > self.config.vocab_size:
+        if is_canvas:
             logits[:, -2] = -np.inf
             logits[:, -1] = (hidden_WC * self.embedding.markers[1]).sum(-1)  # not @, whose bits depend on other rows
         return logits

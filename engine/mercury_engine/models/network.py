@@ -4,8 +4,8 @@
 and positions are NumPy arrays; hidden states, keys, values and log-probabilities stay where the network computes them
 (`arrays.Array`) until the host needs a number.
 
-Dimensions: B batch, T context tokens, R canvas rows (the last prefix token, then the slots), C width,
-L layers, H key heads, G query heads per key head, D head width, V vocabulary.
+Dimensions: B batch, T tokens, R rows, W wanted rows, C width, L layers, H key heads, G query heads per key head,
+D head width, V vocabulary.
 
 A causal model only reads. A masked model also denoises the slots of a canvas. The bundled one reads its context with
 the causal decoder it was made from, and denoises with a low-rank adapter on every matrix and two more tokens: mask and
@@ -13,7 +13,7 @@ end.
 """
 
 from collections.abc import Collection, Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
@@ -123,6 +123,9 @@ class KeyValueBlock:
         return int(self.keys.shape[3])
 
 
+NO_BLOCK = KeyValueBlock(*np.empty((2, 0, 1, 0, 0, 0), np.float32))
+
+
 @dataclass(slots=True)
 class KeyValueSegment:
     """Rotated keys and values [L,B,H,T,D] on one side of the canvas."""
@@ -132,31 +135,14 @@ class KeyValueSegment:
 
 
 @dataclass(frozen=True, slots=True)
-class Packing:
-    """Several canvases of one request side by side; for every row [B,R] its canvas, its place there, the canvas's rows.
-
-    Rows of the same canvas see each other; padding is a canvas of its own.
-    """
-
-    canvas: Array
-    place: Array
-    rows: Array
-
-    def unseen(self, causal: bool = False) -> Array:
-        """bool [B,R,R]: the rows that a row does not see: those of other canvases, and with `causal` later ones."""
-        unseen = self.canvas[:, :, None] != self.canvas[:, None, :]
-        return unseen | (self.place[:, :, None] < self.place[:, None, :]) if causal else unseen
-
-
-@dataclass(frozen=True, slots=True)
 class ForwardRequest:
-    """One request's part of a forward pass: tokens [T] to read after `past`, see `Network.read_together`."""
+    """One request's part of a forward pass: tokens [T] to read, or the rows of canvases to denoise."""
 
     ids_T: IdArray
     past: Sequence[KeyValueSegment] = ()
     start: int = 0
-    packing: Packing | None = None
-    """With a packing the rows are several runs that do not see each other and all begin at position start."""
+    runs: Sequence[int] = ()
+    """Rows of each of several runs or canvases side by side, which do not see each other and all begin at `start`."""
     wanted: Sequence[int] = ()
     """Rows whose log-probabilities are returned, or what is asked of them."""
     question: RowQuestion | None = None
@@ -170,37 +156,33 @@ class ForwardRequest:
     """
     known_WC: Array | None = None
     """Hidden states of wanted rows before these, from an earlier pass. With them there may be no tokens to read."""
+    after: Sequence[KeyValueSegment] | None = None
+    """The text after the rows of canvases, whose last row has position -1 in its frame; None for rows that are read.
+
+    Row 0 of a canvas is the last prefix token. The hidden state of row i predicts the token of row i + 1.
+    """
 
     @property
     def rows(self) -> int:
         return len(self.ids_T)
 
-
-@dataclass(frozen=True, slots=True)
-class CanvasForward:
-    """One request's part of a denoising pass: canvases of masked slots between two sides.
-
-    Row 0 of a canvas is the last prefix token and has position `end` of the prefix frame; in the suffix frame the last
-    row has position -1. The hidden state of row i predicts the token of row i + 1.
-    """
-
-    ids_R: IdArray
-    before: Sequence[KeyValueSegment]
-    after: Sequence[KeyValueSegment]
-    end: int
-    packing: Packing | None = None
-    """Without a packing all rows are one canvas."""
-    wanted: Sequence[int] = ()
-    """Rows that the question is about."""
-    question: RowQuestion = field(default_factory=lambda: RowQuestion.of((), 0))
+    @property
+    def lengths(self) -> Sequence[int]:
+        """Rows of each run."""
+        return self.runs or (self.rows,)
 
     @property
-    def rows(self) -> int:
-        return len(self.ids_R)
+    def place_T(self) -> IdArray:
+        """The place of each row in its run."""
+        return np.concatenate([*map(np.arange, self.lengths)])
+
+    @property
+    def is_canvas(self) -> bool:
+        return self.after is not None
 
 
 class Network(Protocol):
-    """Reads causally, and for a masked model denoises canvases in both directions."""
+    """Reads text, and for a masked model denoises canvases in both directions."""
 
     config: ModelConfig
     backend: str
@@ -216,31 +198,21 @@ class Network(Protocol):
         """Return the device's freed memory to the system."""
 
     def read_together(self, forwards: Sequence[ForwardRequest]) -> list[tuple[Array, KeyValueBlock]]:
-        """For each forward its causal hidden states [T,C], and the block of its tokens' keys and values.
+        """For each forward its hidden states [T,C], and the block of its tokens' keys and values, none for a canvas.
 
-        Positions count from `start`. The forwards run in one pass where that is cheaper; no result depends on the
-        others.
+        The forwards run in one pass where that is cheaper; no result depends on the others.
         """
 
     def read_in_parts(self, forward: ForwardRequest) -> Generator[None, None, tuple[Array, KeyValueBlock]]:
         """`read_together` of one forward, paused between layers where it takes long; other passes may run meanwhile."""
 
-    def denoise_together(self, forwards: Sequence[CanvasForward]) -> list[Array]:
-        """For each forward the hidden states [R,C] of its rows, which see each other and both sides of the gap.
-
-        The forwards run in one pass where that is cheaper; no result depends on the others.
-        """
-
     def log_probabilities(self, hidden_RC: Array) -> Array:
         """Float32 [R,V] of the next tokens."""
 
-    def answers(self, hidden_WC: Array, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
-        """What is asked of consecutive rows about the next tokens."""
+    def answers(self, hidden_WC: Array, questions: Sequence[RowQuestion], is_canvas: bool = False) -> list[RowAnswers]:
+        """What is asked of consecutive rows about the next tokens; a canvas's vocabulary ends with mask and end."""
 
-    def slot_answers(self, hidden_WC: Array, questions: Sequence[RowQuestion]) -> list[RowAnswers]:
-        """What is asked of consecutive rows of canvases; their vocabulary [V+2] ends with mask (-inf) and end."""
-
-    def told_ahead(self, forward: ForwardRequest | CanvasForward) -> RowAnswers | None:
+    def told_ahead(self, forward: ForwardRequest) -> RowAnswers | None:
         """What is asked in a pass of its own, while the next one begins (`Reveal`); None where nothing runs ahead."""
 
     def kept(self, block: KeyValueBlock) -> KeyValueBlock:
@@ -251,13 +223,6 @@ class Network(Protocol):
 
     def side_by_side(self, blocks: Sequence[KeyValueBlock], start: int) -> KeyValueSegment:
         """One segment of adjacent blocks, with the first token at position start of a frame."""
-
-
-def packed(canvases: Sequence[Sequence[int]]) -> tuple[IdArray, Packing]:
-    """Ids [R] of several canvases of one request side by side, and their packing."""
-    rows = [(i, n, place, len(ids)) for n, ids in enumerate(canvases) for place, i in enumerate(ids)]
-    ids_R, canvas, place, length = np.array(rows, np.int64).reshape(-1, 4).T
-    return ids_R, Packing(canvas[None], place[None], length[None])
 
 
 def join(sides: list[KeyValueSegment]) -> KeyValueSegment:

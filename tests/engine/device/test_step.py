@@ -11,7 +11,7 @@ from mercury_engine.device.step import KEYS, LONG_ROWS, ROWS, DeviceStep
 from mercury_engine.device.torch_network import TorchNetwork
 from mercury_engine.kv_cache import cache as cache_module
 from mercury_engine.kv_cache.cache import BlockCache
-from mercury_engine.models.network import CanvasForward, ForwardRequest, packed
+from mercury_engine.models.network import ForwardRequest
 from mercury_lab.engine import finished
 
 from tests.support import tiny
@@ -87,8 +87,8 @@ def test_every_family_is_read_causally_in_blocks_and_as_a_whole(family, block):
 
 @pytest.mark.parametrize("runs", [((5, 6, 7), (8,), (9, 10)), ((5,) * 9, (6,) * 9), ((5, 9) * 70, (6, 8, 9) * 90)])
 def test_runs_side_by_side_do_not_see_each_other(plain, step, runs):
-    ids, packing = packed(runs)
-    alike(step, plain, ForwardRequest(ids, [segment(plain, 20, 0)], 20, packing))
+    forward = ForwardRequest(np.concatenate(runs), [segment(plain, 20, 0)], 20, [*map(len, runs)])
+    alike(step, plain, forward)
 
 
 @pytest.mark.parametrize("canvases", [((7, 500, 500, 501),), ((7, 8, 500), (7, 9, 500))])
@@ -96,13 +96,14 @@ def test_canvases_are_denoised_between_two_sides_with_the_adapter(canvases):
     plain = TorchNetwork(tiny.network(rank=4))
     step = DeviceStep(plain.decoder)
     before, after = [segment(plain, 30, -30), segment(plain, 6, 0)], [segment(plain, 25, 0, 3)]
-    ids, packing = packed(canvases)
-    forward = CanvasForward(ids, before, after, 6, packing if len(canvases) > 1 else None)
-    found = step.denoise(forward)
-    [expected] = plain.denoise_together([forward])
+    ids, runs = np.concatenate(canvases), [*map(len, canvases)] if len(canvases) > 1 else ()
+    forward = ForwardRequest(ids, before, 6, runs, block=None, after=after)
+    found = step.read(forward, True)[0]
+    [(expected, _)] = plain.read_together([forward])
     torch.testing.assert_close(found, expected, atol=3e-5, rtol=3e-5)
-    longer = replace(forward, ids_R=np.append(ids, 500), packing=None)  # the suffix is one position farther away
-    torch.testing.assert_close(step.denoise(longer), plain.denoise_together([longer])[0], atol=3e-5, rtol=3e-5)
+    longer = replace(forward, ids_T=np.append(ids, 500), runs=())  # the suffix is one position farther away
+    [(expected, _)] = plain.read_together([longer])
+    torch.testing.assert_close(step.read(longer, True)[0], expected, atol=3e-5, rtol=3e-5)
 
 
 def test_only_segments_that_are_new_or_moved_are_copied(plain, step):

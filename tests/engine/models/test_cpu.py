@@ -13,8 +13,7 @@ from mercury_engine.model_folders import BUNDLED_MODEL
 from mercury_engine.models import decoder_weights, weights
 from mercury_engine.models.arrays import Array, on_host
 from mercury_engine.models.cpu import CpuNetwork, layers_for
-from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, Network
-from mercury_engine.models.network import packed as packed_canvases
+from mercury_engine.models.network import ForwardRequest, KeyValueBlock, Network
 from mercury_engine.models.row_answers import RowQuestion
 from mercury_engine.models.tensors import StoredTensors
 from mercury_engine.prompt.tokenizer import Tokenizer
@@ -46,9 +45,9 @@ def native(folder) -> CpuNetwork:
     return loaded(folder)
 
 
-def denoised(network: Network, ids, before, after, end, packing=None) -> Array:
+def denoised(network: Network, ids, before, after, end, runs=()) -> Array:
     """Hidden states of a canvas's rows."""
-    return network.denoise_together([CanvasForward(ids, before, after, end, packing)])[0]
+    return network.read_together([ForwardRequest(ids, before, end, runs, block=None, after=after)])[0][0]
 
 
 def loaded(folder) -> CpuNetwork:
@@ -102,7 +101,7 @@ def test_writing_gives_the_same_states(plain, native, before, behind):
     asked = asking.everything(7, plain.config.vocab_size + 2)
     logp, expected_logp = (
         torch.as_tensor(asking.logp(told))
-        for [told] in (native.slot_answers(found, [asked]), plain.slot_answers(expected, [asked]))
+        for [told] in (native.answers(found, [asked], True), plain.answers(expected, [asked], True))
     )
     assert logp[:, plain.config.mask_id].isneginf().all()
     shown = [i for i in range(plain.config.vocab_size + 2) if i != plain.config.mask_id]
@@ -117,10 +116,10 @@ def test_only_rows_whose_answers_matter_pass_the_head(native, monkeypatch, draws
     open_W = np.arange(17) % 3 == 0
     question = RowQuestion.of([None] * 17, native.config.vocab_size + 2, draws, asked=[1, 2])
     head, rows = native._stack.head, list[int]()
-    [whole] = native.slot_answers(hidden_WC, [question])
+    [whole] = native.answers(hidden_WC, [question], True)
     monkeypatch.setattr(native._stack, "head", lambda hidden, out: rows.append(len(hidden)) or head(hidden, out))
     parts = [replace(question, open_W=open_W), replace(question, open_W=~open_W)]
-    told, others = native.slot_answers(np.concatenate((hidden_WC, hidden_WC)), parts)
+    told, others = native.answers(np.concatenate((hidden_WC, hidden_WC)), parts, True)
     assert rows == [17]
     for each in fields(told):
         found, rest, expected = (getattr(answers, each.name) for answers in (told, others, whole))
@@ -132,8 +131,7 @@ def test_runs_side_by_side_are_read_as_if_alone_to_the_bit(native):
     _, block = read(native)
     past, run = [native.rotated(block, 0)], [7, 11, 13]
     [(alone, kept)] = native.read_together([ForwardRequest(np.array(run), past, 5)])
-    ids, packing = packed_canvases([run] * 4)
-    forward = ForwardRequest(ids, past, 5, packing)
+    forward = ForwardRequest(np.array(run * 4), past, 5, [len(run)] * 4)
     for hidden, found in native.read_together([forward]):
         assert np.array_equal(hidden, np.concatenate([alone] * 4))
         assert np.array_equal(found.keys, np.concatenate([kept.keys] * 4, 3))
@@ -144,8 +142,7 @@ def test_canvases_packed_side_by_side_do_not_see_each_other(native):
     _, block = read(native)
     sides = [native.rotated(block, 0)], [native.rotated(block, 0)]
     canvases = [[7, mask, mask], [7, mask]]
-    ids, packing = packed_canvases(canvases)
-    both = denoised(native, ids, *sides, 4, packing)
+    both = denoised(native, np.concatenate(canvases), *sides, 4, [*map(len, canvases)])
     for found, canvas in zip(np.split(both, [3]), canvases, strict=True):
         assert np.array_equal(found, denoised(native, np.array(canvas), *sides, 4))
 

@@ -15,7 +15,7 @@ from mercury_engine.kv_cache.cache import first_tokens
 from mercury_engine.kv_cache.read_ahead import ReadRows
 from mercury_engine.models.arrays import Array, IdArray, joined, logsumexp
 from mercury_engine.models.batching import ForwardResult, ForwardSteps
-from mercury_engine.models.network import ForwardRequest, KeyValueSegment, Network, Packing, join, packed
+from mercury_engine.models.network import ForwardRequest, KeyValueSegment, Network, join
 from mercury_engine.models.row_answers import RowAnswers, RowQuestion
 from mercury_engine.text.common_prefix import common_prefix
 
@@ -96,10 +96,10 @@ class Verifier:
         rows = [[*self._pending, *run] for run in runs]
         if len(rows) == 1:
             return (yield from self._read_one(rows[0], wanted[0], question))
-        ids_T, packing = packed(rows)
-        ends = accumulate(map(len, rows))
+        lengths = [*map(len, rows)]
+        ends = accumulate(lengths)
         numbers = chain(*(range(end - count, end) for end, count in zip(ends, wanted, strict=True)))
-        given: ForwardResult = yield self._forward(ids_T, [*numbers], question, packing)
+        given: ForwardResult = yield self._forward(np.array([*chain(*rows)], np.int64), [*numbers], question, lengths)
         return given
 
     def _read_one(self, row: list[int], wanted: int, question: RowQuestion | None) -> ForwardSteps[ForwardResult]:
@@ -127,10 +127,10 @@ class Verifier:
         return given
 
     def _forward(
-        self, ids_T: IdArray, wanted: list[int], question: RowQuestion | None, packing: Packing | None = None
+        self, ids_T: IdArray, wanted: list[int], question: RowQuestion | None, runs: Sequence[int] = ()
     ) -> ForwardRequest:
         past = self._before if self._side is None else [*self._before, self._side]
-        return ForwardRequest(ids_T, past, self._position, packing, wanted, question, self._adapter)
+        return ForwardRequest(ids_T, past, self._position, runs, wanted, question, self._adapter)
 
     def _keep(self, but_last: bool) -> None:
         """Move the pending tokens that the last pass has read to the side; `but_last`: all but the last one."""

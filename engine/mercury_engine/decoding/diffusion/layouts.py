@@ -9,7 +9,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 
 import numpy as np
 
@@ -22,8 +22,8 @@ from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.kv_cache.blockwise import BlockwiseCache
 from mercury_engine.kv_cache.cache import CachedContext
 from mercury_engine.kv_cache.two_sided import TwoSidedCache, TwoSides
-from mercury_engine.models.batching import ForwardSteps
-from mercury_engine.models.network import CanvasForward, MaskedAttention, Network, packed
+from mercury_engine.models.batching import ForwardResult, ForwardSteps
+from mercury_engine.models.network import ForwardRequest, MaskedAttention, Network
 from mercury_engine.models.row_answers import RowAnswers, RowQuestion
 from mercury_engine.prompt.tokenizer import Tokenizer
 
@@ -83,8 +83,8 @@ class CausalContext:
     at_once = None
     """Most texts that a pass tells of."""
 
-    def __init__(self, reader: Network, contexts: ContextReader, options: DiffusionOptions) -> None:
-        self._contexts, config = contexts, reader.config
+    def __init__(self, network: Network, contexts: ContextReader, options: DiffusionOptions) -> None:
+        self._contexts, config = contexts, network.config
         self.tokens = Tokens(config.mask_id, config.end_id if options.searches_length else None)
         self._vocabulary = config.vocab_size + 2
 
@@ -101,20 +101,19 @@ class CausalContext:
         context = around.context
         assert context is not None
         rows = [[context.last, *text.written.ids, *text.canvas.ids.tolist()] for text in texts]
-        ids_R, packing = packed(rows)
-        ends = accumulate(map(len, rows))
-        wanted = [range(end - 1 - len(text.canvas), end - 1) for end, text in zip(ends, texts, strict=True)]
-        slots = [len(text.canvas) for text in texts]
-        told: RowAnswers = yield CanvasForward(
-            ids_R,
+        lengths, slots = [*map(len, rows)], [len(text.canvas) for text in texts]
+        wanted = [range(end - 1 - each, end - 1) for end, each in zip(accumulate(lengths), slots, strict=True)]
+        result: ForwardResult = yield ForwardRequest(
+            np.concatenate(rows),
             context.cached.before,
-            context.cached.after,
             context.ends,
-            packing if len(rows) > 1 else None,
-            [row for each in wanted for row in each],
+            lengths if len(rows) > 1 else (),
+            [*chain(*wanted)],
             _asked(texts, slots, self._vocabulary, rule, shift=1),
+            block=None,
+            after=context.cached.after,
         )
-        return [told.part(slice(*part)) for part in pairwise(accumulate(map(len, wanted), initial=0))]
+        return [result.told.part(slice(*part)) for part in pairwise(accumulate(slots, initial=0))]
 
 
 class _Seeing:
@@ -284,14 +283,14 @@ class Blocks(_Seeing):
 Layout = CausalContext | TwoSided | Blocks
 
 
-def layout_of(reader: Network, contexts: ContextReader, options: DiffusionOptions) -> Layout:
+def layout_of(network: Network, contexts: ContextReader, options: DiffusionOptions) -> Layout:
     """The layout of a masked model."""
-    attention = reader.config.masked_attention
+    attention = network.config.masked_attention
     if attention is None:
-        return CausalContext(reader, contexts, options)
+        return CausalContext(network, contexts, options)
     if attention.block is None:
-        return TwoSided(reader, attention, contexts.tokenizer, options)
-    return Blocks(reader, attention, contexts.tokenizer)
+        return TwoSided(network, attention, contexts.tokenizer, options)
+    return Blocks(network, attention, contexts.tokenizer)
 
 
 def _asked(texts: Sequence[Text], slots: Sequence[int], vocabulary: int, rule: Rule, shift: int) -> RowQuestion:

@@ -329,7 +329,7 @@ def questions_of(
     """The questions of a fill by a model that likes these tokens, the first best;"""
     asked = list[RowQuestion]()
 
-    def answers(hidden_WC, questions):
+    def answers(hidden_WC, questions, is_canvas):
         asked.extend(questions)
         logits = np.zeros(engine.reader.config.vocab_size, np.float32)
         logits[[*liked]] = range(9, 9 - len(liked), -1)
@@ -360,7 +360,7 @@ def test_a_line_break_ends_a_fill_of_one_line_before_its_last_slot(tmp_path, mon
     engine = Engine.load(masked.folder(tmp_path, "A2D-qwen2")[0], device="cpu", dtype=torch.float32)
     a, line = (engine.tokenizer.encode(text)[0] for text in ("a", "\n"))
 
-    def answers(hidden_WC, questions):
+    def answers(hidden_WC, questions, is_canvas):
         """An a in the first of eight slots, and line breaks after it."""
         found = []
         for question in questions:
@@ -395,7 +395,7 @@ def test_a_word_spelled_in_pieces_adds_a_step_for_each_to_a_schedule(tmp_path, m
     engine = Engine.load(masked.folder(tmp_path, "A2D-qwen2")[0], device="cpu", dtype=torch.float32)
     letters = [engine.tokenizer.encode(letter)[0] for letter in "view"]
 
-    def answers(hidden_WC, questions):
+    def answers(hidden_WC, questions, is_canvas):
         """What begins the word is spelled letter by letter."""
         logits_V = np.zeros(engine.reader.config.vocab_size, np.float32)
         logits_V[letters] = 9
