@@ -7,6 +7,7 @@ so they run side by side until the text changes.
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
 from threading import Event
 from typing import Any, Literal
 
@@ -50,49 +51,29 @@ class SuggestionRequest:
 
     def is_answered_by(self, other: "SuggestionRequest") -> bool:
         """Whether the answer to another request also answers this one."""
-        is_same_cursor = self._has_same_text(other) and self.offset == other.offset
-        is_same_sort = self._is_region == other._is_region and self.is_next_edit == other.is_next_edit
-        if not is_same_sort or self.is_watched:
+        is_region = self.feature == "region"
+        if is_region != (other.feature == "region") or self.is_next_edit != other.is_next_edit or self.is_watched:
             return False
+        is_same_cursor = self._has_same_text(other) and self.offset == other.offset
         return is_same_cursor and (other.invoked or not self.invoked)
-
-    @property
-    def _is_region(self) -> bool:
-        return self.feature == "region"
 
     def _has_same_text(self, other: "SuggestionRequest") -> bool:
         # Versions are not compared: some clients send one twice, and an edit may change nothing.
         return self.snapshot.uri == other.snapshot.uri and self.snapshot.source is other.snapshot.source
 
 
-Search = Callable[[], Coroutine[Any, Any, list[Suggestion]]]
-
-
-class SharedAnswer:
-    """An answer being worked out; everyone waiting receives it in the same turn of the event loop."""
-
-    def __init__(self, search: Search, cancel: Event):
-        """What a search returns or raises, which starts now."""
-        self._cancel, self._task, self._waiting = cancel, asyncio.ensure_future(search()), 0
-
-    def wait(self) -> "asyncio.Future[list[Suggestion]]":
-        """The answer, for one who waits; resolving or cancelling it leaves the others alone."""
-        self._waiting += 1
-        return asyncio.shield(self._task)
-
-    def leave(self) -> None:
-        """One stops waiting; after the last one the engine stops before its next step."""
-        self._waiting -= 1
-        if not self._waiting:
-            self._cancel.set()
-            self._task.cancel()
+Search = Callable[[Event], Coroutine[Any, Any, list[Suggestion]]]
+"""Begins to work out an answer; once the event is set, the engine stops before its next step."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _WaitingRequest:
+    """A request and its answer, which it may share with others."""
+
     request: SuggestionRequest
-    shared: SharedAnswer
-    future: "asyncio.Future[list[Suggestion]]"
+    search: asyncio.Task[list[Suggestion]]
+    cancel: Event
+    answer: asyncio.Future[list[Suggestion]]
 
 
 class Coalescer:
@@ -101,18 +82,20 @@ class Coalescer:
     def __init__(self) -> None:
         self._waiting: list[_WaitingRequest] = []
 
-    async def answer(self, request: SuggestionRequest, start: Callable[[], SharedAnswer]) -> list[Suggestion]:
-        """The answer to a request, from equal work under way or from work that `start` begins.
+    async def answer(self, request: SuggestionRequest, search: Search) -> list[Suggestion]:
+        """The answer to a request, from an equal search under way or from this one.
 
-        Raises Cancelled when the request is superseded, and whatever the work raises. The work is cancelled once nobody
-        waits for it, including when the caller's task is cancelled.
+        Raises Cancelled when the request is superseded, and whatever the search raises. The search is cancelled once
+        nobody waits for it, including when the caller's task is cancelled.
         """
-        equal = (waiting.shared for waiting in self._waiting if request.is_answered_by(waiting.request))
-        shared = next(equal, None) or start()
-        waiting = _WaitingRequest(request, shared, shared.wait())
+        equal = next((each for each in self._waiting if request.is_answered_by(each.request)), None)
+        cancel = Event() if equal is None else equal.cancel
+        task = asyncio.ensure_future(search(cancel)) if equal is None else equal.search
+        waiting = _WaitingRequest(request, task, cancel, asyncio.get_running_loop().create_future())
+        task.add_done_callback(partial(_pass_on, waiting.answer))
         self._waiting.append(waiting)
         try:
-            return await waiting.future
+            return await waiting.answer
         finally:
             self._drop(waiting)
 
@@ -127,10 +110,19 @@ class Coalescer:
         self, matches: Callable[[SuggestionRequest], bool], outcome: Callable[[], list[Suggestion] | Cancelled]
     ) -> None:
         for waiting in [each for each in self._waiting if matches(each.request)]:
-            resolve(waiting.future, outcome())
+            resolve(waiting.answer, outcome())
             self._drop(waiting)
 
     def _drop(self, waiting: _WaitingRequest) -> None:
-        if waiting in self._waiting:
-            self._waiting.remove(waiting)
-            waiting.shared.leave()
+        """Stop waiting; after the last one the search ends."""
+        self._waiting = [each for each in self._waiting if each is not waiting]
+        if all(each.search is not waiting.search for each in self._waiting):
+            waiting.cancel.set()
+            waiting.search.cancel()
+
+
+def _pass_on(answer: asyncio.Future[list[Suggestion]], search: asyncio.Task[list[Suggestion]]) -> None:
+    if search.cancelled():
+        answer.cancel()
+    else:
+        resolve(answer, search.exception() or search.result())

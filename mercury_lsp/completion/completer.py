@@ -13,7 +13,7 @@ from mercury_engine.api import Check, Control, EditHunk, Fill, FillRequest, Infe
 from mercury_engine.errors import Cancelled
 from mercury_engine.utility import Utility
 
-from mercury_lsp.completion.coalescing import Coalescer, Feature, SharedAnswer, SuggestionRequest
+from mercury_lsp.completion.coalescing import Coalescer, Feature, SuggestionRequest
 from mercury_lsp.completion.next_edits import NextEdits
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.next_edits.rewriting import DEADLINE_MS, RewrittenLines, rewrite_region
@@ -188,10 +188,9 @@ class Completer:
         self.edit_engine.close()
 
     def _start(
-        self, context: CompletionContext, snapshot: Snapshot, automatic: bool, on_step: OnStep | None
-    ) -> SharedAnswer:
-        """Pass a fill to the engine; later edits count as typed after the request."""
-        cancel = Event()
+        self, context: CompletionContext, snapshot: Snapshot, automatic: bool, on_step: OnStep | None, cancel: Event
+    ) -> Coroutine[Any, Any, list[Suggestion]]:
+        """Begin a fill; later edits count as typed after the request."""
         anchor = self._typing[context.uri].anchor_at(snapshot, context.offset)
         request = replace(
             context.request(),
@@ -213,7 +212,7 @@ class Completer:
                 raise Cancelled("cancelled just as the engine finished")
             return self._to_suggestions(context, snapshot, automatic, anchor, fill) if fill is not None else []
 
-        return SharedAnswer(filled, cancel)
+        return filled()
 
     def _to_suggestions(
         self, context: CompletionContext, snapshot: Snapshot, automatic: bool, anchor: SuggestionAnchor, fill: Fill

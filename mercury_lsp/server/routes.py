@@ -6,11 +6,11 @@ from lsprotocol import types
 
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.server.connection import Handler
-from mercury_lsp.server.requests import forwarded, notifications, status
-from mercury_lsp.server.requests.copilot import account, get_completions, inline_edit, notices
+from mercury_lsp.server.requests import copilot, forwarded, notifications, status
 from mercury_lsp.server.requests.execute_command import execute_command
 from mercury_lsp.server.requests.initialize import initialize
 from mercury_lsp.server.requests.inline_completion import inline_completion
+from mercury_lsp.server.requests.inline_edit import inline_edit
 from mercury_lsp.server.server import MercuryServer
 
 HANDLERS: dict[str, Handler] = {
@@ -35,24 +35,24 @@ HANDLERS: dict[str, Handler] = {
     status.STATUS_METHOD: status.status,
     "mercury/didChangeDiagnostics": forwarded.did_change_diagnostics,
     "mercury/didChangeHighlights": forwarded.did_change_highlights,
-    "textDocument/copilotInlineEdit": inline_edit.inline_edit,
-    "textDocument/didFocus": notices.did_focus,
-    "textDocument/didShowCompletion": notices.did_show,
-    "textDocument/didShowInlineEdit": notices.did_show,
-    "textDocument/didPartiallyAcceptCompletion": notices.did_partially_accept,
-    "getCompletions": get_completions.get_completions,
-    "getCompletionsCycling": get_completions.get_completions_cycling,
-    "notifyShown": notices.notify_shown,
-    "notifyAccepted": notices.notify_accepted,
-    "notifyRejected": notices.notify_rejected,
-    "checkStatus": account.signed_in,
-    "signIn": account.sign_in,
-    "signInInitiate": account.sign_in,
-    "signInConfirm": account.signed_in,
-    "signOut": account.signed_in,
-    "setEditorInfo": account.set_editor_info,
-    "getVersion": account.get_version,
-    "copilot/models": account.models,
+    "textDocument/copilotInlineEdit": inline_edit,
+    "textDocument/didFocus": copilot.did_focus,
+    "textDocument/didShowCompletion": copilot.did_show,
+    "textDocument/didShowInlineEdit": copilot.did_show,
+    "textDocument/didPartiallyAcceptCompletion": copilot.did_partially_accept,
+    "getCompletions": copilot.get_completions,
+    "getCompletionsCycling": copilot.get_completions_cycling,
+    "notifyShown": copilot.notify_shown,
+    "notifyAccepted": copilot.notify_accepted,
+    "notifyRejected": copilot.notify_rejected,
+    "checkStatus": copilot.signed_in,
+    "signIn": copilot.sign_in,
+    "signInInitiate": copilot.sign_in,
+    "signInConfirm": copilot.signed_in,
+    "signOut": copilot.signed_in,
+    "setEditorInfo": copilot.set_editor_info,
+    "getVersion": copilot.get_version,
+    "copilot/models": copilot.models,
 }
 """`initialize` adds completion and code actions for clients that can use them."""
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from mercury_lsp.server.requests.explain import NOTHING
+from mercury_lsp.server.requests.execute_command import NO_REASON
 from tests.e2e.test_neovim_next_edits import TEXT
 from tests.support.editor import COMMAND
 from tests.support.neovim import Desk, Neovim, until
@@ -63,7 +63,7 @@ def test_the_reason_for_no_next_edit_is_told_on_command(desk: Desk) -> None:
     nvim = desk.start_attached(TEXT, cmd=COMMAND, has_screen=True)
     until(lambda: nvim.lua("return require('mercury.status').word") == "ready")
     nvim.keys(":Mercury explain<CR>")
-    why = f"Mercury: {NOTHING}"
+    why = f"Mercury: {NO_REASON}"
     until(lambda: noted(nvim).strip() == why)
     nvim.lua("vim.cmd.vsplit() vim.api.nvim_win_set_width(0, 40)")
     nvim.keys(":Mercury explain<CR>")

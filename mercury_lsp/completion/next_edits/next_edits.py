@@ -7,11 +7,10 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from threading import Event
 from time import perf_counter
 from typing import NamedTuple
 
-from mercury_lsp.completion.coalescing import Coalescer, Feature, SharedAnswer, SuggestionRequest
+from mercury_lsp.completion.coalescing import Coalescer, Feature, SuggestionRequest
 from mercury_lsp.completion.next_edits.edits import joined
 from mercury_lsp.completion.next_edits.filters import objection
 from mercury_lsp.completion.next_edits.history import Hunk, shown
@@ -164,7 +163,7 @@ class NextEdits:
         request = SuggestionRequest(feature, asked.snapshot, asked.cursor, asked.cursor is None, is_next_edit=True)
         self._coalescer.cancel_where(request.supersedes)
         self.regions.ahead.keep_for(asked.snapshot)
-        return await self._coalescer.answer(request, lambda: SharedAnswer(partial(self._search, asked), asked.cancel))
+        return await self._coalescer.answer(request, lambda cancel: self._search(replace(asked, cancel=cancel)))
 
     def _silence(self, asked: Question) -> Silence:
         """A question's reasons; ghost text and a next edit at the same cursor share a search, and so its reasons."""
@@ -214,14 +213,9 @@ class NextEdits:
         return [suggestion.seen_from(asked.snapshot, proposal.snapshot)]
 
     async def _at_hand(self, asked: Question, regions: Sequence[Place]) -> list[Suggestion]:
-        """The edit in these regions, computed once for ghost text and next edits at the same cursor.
-
-        It has its own cancel flag, set when nobody waits for it any more; the question itself continues.
-        """
-        is_invoked, cancel = asked.cursor is None, Event()
-        request = SuggestionRequest("region", asked.snapshot, asked.cursor, is_invoked, is_next_edit=True)
-        search = partial(self.regions.first, regions, asked, cancel)
-        return await self._coalescer.answer(request, lambda: SharedAnswer(search, cancel))
+        """The edit in these regions, computed once for ghost text and next edits at the same cursor."""
+        request = SuggestionRequest("region", asked.snapshot, asked.cursor, asked.cursor is None, is_next_edit=True)
+        return await self._coalescer.answer(request, partial(self.regions.first, regions, asked))
 
     def _proposed(self, asked: Question) -> tuple[Proposal, Suggestion] | None:
         """The first of the rules' proposals that may be shown, and what is shown of it."""

@@ -6,7 +6,7 @@ from typing import Any
 from lsprotocol import types
 
 from mercury_lsp.documents.document import Snapshot
-from mercury_lsp.server.requests import edit_commands
+from mercury_lsp.server.requests import execute_command as commands
 from mercury_lsp.server.server import MercuryServer
 from mercury_lsp.server.structuring import invalid
 
@@ -24,22 +24,22 @@ async def code_action(server: MercuryServer, params: types.CodeActionParams) -> 
         return []
     is_asked = params.context.trigger_kind == types.CodeActionTriggerKind.Invoked
     has_edit = await server.suggester.has_next_edit(snapshot, is_asked)
-    commands = list(_commands(server, snapshot, params.range, has_edit))
+    found = list(_commands(server, snapshot, params.range, has_edit))
     if not server.editor.capabilities.takes_action_literals:
-        return commands
-    return [{"title": each["title"], "kind": ACTION_KIND, "command": each} for each in commands]
+        return found
+    return [{"title": each["title"], "kind": ACTION_KIND, "command": each} for each in found]
 
 
 def _commands(server: MercuryServer, snapshot: Snapshot, span: types.Range, has_edit: bool) -> Iterator[dict[str, Any]]:
     document: dict[str, Any] = {"textDocument": {"uri": snapshot.uri, "version": snapshot.version}}
     if has_edit:
-        yield _command(edit_commands.NEXT_EDIT_TITLE, edit_commands.NEXT_EDIT_COMMAND, document)
+        yield _command(commands.NEXT_EDIT_TITLE, commands.NEXT_EDIT_COMMAND, document)
     if (renaming := server.suggester.unfinished_renaming(snapshot)) is not None and renaming.remaining > 1:
-        title = edit_commands.apply_all_title(renaming)
-        yield _command(title, edit_commands.APPLY_ALL_COMMAND, document)
+        title = commands.apply_all_title(renaming)
+        yield _command(title, commands.APPLY_ALL_COMMAND, document)
     if _is_cursor(span):
         position = {"line": span.start.line, "character": span.start.character}
-        yield _command(edit_commands.FILL_TITLE, edit_commands.FILL_COMMAND, document | {"position": position})
+        yield _command(commands.FILL_TITLE, commands.FILL_COMMAND, document | {"position": position})
 
 
 def _command(title: str, command: str, argument: dict[str, Any]) -> dict[str, Any]:

@@ -8,8 +8,13 @@ import mercury_lsp
 from mercury_lsp.server.capabilities import InitializeParams
 from mercury_lsp.server.requests.code_action import ACTION_KIND, code_action
 from mercury_lsp.server.requests.completion import TRIGGER_CHARACTERS, completion
-from mercury_lsp.server.requests.edit_commands import APPLY_ALL_COMMAND, FILL_COMMAND, NEXT_EDIT_COMMAND
-from mercury_lsp.server.requests.execute_command import ANSWER_COMMAND, COMMANDS
+from mercury_lsp.server.requests.execute_command import (
+    ANSWER_COMMAND,
+    APPLY_ALL_COMMAND,
+    COMMANDS,
+    FILL_COMMAND,
+    NEXT_EDIT_COMMAND,
+)
 from mercury_lsp.server.server import MercuryServer
 
 

@@ -1,4 +1,4 @@
-"""mercury/status, and the command mercury.status for clients that can only run commands."""
+"""mercury/status: the state of the server, for clients that show it."""
 
 from dataclasses import asdict
 from typing import Any
@@ -10,11 +10,8 @@ from mercury_engine.api import InferenceEngine
 import mercury_lsp
 from mercury_lsp.engine_host import gpu_proof
 from mercury_lsp.server.server import MercuryServer
-from mercury_lsp.server.structuring import argument
 
 STATUS_METHOD = "mercury/status"
-
-STATUS_COMMAND = "mercury.status"
 
 
 @attrs.define
@@ -44,8 +41,3 @@ def status(server: MercuryServer, params: StatusParams) -> dict[str, Any]:
 
 def _described(engine: InferenceEngine) -> dict[str, str]:
     return {"name": engine.name, "device": engine.device, "backend": engine.backend}
-
-
-def status_command(server: MercuryServer, params: types.ExecuteCommandParams) -> dict[str, Any]:
-    """The answer to mercury/status; takes that request's parameters, or none."""
-    return status(server, argument(params, StatusParams))

@@ -14,16 +14,8 @@ from mercury_engine.errors import Cancelled
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.server.convert import accepted_command, to_range
-from mercury_lsp.server.requests.edit_commands import APPLY_ALL_COMMAND, apply_all_title
+from mercury_lsp.server.requests.execute_command import APPLY_ALL_COMMAND, apply_all_title
 from mercury_lsp.server.server import MercuryServer
-
-
-@attrs.define
-class VersionedDocument:
-    """A document; clients compare its uri and version, so they are sent back unchanged."""
-
-    uri: str
-    version: int | None = None
 
 
 @attrs.define
@@ -36,9 +28,9 @@ class OwnParams:
 
 @attrs.define
 class InlineEditParams:
-    """The request's parameters."""
+    """The request's parameters. Clients compare the document's uri and version, so they are sent back unchanged."""
 
-    text_document: VersionedDocument
+    text_document: types.OptionalVersionedTextDocumentIdentifier
     position: types.Position
     mercury: OwnParams = attrs.field(factory=OwnParams)
 
@@ -66,9 +58,11 @@ async def _find(server: MercuryServer, params: InlineEditParams) -> tuple[list[S
     return await server.suggester.next_edit(uri, "edit", params.position)
 
 
-def _edit(suggestion: Suggestion, asked: VersionedDocument, takes_source: bool) -> dict[str, Any]:
+def _edit(
+    suggestion: Suggestion, asked: types.OptionalVersionedTextDocumentIdentifier, takes_source: bool
+) -> dict[str, Any]:
     """The edit, perhaps in another document than the one asked about, where a renaming is finished."""
-    other, own = suggestion.elsewhere, dict[str, Any]()
+    own = dict[str, Any]()
     if (renaming := suggestion.renaming) is not None:
         command = {"command": APPLY_ALL_COMMAND, "arguments": [{"textDocument": _named(asked)}]}
         own = {"label": renaming.label, "number": renaming.number, "total": renaming.total}
@@ -78,12 +72,12 @@ def _edit(suggestion: Suggestion, asked: VersionedDocument, takes_source: bool) 
     return {
         "text": suggestion.text,
         "range": to_range(suggestion.start, suggestion.end),
-        "textDocument": _named(asked if other is None else VersionedDocument(other.uri, other.version)),
+        "textDocument": _named(suggestion.elsewhere or asked),
         "command": accepted_command(suggestion),
     } | ({"mercury": own} if own else {})
 
 
-def _named(document: VersionedDocument) -> dict[str, Any]:
+def _named(document: types.OptionalVersionedTextDocumentIdentifier | Snapshot) -> dict[str, Any]:
     return {"uri": document.uri} | ({} if document.version is None else {"version": document.version})
 
 

@@ -1,1 +1,0 @@
-"""The dialect of clients that were made for Copilot's language server; see docs/protocol.md for who sends what."""
