@@ -14,7 +14,7 @@ from mercury_lsp.commands.terminal import agrees, number, print_json, table
 from mercury_lsp.completion.price import Price
 from mercury_lsp.statistics import OutcomeRecord, store
 from mercury_lsp.statistics.statistics import LEARNED_ROWS, learn
-from mercury_lsp.statistics.summary import Summary, by_day, by_language, parted
+from mercury_lsp.statistics.store import Summary, by_day, by_language, parted
 
 COLUMNS = {
     "shown": "{0.shown:,}",

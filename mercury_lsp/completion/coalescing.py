@@ -11,6 +11,7 @@ from functools import partial
 from threading import Event
 from typing import Any, Literal
 
+from mercury_engine.api import OnStep
 from mercury_engine.errors import Cancelled
 from mercury_engine.serving import resolve
 
@@ -32,8 +33,8 @@ class SuggestionRequest:
     """None if the user asked by key: no automatic request may share the answer."""
     invoked: bool = False
     """The user asked, not the editor on its own."""
-    is_watched: bool = False
-    """The client shows every denoise step."""
+    on_step: OnStep | None = None
+    """Shows the canvas after each denoise step."""
     is_next_edit: bool = False
     """It requests an edit elsewhere, not a fill."""
 
@@ -52,7 +53,7 @@ class SuggestionRequest:
     def is_answered_by(self, other: "SuggestionRequest") -> bool:
         """Whether the answer to another request also answers this one."""
         is_region = self.feature == "region"
-        if is_region != (other.feature == "region") or self.is_next_edit != other.is_next_edit or self.is_watched:
+        if is_region != (other.feature == "region") or self.is_next_edit != other.is_next_edit or self.on_step:
             return False
         is_same_cursor = self._has_same_text(other) and self.offset == other.offset
         return is_same_cursor and (other.invoked or not self.invoked)

@@ -13,14 +13,13 @@ from mercury_engine.api import Check, Control, EditHunk, Fill, FillRequest, Infe
 from mercury_engine.errors import Cancelled
 from mercury_engine.utility import Utility
 
-from mercury_lsp.completion.coalescing import Coalescer, Feature, SuggestionRequest
+from mercury_lsp.completion.coalescing import Coalescer, SuggestionRequest
 from mercury_lsp.completion.next_edits import NextEdits
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.next_edits.rewriting import DEADLINE_MS, RewrittenLines, rewrite_region
-from mercury_lsp.completion.postprocessing import postprocess
+from mercury_lsp.completion.postprocessing import postprocess, without_standing
 from mercury_lsp.completion.price import OF_EDITS, Price
 from mercury_lsp.completion.silence import why_silent
-from mercury_lsp.completion.standing import without_standing
 from mercury_lsp.completion.suggestions import Suggestion, differs
 from mercury_lsp.completion.typing_through import SuggestionAnchor, TypingThrough
 from mercury_lsp.context.context import CompletionContext
@@ -114,43 +113,38 @@ class Completer:
         control = Control(cancel, stays_here=stays_here)
         return await rewrite_region(self.edit_engine.rewrite, region, history, enough, deadline_ms, control, family)
 
-    async def complete(
-        self,
-        context: CompletionContext,
-        snapshot: Snapshot,
-        automatic: bool,
-        on_step: OnStep | None = None,
-        feature: Feature = "inline",
-    ) -> list[Suggestion]:
+    async def complete(self, context: CompletionContext, request: SuggestionRequest) -> list[Suggestion]:
         """Suggestions at the context's cursor, valid for its text only; empty when silence is better.
 
-        `automatic`: the editor asked, not the user, so the silence gate applies; a user who asks where a line
-        is complete gets the next lines. `on_step` sees the canvas after each denoise step. Raises Cancelled when a
-        newer request supersedes this one (`SuggestionRequest.supersedes`). When the caller's task is cancelled, the
-        fill stops too unless another feature waits for it.
+        The silence gate applies unless the user invoked the request; a user who asks where a line is complete gets the
+        next lines. Raises Cancelled when a newer request supersedes this one (`SuggestionRequest.supersedes`). When
+        the caller's task is cancelled, the fill stops too unless another feature waits for it.
         """
-        request = SuggestionRequest(feature, snapshot, context.offset, not automatic, on_step is not None)
-        self.supersede(request)
         if not self.settings.allows(context.language_id):
             return []
         if context.on_secret:
             self.silences[context.uri] = "the line looks like a secret"
             return []
-        typing = self._typing[context.uri]
-        if automatic and (remainder := typing.remainder(snapshot, context.offset)):
-            return [remainder]
-        if automatic and typing.has_finished_line(context.offset):
-            context = context.at_line_end()
-        found = await self._coalescer.answer(request, partial(self._start, context, snapshot, automatic, on_step))
-        if automatic:
-            why = self._why_silent(found[0], context) if found else None
-            if why is not None:
-                self.silences[context.uri] = why
-            return found[:1] if why is None else []
+        if not request.invoked:
+            return await self._automatic(context, request)
+        found = await self._coalescer.answer(request, partial(self._start, context, request))
         lines = context.at_line_end()
         if found or lines == context or not self.settings.allows(context.language_id):
             return found
-        return await self._coalescer.answer(request, partial(self._start, lines, snapshot, automatic, on_step))
+        return await self._coalescer.answer(request, partial(self._start, lines, request))
+
+    async def _automatic(self, context: CompletionContext, request: SuggestionRequest) -> list[Suggestion]:
+        """At most one suggestion, if it passes the silence gate."""
+        typing = self._typing[context.uri]
+        if remainder := typing.remainder(request.snapshot, context.offset):
+            return [remainder]
+        if typing.has_finished_line(context.offset):
+            context = context.at_line_end()
+        found = await self._coalescer.answer(request, partial(self._start, context, request))
+        why = self._why_silent(found[0], context) if found else None
+        if why is not None:
+            self.silences[context.uri] = why
+        return found[:1] if why is None else []
 
     def supersede(self, request: SuggestionRequest) -> None:
         """Cancel what a newer request makes obsolete, no matter who answers that one."""
@@ -188,11 +182,12 @@ class Completer:
         self.edit_engine.close()
 
     def _start(
-        self, context: CompletionContext, snapshot: Snapshot, automatic: bool, on_step: OnStep | None, cancel: Event
+        self, context: CompletionContext, request: SuggestionRequest, cancel: Event
     ) -> Coroutine[Any, Any, list[Suggestion]]:
         """Begin a fill; later edits count as typed after the request."""
+        snapshot, automatic = request.snapshot, not request.invoked
         anchor = self._typing[context.uri].anchor_at(snapshot, context.offset)
-        request = replace(
+        fill_request = replace(
             context.request(),
             effort=self.settings.effort,
             deadline_ms=self.settings.deadline_ms,
@@ -202,12 +197,12 @@ class Completer:
             candidates=1 if automatic else INVOKED_CANDIDATES,
             foresees=automatic,
         )
-        watch = None if on_step is None else _on_loop(on_step, cancel)
+        watch = None if request.on_step is None else _on_loop(request.on_step, cancel)
         check, stays_here = partial(first_error, snapshot, context.offset), self.stays_here(context.uri)
         control = Control(cancel, watch, check, stays_here=stays_here)
 
         async def filled() -> list[Suggestion]:
-            fill = await self._lease.fill(request, control)
+            fill = await self._lease.fill(fill_request, control)
             if cancel.is_set():
                 raise Cancelled("cancelled just as the engine finished")
             return self._to_suggestions(context, snapshot, automatic, anchor, fill) if fill is not None else []

@@ -76,7 +76,9 @@ def breaks_a_word(text: str, context: CompletionContext) -> bool:
         return False
     end = _WORD_AT_END.search(before[0] + text)
     joined = (end[0] if end else "") + after[0]
-    return joined == after[0] or not re.search(rf"\b{re.escape(joined)}\b", _nearby(context))
+    above, below = "".join((*context.far, context.near)), "".join(context.suffix)
+    nearby = above.rpartition("\n")[0] + "\n" + below.partition("\n")[2]  # without the cursor's own line
+    return joined == after[0] or not re.search(rf"\b{re.escape(joined)}\b", nearby)
 
 
 def runs_into_the_rest(text: str, context: CompletionContext) -> bool:
@@ -104,7 +106,9 @@ def leaves_a_string_open(text: str, context: CompletionContext) -> bool:
     opened = string_starts(line)[-1]
     if opened is None or opened < start or _comment_mark(context) in line or '"""' in line:
         return False
-    return line[opened] in _one_line_quotes(context) and line[opened] not in context.line_suffix
+    # Backticks may span lines, and Rust's ' may begin a lifetime.
+    one_line_quotes = language(context.language_id).quotes.replace("`", "")
+    return line[opened] in one_line_quotes and line[opened] not in context.line_suffix
 
 
 def unbalances_the_line(text: str, context: CompletionContext) -> bool:
@@ -143,16 +147,5 @@ def _completed_line(text: str, context: CompletionContext) -> str:
     return (context.line_prefix + text.partition("\n")[0]).strip()
 
 
-def _nearby(context: CompletionContext) -> str:
-    """The text that the model reads, without the cursor's own line."""
-    above, below = "".join((*context.far, context.near)), "".join(context.suffix)
-    return above.rpartition("\n")[0] + "\n" + below.partition("\n")[2]
-
-
 def _comment_mark(context: CompletionContext) -> str:
     return language(context.language_id).marks.opening.strip()
-
-
-def _one_line_quotes(context: CompletionContext) -> str:
-    """Quotes of strings that end on their line. Backticks may span lines, and Rust's `'` may begin a lifetime."""
-    return language(context.language_id).quotes.replace("`", "")

@@ -1,7 +1,7 @@
 """A suggestion: text to insert at the cursor, with its confidence."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 from uuid import uuid4
 
@@ -39,11 +39,6 @@ class Renaming:
     """Number of places that are offered at once: those in one line."""
 
     @property
-    def number(self) -> int:
-        """The first offered place, counted from 1."""
-        return self.made + 1
-
-    @property
     def remaining(self) -> int:
         """Number of places with the old name."""
         return len(self.left)
@@ -56,7 +51,8 @@ class Renaming:
     @property
     def label(self) -> str:
         """A line for the user."""
-        offered = f"{self.number}" if self.offered == 1 else f"{self.number}–{self.made + self.offered}"
+        first, last = self.made + 1, self.made + self.offered
+        offered = f"{first}" if self.offered == 1 else f"{first}–{last}"
         return f"rename {self.old} to {self.new} ({offered} of {self.total})"
 
 
@@ -64,7 +60,6 @@ class Renaming:
 class Suggestion:
     """Text that replaces [start, end) of the cursor's line."""
 
-    id: str
     text: str
     start: Position
     end: Position
@@ -82,37 +77,22 @@ class Suggestion:
     unsure_from: int | None = None
     """Index of the first character from which the text is more likely wrong than right; None if there is none."""
     source: Source = "fill"
+    id: str = field(default_factory=lambda: uuid4().hex)
 
     @classmethod
     def at_cursor(cls, context: CompletionContext, text: str, fill: Fill) -> "Suggestion":
         """A new suggestion from a fill; `text` is its postprocessed text."""
-        return cls(
-            id=uuid4().hex,
-            text=text,
-            start=context.position,
-            end=context.position,
-            confidence=fill.confidence,
-            steps=fill.steps,
-            elapsed_ms=fill.elapsed * 1000,
-            is_finished=fill.is_finished,
-            unsure_from=_within(fill.unsure_from, text),
-        )
+        at, unsure_from = context.position, _within(fill.unsure_from, text)
+        milliseconds = fill.elapsed * 1000
+        return cls(text, at, at, fill.confidence, fill.steps, milliseconds, fill.is_finished, unsure_from=unsure_from)
 
     @classmethod
     def replacing(
         cls, snapshot: Snapshot, edit: Edit, confidence: float, seconds: float, source: Source = "rule"
     ) -> "Suggestion":
         """An edit of a document, found in `seconds` without a denoise step."""
-        return cls(
-            id=uuid4().hex,
-            text=edit.inserted,
-            start=snapshot.position_at(edit.start),
-            end=snapshot.position_at(edit.end),
-            confidence=confidence,
-            steps=0,
-            elapsed_ms=seconds * 1000,
-            source=source,
-        )
+        start, end = snapshot.position_at(edit.start), snapshot.position_at(edit.end)
+        return cls(edit.inserted, start, end, confidence, steps=0, elapsed_ms=seconds * 1000, source=source)
 
     def seen_from(self, asked: Snapshot, edited: Snapshot) -> "Suggestion":
         """The suggestion with the document that it edits, if that isn't the one asked about."""

@@ -101,7 +101,7 @@ class TypingThrough:
         self._deletion = _joined(self._deletion, edit) if edit.removed and not edit.inserted else None
         self._line_end = None
         shown = self.shown_anchor
-        if shown is None or not shown.is_refused or shown.suggestion is None:
+        if shown is None or shown.suggestion is None or not shown.is_refused:
             return False
         self._refused.append((shown.line, shown.line + shown.suggestion.text))
         shown.is_accepted = True  # nothing more comes of it

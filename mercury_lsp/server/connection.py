@@ -142,7 +142,8 @@ class RpcConnection:
             logger.warning("a message was refused: %s", error)
         if "id" in message:
             msg_id = message["id"] if is_id(message["id"]) else None
-            self._send({"id": msg_id, "error": {"code": _code(error), "message": _reason(error)}})
+            code, reason = _refusal(error)
+            self._send({"id": msg_id, "error": {"code": code, "message": reason}})
 
     def _send(self, message: Message) -> None:
         try:
@@ -156,23 +157,18 @@ def _params_type(handler: Handler) -> Any:
     return get_type_hints(handler).get("params", Any)
 
 
-def _reason(error: BaseException) -> str:
-    match error:
-        case MercuryError():
-            return str(error)
-        case asyncio.CancelledError():
-            return "the request was cancelled"
-        case _:
-            return f"{type(error).__name__}: {error}"
-
-
-def _code(error: BaseException) -> int:
+def _refusal(error: BaseException) -> tuple[int, str]:
+    """The code and the message that answer a request."""
     match error:
         case RpcError():
-            return error.code
-        case Cancelled() | asyncio.CancelledError():
-            return types.LSPErrorCodes.RequestCancelled
+            return error.code, str(error)
+        case asyncio.CancelledError():
+            return types.LSPErrorCodes.RequestCancelled, "the request was cancelled"
+        case Cancelled():
+            return types.LSPErrorCodes.RequestCancelled, str(error)
         case UnknownDocument() | SettingsError():
-            return ErrorCodes.InvalidParams
+            return ErrorCodes.InvalidParams, str(error)
+        case MercuryError():
+            return ErrorCodes.InternalError, str(error)
         case _:
-            return ErrorCodes.InternalError
+            return ErrorCodes.InternalError, f"{type(error).__name__}: {error}"

@@ -19,9 +19,12 @@ def to_lsp(suggestions: Iterable[Suggestion], with_confidence: bool) -> dict[str
 
     `with_confidence` adds our own field, for clients that know it.
     """
-    return {
-        "items": [_item(each) | ({"mercury": _confidence(each)} if with_confidence else {}) for each in suggestions]
-    }
+    items = [
+        {"insertText": each.text, "range": to_range(each.start, each.end), "command": accepted_command(each)}
+        | ({"mercury": _confidence(each)} if with_confidence else {})
+        for each in suggestions
+    ]
+    return {"items": items}
 
 
 def extending_selected(
@@ -59,14 +62,6 @@ def to_position(position: Position) -> dict[str, int]:
 
 def to_range(start: Position, end: Position) -> dict[str, Any]:
     return {"start": to_position(start), "end": to_position(end)}
-
-
-def _item(suggestion: Suggestion) -> dict[str, Any]:
-    return {
-        "insertText": suggestion.text,
-        "range": to_range(suggestion.start, suggestion.end),
-        "command": accepted_command(suggestion),
-    }
 
 
 def _confidence(suggestion: Suggestion) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from lsprotocol import types
 
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.server.connection import Handler
-from mercury_lsp.server.requests import copilot, forwarded, notifications, status
+from mercury_lsp.server.requests import copilot, notifications, status
 from mercury_lsp.server.requests.execute_command import execute_command
 from mercury_lsp.server.requests.initialize import initialize
 from mercury_lsp.server.requests.inline_completion import inline_completion
@@ -33,8 +33,8 @@ HANDLERS: dict[str, Handler] = {
     types.NOTEBOOK_DOCUMENT_DID_CLOSE: notifications.did_close_notebook,
     types.TEXT_DOCUMENT_INLINE_COMPLETION: inline_completion,
     status.STATUS_METHOD: status.status,
-    "mercury/didChangeDiagnostics": forwarded.did_change_diagnostics,
-    "mercury/didChangeHighlights": forwarded.did_change_highlights,
+    "mercury/didChangeDiagnostics": notifications.did_change_diagnostics,
+    "mercury/didChangeHighlights": notifications.did_change_highlights,
     "textDocument/copilotInlineEdit": inline_edit,
     "textDocument/didFocus": copilot.did_focus,
     "textDocument/didShowCompletion": copilot.did_show,

@@ -9,10 +9,9 @@ from typing import Any, BinaryIO
 
 from mercury_lsp.documents import redaction
 from mercury_lsp.engine_host.engines import Engines
-from mercury_lsp.server.capabilities import EditorCapabilities, InitializeParams
 from mercury_lsp.server.configuration import Configuration
 from mercury_lsp.server.connection import Handler, RpcConnection
-from mercury_lsp.server.editor import Editor
+from mercury_lsp.server.editor import Editor, EditorCapabilities, InitializeParams
 from mercury_lsp.server.logs import ClientLog, handling_server
 from mercury_lsp.server.session import Session
 from mercury_lsp.server.status import StatusBoard

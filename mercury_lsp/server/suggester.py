@@ -5,7 +5,6 @@ import logging
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import PurePosixPath
 from urllib.parse import unquote
 
@@ -48,6 +47,7 @@ class Suggester:
 
     def __init__(self, session: Session, editor: Editor, status: StatusBoard):
         self._session, self._editor, self._status = session, editor, status
+        self._documents, self._next_edits = session.documents, session.completer.next_edits
         self._claim: _Claim | None = None
 
     async def suggest(
@@ -60,38 +60,25 @@ class Suggester:
         """
         self._session.last_uri = uri
         if self._is_left_alone(uri):
-            return [], self._session.documents.snapshot(uri)
-        context, snapshot = self._session.documents.context_at(uri, at)
+            return [], self._documents.snapshot(uri)
+        context, snapshot = self._documents.context_at(uri, at)
         observer, completer = self._session.statistics.observer, self._session.completer
-        request = observer.requested(uri, context.offset, context.language_id, automatic)
+        impression = observer.requested(uri, context.offset, context.language_id, automatic)
+        request = SuggestionRequest(feature, snapshot, context.offset, not automatic, on_step)
+        completer.supersede(request)
         if automatic and (why := self._why_held_back(context, feature)) is not None:
-            completer.supersede(SuggestionRequest(feature, snapshot, context.offset))
             completer.silences[uri] = why
-            observer.answered(request, [])
+            observer.answered(impression, [])
             return [], snapshot
         is_ghost = automatic and feature == "inline"
-        if automatic and request is not None:
-            request.is_hidden = is_ghost and self._session.settings.display == "subtle"
+        if automatic and impression is not None:
+            impression.is_hidden = is_ghost and self._session.settings.display == "subtle"
         context = self._session.with_surroundings(context, snapshot)
         await self._session.known_to_stay(uri)
         if automatic and (begun := self._begun_again(snapshot, context.offset)) is not None:
-            completer.supersede(SuggestionRequest(feature, snapshot, context.offset))
-            observer.answered(request, [begun])
+            observer.answered(impression, [begun])
             return [begun], snapshot
-        claim = self._claimed(feature, snapshot, context.offset) if is_ghost else None
-        completing = completer.complete(context, snapshot, automatic, on_step, feature)
-        loop, at_cursor, prepared = asyncio.get_running_loop(), (snapshot, context.offset), list[Question]()
-        preparing = loop.call_later(PREPARE_SECONDS, self._prepare, *at_cursor, prepared) if claim else None
-        found = None
-        try:
-            found = await self._answer(completing)
-            if claim and found == []:
-                found = await self._insertion(*at_cursor, prepared)
-        finally:
-            if preparing is not None:
-                preparing.cancel()
-            if not found and self._claim is claim:  # and not that of a newer request for the same place
-                self._claim = None
+        found = await (self._ghost_text(context, request) if is_ghost else self._fills(context, request))
         if found is None:
             completer.silences[uri] = "the model failed; run mercury-lsp doctor"
             return [], snapshot
@@ -102,7 +89,7 @@ class Suggester:
             found = [each for both in zip(found, lines, strict=True) for each in both if each is not None]
         if completer.engine is not None:
             observer.model = completer.engine.name
-        observer.answered(request, found)
+        observer.answered(impression, found)
         return found, snapshot
 
     def _why_held_back(self, context: CompletionContext, feature: Feature) -> str | None:
@@ -120,18 +107,41 @@ class Suggester:
         line, start = snapshot.line_at(cursor)
         if line[cursor - start :].strip() or not line.strip() or not self.allows_next_edits(snapshot):
             return None
-        return self._session.completer.next_edits.at_cursor(self._session.question(snapshot, cursor))
+        return self._next_edits.at_cursor(self._session.question(snapshot, cursor))
 
-    def _prepare(self, snapshot: Snapshot, cursor: int, prepared: list[Question]) -> None:
-        """Work out what a next edit is found by while the engine works, in case one follows the fill."""
-        if self._session.other_files.is_decided and self._may_insert(snapshot):
-            prepared.append(self._worked_out(snapshot, cursor))
+    async def _fills(self, context: CompletionContext, request: SuggestionRequest) -> list[Suggestion] | None:
+        return await self._answer(self._session.completer.complete(context, request))
+
+    async def _ghost_text(self, context: CompletionContext, request: SuggestionRequest) -> list[Suggestion] | None:
+        """The fill, or else the next edit if it only inserts at the cursor and no other feature shows it there.
+
+        What a next edit is found by is worked out while the engine works, in case one follows the fill.
+        """
+        snapshot, cursor = request.snapshot, context.offset
+        if (claim := self._claimed("inline", snapshot, cursor)) is None:
+            return await self._fills(context, request)
+        prepared: list[Question] = []
+
+        def prepare() -> None:
+            if self._session.other_files.is_decided and self._may_insert(snapshot):
+                prepared.append(self._worked_out(snapshot, cursor))
+
+        preparing = asyncio.get_running_loop().call_later(PREPARE_SECONDS, prepare)
+        found = None
+        try:
+            found = await self._fills(context, request)
+            if found == []:
+                found = await self._insertion(snapshot, cursor, prepared)
+        finally:
+            preparing.cancel()
+            if not found and self._claim is claim:  # and not that of a newer request for the same place
+                self._claim = None
+        return found
 
     def _worked_out(self, snapshot: Snapshot, cursor: int) -> Question:
         """What a next edit is found by, and what the rules propose."""
-        parsed = self._session.documents.parsed(snapshot.uri)
-        asked = self._session.question(parsed, cursor, self._shown_with(snapshot.uri))
-        return self._session.completer.next_edits.worked_out(asked)
+        parsed = self._documents.parsed(snapshot.uri)
+        return self._next_edits.worked_out(self._session.question(parsed, cursor, self._shown_with(snapshot.uri)))
 
     async def _insertion(self, snapshot: Snapshot, cursor: int, prepared: Sequence[Question]) -> list[Suggestion]:
         """The next edit as ghost text, if it only inserts at the cursor."""
@@ -139,15 +149,15 @@ class Suggester:
         if not self._may_insert(snapshot):
             return []
         [asked] = prepared or [self._worked_out(snapshot, cursor)]
-        next_edits = self._session.completer.next_edits
-        return await self._answer(next_edits.insertion(asked, partial(self._pauses_at, asked.snapshot))) or []
 
-    async def _pauses_at(self, snapshot: Snapshot) -> bool:
-        await asyncio.sleep(REWRITE_AFTER_SECONDS)
-        return self._session.documents.is_current(snapshot)
+        async def pauses() -> bool:
+            await asyncio.sleep(REWRITE_AFTER_SECONDS)
+            return self._documents.is_current(asked.snapshot)
+
+        return await self._answer(self._next_edits.insertion(asked, pauses)) or []
 
     def _may_insert(self, snapshot: Snapshot) -> bool:
-        return self._session.documents.is_current(snapshot) and self.allows_next_edits(snapshot)
+        return self._documents.is_current(snapshot) and self.allows_next_edits(snapshot)
 
     def _claimed(self, feature: Feature, snapshot: Snapshot, cursor: int) -> _Claim | None:
         """A feature's claim to show insertions at a cursor; None if the other feature holds it."""
@@ -165,21 +175,16 @@ class Suggester:
         A renaming may go on in another document if the editor can show it there. `at` is the cursor; None if the user
         asked by key. Raises UnknownDocument and Cancelled.
         """
-        documents, self._session.last_uri = self._session.documents, uri
-        asked = documents.snapshot(uri)
-        if self._is_left_alone(uri):
-            return [], asked
-        await self._finish_parsing(uri)
-        snapshot = documents.parsed(uri)
-        if not documents.is_current(asked) or not self.allows_next_edits(snapshot):
-            return [], snapshot
-        cursor = None if at is None else snapshot.offset_at(at.line, at.character)
-        question = self._session.question(snapshot, cursor, (self._others if at is None else self._shown_with)(uri))
-        found = await self._answer(self._session.completer.next_edits.find(question, feature)) or []
+        self._session.last_uri = uri
+        requested = self._documents.snapshot(uri)
+        if (asked := await self._question(uri, at)) is None or not self._documents.is_current(requested):
+            return [], self._documents.snapshot(uri)
+        snapshot, cursor = asked.snapshot, asked.cursor
+        found = await self._answer(self._next_edits.find(asked, feature)) or []
         if found and cursor is not None and found[0].as_ghost_text(snapshot, cursor) is not None:
             found = found if self._claimed(feature, snapshot, cursor) else []
         edited = found[0].elsewhere or snapshot if found else snapshot
-        return (found, edited) if all(map(documents.is_current, (snapshot, edited))) else ([], snapshot)
+        return (found, edited) if all(map(self._documents.is_current, (snapshot, edited))) else ([], snapshot)
 
     async def wants_fill(self, uri: str, at: types.Position) -> bool:
         """Whether a fill at the cursor `at` may come before a next edit.
@@ -187,35 +192,30 @@ class Suggester:
         Not if a server makes the edits, since it inserts at the cursor too; not before words of the cursor's line; not
         if the last change is known to go on elsewhere. Finishes a deferred parse first. Raises UnknownDocument.
         """
-        documents = self._session.documents
-        if self._is_left_alone(uri) or not self.allows_next_edits(documents.snapshot(uri)):
+        if self._is_left_alone(uri) or not self.allows_next_edits(self._documents.snapshot(uri)):
             return True
         engine = self._session.completer.edit_engine
         if engine.is_remote and not (engine.is_elsewhere and self._session.completer.stays_here(uri)):
             return False
-        await self._finish_parsing(uri)
-        snapshot = documents.parsed(uri)
-        line, start = snapshot.line_at(cursor := snapshot.offset_at(at.line, at.character))
-        question = self._session.question(snapshot, cursor, self._shown_with(uri))
-        if question.hunks and any(each.isalnum() for each in line[cursor - start :]):
+        if (asked := await self._question(uri, at)) is None:
+            return True
+        line, start = asked.snapshot.line_at(cursor := asked.cursor or 0)
+        if asked.hunks and any(each.isalnum() for each in line[cursor - start :]):
             return False
-        return not self._session.completer.next_edits.goes_on(question)
+        return not self._next_edits.goes_on(asked)
 
     async def next_place(self, uri: str) -> Place | None:
         """Where the user probably edits next, but not where they just edited. Raises UnknownDocument."""
-        if (snapshot := await self._parsed(uri)) is None:
-            return None
-        question = self._session.question(snapshot, None, self._others(uri))
-        return self._session.completer.next_edits.place(question) if question.hunks else None
+        asked = await self._question(uri)
+        return self._next_edits.place(asked) if asked is not None and asked.hunks else None
 
     async def has_next_edit(self, snapshot: Snapshot, may_ask: bool) -> bool:
         """Whether there is an edit to apply: by rules, or by a model if it `may_ask` one."""
         if not self.allows_next_edits(snapshot):
             return False
-        next_edits = self._session.completer.next_edits
-        if next_edits.is_known(self._session.question(snapshot, None, self._others(snapshot.uri))):
+        if self._next_edits.is_known(self._session.question(snapshot, None, self._others(snapshot.uri))):
             return True
-        if not may_ask or next_edits.regions.rewrite is None:
+        if not may_ask or self._next_edits.regions.rewrite is None:
             return False
         with suppress(Cancelled, UnknownDocument):
             return bool((await self.next_edit(snapshot.uri, "action"))[0])
@@ -225,7 +225,7 @@ class Suggester:
         """The renaming that a change began, if it has places left that may be edited."""
         if not self.allows_next_edits(snapshot):
             return None
-        found = self._session.completer.next_edits.renaming(self._session.question(snapshot))
+        found = self._next_edits.renaming(self._session.question(snapshot))
         left = found.left if found is not None else ()
         is_open = any(not edit_shows_secret(snapshot, each.start, each.end, each.inserted) for each in left)
         return found if is_open else None
@@ -235,25 +235,31 @@ class Suggester:
 
         Raises UnknownDocument.
         """
-        if (snapshot := await self._parsed(uri)) is None:
-            return None
-        found = self._session.completer.next_edits.rename_all(self._session.question(snapshot))
+        asked = await self._question(uri)
+        found = None if asked is None else self._next_edits.rename_all(asked)
         return found if found is not None and (found.edits or found.kept) else None
 
-    async def _parsed(self, uri: str) -> Snapshot | None:
-        """The parsed document; None if it gets no next edits. Raises as `_finish_parsing`."""
+    async def _question(self, uri: str, at: types.Position | None = None) -> Question | None:
+        """What a next edit of the parsed document is found by; None if it gets no next edits.
+
+        `at` is the cursor; None if the user asked by key. Raises UnknownDocument, and as `_finish_parsing`.
+        """
         if self._is_left_alone(uri):
             return None
         await self._finish_parsing(uri)
-        snapshot = self._session.documents.parsed(uri)
-        return snapshot if self.allows_next_edits(snapshot) else None
+        snapshot = self._documents.parsed(uri)
+        if not self.allows_next_edits(snapshot):
+            return None
+        if at is None:
+            return self._session.question(snapshot, None, self._others(uri))
+        return self._session.question(snapshot, snapshot.offset_at(at.line, at.character), self._shown_with(uri))
 
     async def _finish_parsing(self, uri: str) -> None:
         """Finish a document's parse, in slices if it is long, and wait for the ignore files' verdict on others.
 
         Raises Cancelled if the document is closed meanwhile.
         """
-        documents = self._session.documents
+        documents = self._documents
         await self._session.other_files.decided()
         if uri in documents and documents.begin_parsing(uri):
             while documents.parse_a_little():
@@ -264,9 +270,9 @@ class Suggester:
 
     def _others(self, uri: str) -> list[tuple[Snapshot, str]]:
         """Other open documents that may be edited together with this one, with their paths."""
-        documents = self._session.documents
-        others = [documents.parsed(each) for each in documents.uris if each != uri and self._session.may_use(uri, each)]
-        return [(each, documents.path(each.uri)) for each in others if self.allows_next_edits(each)]
+        uris = [each for each in self._documents.uris if each != uri and self._session.may_use(uri, each)]
+        others = [each for each in map(self._documents.parsed, uris) if self.allows_next_edits(each)]
+        return [(each, self._documents.path(each.uri)) for each in others]
 
     def _shown_with(self, uri: str) -> list[tuple[Snapshot, str]]:
         """The other documents in which the editor shows edits unasked."""
@@ -282,9 +288,9 @@ class Suggester:
     def _is_left_alone(self, uri: str) -> bool:
         """Whether nothing is suggested in a document; the user is told of an oddity once. Raises UnknownDocument."""
         if is_secret_document(uri):
-            self._session.documents.snapshot(uri)
+            self._documents.snapshot(uri)
             return True
-        if (oddity := self._session.documents.oddity(uri)) is None:
+        if (oddity := self._documents.oddity(uri)) is None:
             return False
         name = PurePosixPath(unquote(uri)).name
         self._editor.show_message(types.MessageType.Info, f"Mercury makes no suggestions in {name}, which {oddity}.")

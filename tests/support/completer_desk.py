@@ -2,7 +2,7 @@
 
 from lsprotocol import types
 
-from mercury_lsp.completion.coalescing import Feature
+from mercury_lsp.completion.coalescing import Feature, SuggestionRequest
 from mercury_lsp.completion.completer import Completer
 from mercury_lsp.context.open_documents import OpenDocuments
 from mercury_lsp.engine_host.engines import Engines
@@ -30,5 +30,7 @@ class CompleterDesk:
     async def ask(self, column: int, automatic: bool = True, feature: Feature = "inline", line: int = 0) -> list[str]:
         """Texts suggested on a line."""
         context, snapshot = self.documents.context_at(URI, types.Position(line, column))
-        found = await self.completer.complete(context, snapshot, automatic, feature=feature)
+        request = SuggestionRequest(feature, snapshot, context.offset, invoked=not automatic)
+        self.completer.supersede(request)
+        found = await self.completer.complete(context, request)
         return [each.text for each in found]

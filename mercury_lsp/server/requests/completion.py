@@ -9,8 +9,8 @@ from lsprotocol import types
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.utf16 import utf16_length
-from mercury_lsp.server.capabilities import EditorCapabilities
 from mercury_lsp.server.convert import accepted_command, to_range
+from mercury_lsp.server.editor import EditorCapabilities
 from mercury_lsp.server.server import MercuryServer
 
 TRIGGER_CHARACTERS = [*".([{,=:<>+-*/&|!%@ "]

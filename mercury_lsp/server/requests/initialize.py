@@ -5,7 +5,7 @@ from typing import Any
 from lsprotocol import types
 
 import mercury_lsp
-from mercury_lsp.server.capabilities import InitializeParams
+from mercury_lsp.server.editor import InitializeParams
 from mercury_lsp.server.requests.code_action import ACTION_KIND, code_action
 from mercury_lsp.server.requests.completion import TRIGGER_CHARACTERS, completion
 from mercury_lsp.server.requests.execute_command import (

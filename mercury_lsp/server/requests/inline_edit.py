@@ -65,7 +65,7 @@ def _edit(
     own = dict[str, Any]()
     if (renaming := suggestion.renaming) is not None:
         command = {"command": APPLY_ALL_COMMAND, "arguments": [{"textDocument": _named(asked)}]}
-        own = {"label": renaming.label, "number": renaming.number, "total": renaming.total}
+        own = {"label": renaming.label, "number": renaming.made + 1, "total": renaming.total}
         own |= {"remaining": renaming.remaining, "applyAll": {"title": apply_all_title(renaming), **command}}
     if takes_source:
         own["source"] = suggestion.source

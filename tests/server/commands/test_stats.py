@@ -11,7 +11,7 @@ import pytest
 
 from mercury_lsp.cli import main
 from mercury_lsp.statistics import OutcomeRecord, store
-from mercury_lsp.statistics.summary import Summary
+from mercury_lsp.statistics.store import Summary
 
 NOW = int(time.time())
 TAKEN = OutcomeRecord(NOW, "python", "Neovim", "bundled", True, 0.8, 10.0, 8, "accepted", 8)

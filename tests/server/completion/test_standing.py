@@ -1,6 +1,6 @@
 import pytest
 
-from mercury_lsp.completion.standing import without_standing
+from mercury_lsp.completion.postprocessing import without_standing
 from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document
 

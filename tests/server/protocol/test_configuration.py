@@ -10,8 +10,8 @@ import pytest
 from mercury_engine.errors import ModelNotFound
 
 from mercury_lsp.engine_host.engines import Engines
-from mercury_lsp.server.capabilities import EditorCapabilities
 from mercury_lsp.server.configuration import Configuration
+from mercury_lsp.server.editor import EditorCapabilities
 from mercury_lsp.server.session import Session
 from mercury_lsp.server.status import LOADING, Status, StatusBoard
 from mercury_lsp.settings import Settings

@@ -57,7 +57,7 @@ def test_a_document_that_is_usual_again_is_served_again(text: str):
 async def test_a_long_document_is_parsed_in_slices_when_it_is_opened_and_after_a_paste(monkeypatch):
     """No slice begins before other work had its turn, and the user's pause is only over once the tree is there."""
     monkeypatch.setattr("mercury_lsp.documents.parsing.PARSE_SLICE_SECONDS", 0.0)
-    monkeypatch.setattr("mercury_lsp.server.typing_pauses.TYPING_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr("mercury_lsp.debounce.TYPING_PAUSE_SECONDS", 0.01)
     slices, prepared, turns, parse_a_little = [], [], 0, OpenDocuments.parse_a_little
     monkeypatch.setattr(OpenDocuments, "parse_a_little", lambda it: slices.append(turns) or parse_a_little(it))
     server = create_server(Engines(lambda _: FakeEngine()), lambda _: None)

@@ -25,7 +25,7 @@ class Desk:
 
     def suggestion(self, text: str, name: str | None = None) -> Suggestion:
         self._ids += 1
-        return Suggestion(name or f"s{self._ids}", text, (0, 0), (0, 0), 0.8, 3, 5.0)
+        return Suggestion(text, (0, 0), (0, 0), 0.8, 3, 5.0, id=name or f"s{self._ids}")
 
     def show(self, *texts: str, at: int | None = None, name: str | None = None, automatic: bool = True) -> None:
         """Request suggestions and answer with these texts, at the end of the document by default."""
