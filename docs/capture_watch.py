@@ -24,8 +24,7 @@ from mercury_lsp.context import lookup_text
 from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document
 from mercury_lsp.documents.languages import language_of
-from mercury_lsp.engine_host.blocking import filled
-from mercury_lsp.engine_host.loading import load_engine
+from mercury_lsp.engine_host.loading import filled, load_engine
 from mercury_lsp.settings import Settings
 
 HERE = Path(__file__).parent

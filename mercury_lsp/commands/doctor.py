@@ -15,7 +15,7 @@ from tempfile import TemporaryFile
 
 from mercury_engine.api import FillRequest, InferenceEngine
 from mercury_engine.errors import MercuryError, ModelError
-from mercury_engine.models import gpu
+from mercury_engine.models import gpu, weights
 from mercury_kernels.installation import install_command, version_of
 from rich.console import Console
 from rich.text import Text
@@ -27,10 +27,8 @@ from mercury_lsp.commands.loading import load as load_at_terminal
 from mercury_lsp.daemon import control, lock
 from mercury_lsp.daemon.address import Address, all_addresses
 from mercury_lsp.engine_host import gpu_proof
-from mercury_lsp.engine_host.blocking import filled, rewritten
-from mercury_lsp.engine_host.loading import LoadEngine
+from mercury_lsp.engine_host.loading import LoadEngine, filled, rewritten
 from mercury_lsp.errors import MORE_MEMORY, is_short_of_memory
-from mercury_lsp.installed_models import checking
 from mercury_lsp.settings import EDIT_ENGINE_VARIABLE, ENGINE_VARIABLE, Settings, named_engines
 from mercury_lsp.statistics.store import default_path as statistics_path
 
@@ -228,7 +226,7 @@ def _edit_model(load: LoadEngine) -> str:
 
 def _weights(path: Path) -> str:
     """Read all weights: loading skips what the first fill does not need."""
-    files = checking.check_values(path)
+    files = weights.check_values(path)
     megabytes = sum(file.stat().st_size for file in files) / 1e6
     return f"read all values of {len(files)} file{'' if len(files) == 1 else 's'}, {megabytes:.0f} MB"
 

@@ -18,7 +18,7 @@ from mercury_kernels.installation import version_of
 
 from mercury_lsp import __version__
 from mercury_lsp.commands.try_ import bundled_folder, examples
-from mercury_lsp.engine_host.blocking import filled, rewritten
+from mercury_lsp.engine_host.loading import filled, rewritten
 
 if TYPE_CHECKING:
     from mercury_engine.device.torch_network import TorchNetwork

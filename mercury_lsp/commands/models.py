@@ -16,8 +16,7 @@ from mercury_lsp.errors import UsageError
 from mercury_lsp.installed_models import installing, listing, measuring
 from mercury_lsp.installed_models.installing import SOURCES
 from mercury_lsp.installed_models.listing import Model
-from mercury_lsp.installed_models.record import ModelRecord
-from mercury_lsp.installed_models.store import Store
+from mercury_lsp.installed_models.store import ModelRecord, Store
 from mercury_lsp.settings import BUNDLED, SAME
 
 LEGEND = (
@@ -73,8 +72,8 @@ def _list(store: Store, as_json: bool, measure: bool) -> int:
         with store.changing():
             for name in (BUNDLED, *store.names()):
                 note(f"measuring {name}")
-                known = store.record(name) or ModelRecord(str(listing.folder_of(store, name)))
-                store.write_record(name, replace(known, measured=measuring.measured(listing.folder_of(store, name))))
+                known = store.record(name) or ModelRecord(str(store.path(name)))
+                store.write_record(name, replace(known, measured=measuring.measured(store.path(name))))
     rows = listing.models(store)
     if as_json:
         print_json([asdict(row) for row in rows])

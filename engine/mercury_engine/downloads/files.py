@@ -45,6 +45,11 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def bytes_in(folder: Path) -> int:
+    """Bytes of the files in a folder and below it."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
 def require_space(folder: Path, size: int) -> None:
     """Raise StorageError unless this many bytes are free on the folder's disk."""
     free = shutil.disk_usage(folder).free

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from mercury_engine.downloads.catalogue import FileOrigin
+from mercury_engine.downloads.catalogue import KnownModel
 from mercury_engine.errors import DownloadCorrupt, DownloadError
 
 _ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
@@ -91,13 +91,13 @@ def fetch(name: str, path: str, commit: str, target: Path, size: int | None) -> 
     incomplete.replace(target)
 
 
-def fetch_origin(origin: FileOrigin, target: Path) -> None:
-    """Write the file to the target, as `fetch` does; if the Hub has another file by now, nothing is downloaded."""
-    repository = describe(origin.repository)
-    found = next((file for file in repository.files if file.path == origin.path), None)
-    if found is None or found.sha256 != origin.sha256:
+def fetch_known(model: KnownModel, target: Path) -> None:
+    """Write the model's file to the target, as `fetch` does, unless the Hub has another file by now."""
+    repository = describe(model.repository)
+    found = next((file for file in repository.files if file.path == model.path), None)
+    if found is None or found.sha256 != model.sha256:
         raise DownloadCorrupt(
-            f"{origin.repository} no longer has the {origin.path} that this version knows; upgrade mercury-lsp"
+            f"{model.repository} no longer has the {model.path} that this version knows; upgrade mercury-lsp"
         )
     fetch(repository.name, found.path, repository.commit, target, found.size)
 
@@ -119,30 +119,21 @@ def _hub_errors(name: str) -> Iterator[None]:
 
     try:
         yield
-    except errors.GatedRepoError as error:
-        raise DownloadError(
-            f"{name} asks you to accept its terms: do so at {_PAGE}/{name}, then set HF_TOKEN to a token of yours"
-        ) from error
-    except errors.RepositoryNotFoundError as error:
-        raise DownloadError(
-            f"there is no model {name} on the Hugging Face Hub, or it is private; check the name, or set HF_TOKEN"
-        ) from error
-    except errors.EntryNotFoundError as error:
-        raise DownloadError(f"{name} no longer has that file ({_first_line(error)}); run the command again") from error
-    except errors.HFValidationError as error:
-        raise DownloadError(f"{name} is not a repository of the Hub ({_first_line(error)}); check the name") from error
-    except errors.OfflineModeIsEnabled as error:
-        raise DownloadError("HF_HUB_OFFLINE is set, so nothing can be downloaded; unset it") from error
-    except errors.HTTPError as error:  # type: ignore[attr-defined]  # that of its HTTP library, which varies
-        raise DownloadError(
-            f"the Hugging Face Hub does not answer ({_first_line(error)}); check the network and HF_ENDPOINT, then try "
-            f"again: {_RESUME}"
-        ) from error
-    except OSError as error:
-        if error.errno is not None:  # the disk's errors
+    except Exception as error:
+        why = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        accept = f"do so at {_PAGE}/{name}, then set HF_TOKEN to a token of yours"
+        missing = f"there is no model {name} on the Hugging Face Hub, or it is private; check the name, or set HF_TOKEN"
+        silent = f"the Hugging Face Hub does not answer ({why}); check the network and HF_ENDPOINT, then try again"
+        advice = {
+            errors.GatedRepoError: f"{name} asks you to accept its terms: {accept}",
+            errors.RepositoryNotFoundError: missing,
+            errors.EntryNotFoundError: f"{name} no longer has that file ({why}); run the command again",
+            errors.HFValidationError: f"{name} is not a repository of the Hub ({why}); check the name",
+            errors.OfflineModeIsEnabled: "HF_HUB_OFFLINE is set, so nothing can be downloaded; unset it",
+            errors.HTTPError: f"{silent}: {_RESUME}",  # type: ignore[attr-defined]  # that of its HTTP library
+        }
+        if isinstance(error, OSError) and error.errno is None:  # else one of the disk
+            advice[OSError] = f"the download of {name} was cut short ({why}); {_RESUME}"
+        if (said := next((text for kind, text in advice.items() if isinstance(error, kind)), None)) is None:
             raise
-        raise DownloadError(f"the download of {name} was cut short ({_first_line(error)}); {_RESUME}") from error
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise DownloadError(said) from error

@@ -1,12 +1,15 @@
 """Families of masked diffusion models without an adapter: how checkpoints are recognised, and how they differ.
 
-Their layers are those of Qwen2, Qwen3 or Llama, with the same tensor names; only the attention mask differs.
-Sources: the repositories Open-dLLM, dllm (A2D), Dream, ml-diffucoder, DreamOn, SDAR and Stable-DiffCoder, the code in
-that of Fast-dLLM v2, and their published configurations; for GGUF files the converters of llama.cpp.
+`masked_families.toml` lists them. Their layers are those of Qwen2, Qwen3 or Llama, with the same tensor names; only the
+attention mask differs. Sources: the repositories Open-dLLM, dllm (A2D), Dream, ml-diffucoder, DreamOn, SDAR and
+Stable-DiffCoder, the code in that of Fast-dLLM v2, and their published configurations; for GGUF files the converters of
+llama.cpp.
 """
 
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +31,7 @@ class MaskedFamily:
     name: str
     model_types: Mapping[str, str]
     """Values of `model_type`, each with that of the decoder whose layers it has."""
-    masks: tuple[str, ...]
+    masks: Sequence[str]
     """Texts of the mask token, if the configuration has no `mask_token_id`."""
     shifted: bool
     architecture: str | None = None
@@ -44,62 +47,18 @@ class MaskedFamily:
     """See `MaskedAttention.threshold`."""
 
 
-A2D_TYPES = {"a2d-qwen2": "qwen2", "a2d-qwen3": "qwen3", "a2d-llama": "llama"}
+_READ = tomllib.loads(resources.files(__package__).joinpath("masked_families.toml").read_text("utf-8"))
 
-FAMILIES = (
-    MaskedFamily("Open-dCoder", {"qwen2": "qwen2"}, ("<M>",), shifted=True),
-    MaskedFamily(  # one token a step, as its published sampler does with as many steps as tokens
-        "A2D in blocks", A2D_TYPES, ("<|mask|>",), shifted=False, named="bd3lm", block=32, threshold=1.0
-    ),
-    MaskedFamily("A2D", A2D_TYPES, ("<|mask|>",), shifted=False),
-    MaskedFamily("Dream", {"Dream": "qwen2"}, ("<|mask|>",), shifted=True),
-    MaskedFamily("Mercury", {"mercury": "mercury"}, (), shifted=True),
-    MaskedFamily("SDAR", {"sdar": "qwen3"}, ("<|MASK|>",), shifted=False, block=4, threshold=0.85),
-    MaskedFamily(
-        "Fast-dLLM v2",
-        {"Fast_dLLM_Qwen": "qwen2"},
-        ("|<MASK>|",),
-        shifted=True,
-        block=32,
-        block_field="bd_size",
-        part=8,
-    ),
-    MaskedFamily(
-        "Stable-DiffCoder",
-        {"llama": "llama"},
-        ("<[MASK_TOKEN]>",),
-        shifted=False,
-        architecture="StableDiffcoderForCausalLM",
-        block=4,
-        threshold=1.0,
-    ),
-)
+FAMILIES = tuple(MaskedFamily(**entry) for entry in _READ["families"])
 
-REFUSED = {
-    "CoDA": "its licence, CC BY-NC 4.0, allows no commercial use",
-    "wedlm": "its licence excludes use in the EU",
-    "sdar_moe": "it is a mixture of experts",
-    "llada": "LLaDA's checkpoints are not supported; take a GGUF file",
-    "llada2_moe": "it is a mixture of experts",
-    "diffusion_gemma": "it is a mixture of experts",
-    "nemotron_labs_diffusion": "its layers, Ministral's with scaled queries, are not built",
-}
+REFUSED = {entry["model_type"]: entry["why"] for entry in _READ["refused"]}
 """Why models of other kinds do not load, by `model_type`."""
-
-REFUSED_NAMES = {
-    "coda": "CoDA",
-    "wedlm": "wedlm",
-    "llada2": "llada2_moe",
-    "llada": "llada",
-    "diffusiongemma": "diffusion_gemma",
-    "nemotron-labs-diffusion": "nemotron_labs_diffusion",
-}
-"""`model_type` by the beginning of a model's name; of similar names the longest first."""
 
 
 def why_refused(name: str) -> str | None:
     """Why a model of this name does not load; None if nothing is known against it."""
-    return next((REFUSED[kind] for begin, kind in REFUSED_NAMES.items() if name.lower().startswith(begin)), None)
+    known = ((entry["name"], entry["why"]) for entry in _READ["refused"] if "name" in entry)
+    return next((why for begin, why in known if name.lower().startswith(begin)), None)
 
 
 def read(raw: Mapping[str, Any], folder: Path) -> tuple[str, MaskedAttention] | None:

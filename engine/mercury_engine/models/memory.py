@@ -1,18 +1,22 @@
-"""Keeps the process small: returns freed memory, unmaps unused code, and reports what memory is left.
+"""Keeps the process small: returns freed memory, unmaps unused code, and reports what memory there is.
 
-Functions do nothing on systems without what they need (glibc, Linux).
+Functions do nothing, and report None, on systems without what they need (glibc, Linux).
 """
 
 import contextlib
 import ctypes
 import gc
 import mmap
+import os
 import re
 import sys
 from pathlib import Path
 
 LARGE_ALLOCATION = 1 << 20
 """Bytes from which on an allocation is mapped by itself, so that freeing it returns it to the system."""
+
+LEAST_FREE_MB = 256.0
+"""What is left to other programs."""
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """Options of glibc's `mallopt`, from malloc.h."""
@@ -63,13 +67,53 @@ def unmap_library_code() -> None:
             madvise(ctypes.c_void_p(int(start, 16)), ctypes.c_size_t(size), mmap.MADV_DONTNEED)
 
 
+def total_mb() -> float | None:
+    """The machine's memory in MB."""
+    if sys.platform == "win32":
+        kilobytes = ctypes.c_ulonglong()
+        found = ctypes.windll.kernel32.GetPhysicallyInstalledSystemMemory(ctypes.byref(kilobytes))
+        return kilobytes.value / 1024 if found else None
+    with contextlib.suppress(ValueError, OSError):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20
+    return None
+
+
+def resident_mb() -> float | None:
+    """Resident memory of this process in MB."""
+    with contextlib.suppress(ValueError, OSError):
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return round(pages * os.sysconf("SC_PAGE_SIZE") / 2**20, 1)
+    return None
+
+
+def available_mb() -> float | None:
+    """What programs may still take without making others slow, in MB."""
+    with contextlib.suppress(KeyError, OSError):
+        return _account()["MemAvailable"] / 1024
+    return None
+
+
 def available_bytes() -> int | None:
-    """Memory that a process may still get, including swap; None if the system does not say."""
+    """Memory that a process may still get, including swap."""
     try:
-        fields = dict(re.findall(r"(\w+): +(\d+) kB", Path("/proc/meminfo").read_text()))
-        found = 1024 * (int(fields["MemAvailable"]) + int(fields["SwapFree"]))
+        account = _account()
+        found = 1024 * (account["MemAvailable"] + account["SwapFree"])
     except (OSError, KeyError):
         return None
     with contextlib.suppress(OSError, ValueError):  # a container's limit; "max" is none
         found = min(found, int(Path("/sys/fs/cgroup/memory.max").read_text()))
     return found
+
+
+def shortage() -> str | None:
+    """Why this process should give memory back; None if it need not."""
+    available = available_mb()
+    if available is not None and available < LEAST_FREE_MB:
+        return f"this machine has {available:,.0f} MB of memory left"
+    return None
+
+
+def _account() -> dict[str, int]:
+    """Linux's account of its memory, in kB. Raises OSError elsewhere."""
+    found = re.findall(r"(\w+): +(\d+) kB", Path("/proc/meminfo").read_text())
+    return {name: int(kilobytes) for name, kilobytes in found}

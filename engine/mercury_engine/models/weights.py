@@ -249,3 +249,21 @@ def read_settings(folder: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ModelCorrupt(f"{path} is not valid (it is no JSON object); fetch the model again")
     return found
+
+
+def check_values(folder: Path) -> list[Path]:
+    """Read every value of a model's weight files, also its adapters', and return the files; takes seconds.
+
+    Raises ModelCorrupt for a file that is damaged or holds values that are not finite.
+    """
+    config, gguf = read_config(folder), gguf_of(folder)
+    if gguf is not None:
+        files, stored = [gguf], [read_model(folder)]
+    else:
+        files = sorted({*weight_files(folder), *(path for path in folder.glob("*.safetensors") if path.is_file())})
+        stored = [StoredTensors(folder, path.name) for path in files]
+    for tensors in stored:
+        for name in tensors.names:
+            tensors.finite(name, tensors.matrix(name).floats())
+    read_adapters(folder, config)
+    return files

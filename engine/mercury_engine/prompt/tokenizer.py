@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.models.gguf.file import gguf_of, opened
-from mercury_engine.prompt import gguf_vocabulary, tokenizer_file
+from mercury_engine.prompt import tokenizer_file
 from mercury_engine.prompt.edit_families import FAMILIES
 from mercury_engine.prompt.gap_format import MARKER_TEXTS, find_markers
 from mercury_engine.text.common_prefix import common_text_prefix
@@ -85,7 +85,7 @@ class Tokenizer:
         """Raises ModelNotFound and ModelCorrupt, and ModelError for a GGUF vocabulary of an unknown kind."""
         gguf = gguf_of(folder)
         file = None if gguf is None else opened(gguf)
-        read = tokenizer_file.read(folder / "tokenizer.json") if file is None else gguf_vocabulary.tokenizer_of(file)
+        read = tokenizer_file.read(folder / "tokenizer.json") if file is None else tokenizer_file.tokenizer_of(file)
         self.bpe = tokenizer_file.built(lambda: _with_special_markers(read), folder)
         self.bpe.encode_special_tokens = True  # text that spells a marker stays text
         self.markers = find_markers(self.bpe.token_to_id)
@@ -96,7 +96,7 @@ class Tokenizer:
         self.size = 1 + max(self.bpe.get_vocab().values(), default=-1)
         """Numbers of tokens, those that no token has included."""
         start = self.bpe.token_to_id("<|endoftext|>")
-        otherwise = 0 if file is None else gguf_vocabulary.start_of(file)
+        otherwise = 0 if file is None else tokenizer_file.start_of(file)
         self.start_id = otherwise if start is None else start
         self._latest_spans: tuple[str, list[Span]] = ("", [])
         self._encoded: dict[str, tuple[int, ...]] = {}

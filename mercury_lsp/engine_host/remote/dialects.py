@@ -5,15 +5,15 @@ nor see lookup text, drafts and utility.
 """
 
 import asyncio
-from collections.abc import Callable
-from contextlib import aclosing
+from collections.abc import Iterator
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
 from math import exp
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 
-from mercury_engine.api import Control, Fill, FillRequest
+from mercury_engine.api import Control, Fill, FillRequest, Rewrite, SlotView
 from mercury_engine.decoding.truncation import truncated
 from mercury_engine.errors import RequestError
 from mercury_engine.prompt.gap_format import FORMATS, GapFormat
@@ -23,6 +23,7 @@ from mercury_lsp.engine_host.remote.answers import (
     bounded,
     cleaned,
     label,
+    log_probabilities,
     max_chars,
     shown_slots,
     slots_of,
@@ -35,11 +36,8 @@ from mercury_lsp.engine_host.remote.connection import (
     located,
     parsed,
 )
-from mercury_lsp.engine_host.remote.told import log_probabilities
 from mercury_lsp.engine_host.remote.wire import Answer, Request
-from mercury_lsp.plain_data import structured
-
-T = TypeVar("T")
+from mercury_lsp.plain_data import plain, structured
 
 ROUTES = ("/infill", "/v1/fim/completions", "/v1/completions")
 """Fill-in-the-middle of llama-server, Mercury's API and OpenAI's; tried in this order."""
@@ -83,17 +81,21 @@ class MercuryDialect:
     async def answer(self, connection: Connection, request: Request, control: Control, waiting: Waiting) -> Answer:
         """The answer. Raises RemoteError and RequestError."""
         by_key = isinstance(request, FillRequest) and request.utility is None and request.max_steps != 0
-        body = wire.body_of(request, control.on_step is not None or by_key)  # a long fill shows early that it has begun
+        shows = control.on_step is not None or by_key  # a long fill shows early that it has begun
+        is_fill = isinstance(request, FillRequest)
+        body = {"fill" if is_fill else "rewrite": plain(request), "steps": shows}
         async with aclosing(connection.lines(wire.PATH, body)) as lines:
             async for line in lines:
                 match parsed(line):
                     case {"step": step}:
-                        canvas = _valid(wire.slots, step)
+                        with _understood():
+                            canvas = tuple(structured(each, SlotView) for each in step)
                         waiting.has_begun = True
                         if control.on_step is not None:
                             control.on_step(shown_slots(canvas))
                     case {"answer": found}:
-                        return _valid(lambda body: bounded(wire.answer(body, request), request), found)
+                        with _understood():
+                            return bounded(structured(found, Fill) if is_fill else structured(found, Rewrite), request)
                     case {"error": {"message": str(said)}}:
                         raise RemoteError(label(said))
         raise RemoteError("its reply ended before the answer")
@@ -121,7 +123,8 @@ class FimDialect:
         try:
             async with asyncio.timeout(limit), aclosing(connection.events(self.route, body)) as events:
                 async for event in events:
-                    piece, more, end = _valid(_piece, event)
+                    with _understood():
+                        piece, more, end = _piece(event)
                     waiting.has_begun = waiting.has_begun or bool(piece)
                     before, text, is_finished = text, text + piece, is_finished or end
                     nats += more if piece else ()
@@ -213,9 +216,10 @@ def _piece(body: Any) -> tuple[str, list[float], bool]:
     raise ValueError("it has no text")
 
 
-def _valid(read: Callable[[Any], T], body: Any) -> T:
-    """What a reply holds. Raises RemoteError."""
+@contextmanager
+def _understood() -> Iterator[None]:
+    """Turn what reading an unexpected reply raises into RemoteError."""
     try:
-        return read(body)
+        yield
     except (ValueError, TypeError, AttributeError, ArithmeticError) as error:
         raise RemoteError(label(f"its reply was not understood: {error}")) from None

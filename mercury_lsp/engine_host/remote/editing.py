@@ -16,10 +16,15 @@ from mercury_engine.prompt.edit_families import FAMILIES, Family, Window, family
 from mercury_engine.text.lines import lines_of
 from mercury_engine.utility import Utility
 
-from mercury_lsp.engine_host.remote.answers import cleaned
-from mercury_lsp.engine_host.remote.connection import Connection, RemoteError, located, unless_cancelled
-from mercury_lsp.engine_host.remote.patience import MAX_MISSED, Patience
-from mercury_lsp.engine_host.remote.told import Told
+from mercury_lsp.engine_host.remote.answers import Told, cleaned
+from mercury_lsp.engine_host.remote.connection import (
+    MAX_MISSED,
+    Connection,
+    Patience,
+    RemoteError,
+    located,
+    unless_cancelled,
+)
 from mercury_lsp.settings import is_loopback
 
 KEY_VARIABLE = "MERCURY_EDIT_API_KEY"
@@ -57,6 +62,10 @@ class RemoteEdits:
         if not self.name:
             self.name = "mercury-edit" if route == ROUTES[0] else asyncio.run(self._first_model())
         self.family = _known(self.name, parse_qs(urlsplit(url).query).get("format", [""])[0])
+        self.device, self.edit_format = f"remote at {self.url}", self.family.name
+        goes = f" at {self.url}" if is_loopback(self.url) else f": the text around the cursor goes to {self.url}"
+        self.notice = f"next edits by {self.name}{goes}"
+        """Tells users where their text goes."""
         self._route = route or _route_of(self.family)
         self._limit = None if is_loopback(base) else requests_per_minute
         self._asked: deque[float] = deque(maxlen=requests_per_minute)
@@ -67,24 +76,9 @@ class RemoteEdits:
         self._asks_probabilities = self._route != ROUTES[0]
 
     @property
-    def device(self) -> str:
-        return f"remote at {self.url}"
-
-    @property
-    def edit_format(self) -> str:
-        return self.family.name
-
-    @property
     def is_own(self) -> bool:
         """Whether it is the user's own server, where requests cost nothing: no API, and no key is sent to it."""
         return self._limit is None or (self._route != ROUTES[0] and KEY_VARIABLE not in os.environ)
-
-    @property
-    def notice(self) -> str:
-        """Tells users where their text goes."""
-        if is_loopback(self.url):
-            return f"next edits by {self.name} at {self.url}"
-        return f"next edits by {self.name}: the text around the cursor goes to {self.url}"
 
     async def answer(self, request: Request, control: Control | None = None) -> Answer:
         """The rewrite; the unchanged region if none comes in time. Cancelling hangs up.

@@ -27,9 +27,15 @@ from mercury_engine.utility import Utility
 
 from mercury_lsp.engine_host.own_thread import started
 from mercury_lsp.engine_host.remote import wire
-from mercury_lsp.engine_host.remote.connection import REPLY_SECONDS, Connection, RemoteError, unless_cancelled
+from mercury_lsp.engine_host.remote.connection import (
+    MAX_MISSED,
+    REPLY_SECONDS,
+    Connection,
+    Patience,
+    RemoteError,
+    unless_cancelled,
+)
 from mercury_lsp.engine_host.remote.dialects import PROBE, Dialect, MercuryDialect, Waiting, detected, parts_of
-from mercury_lsp.engine_host.remote.patience import MAX_MISSED, Patience
 from mercury_lsp.settings import is_loopback
 
 logger = logging.getLogger(__name__)

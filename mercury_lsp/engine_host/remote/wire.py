@@ -5,12 +5,9 @@ if it asked for them, then `{"answer": {...}}`, or `{"error": {"message"}}`. A G
 """
 
 from dataclasses import dataclass, field
-from typing import Any
 
-from mercury_engine.api import Fill, FillRequest, InferenceEngine, Rewrite, RewriteRequest, SlotView
+from mercury_engine.api import Fill, FillRequest, InferenceEngine, Rewrite, RewriteRequest
 from mercury_engine.utility import Utility
-
-from mercury_lsp.plain_data import plain, structured
 
 Request = FillRequest | RewriteRequest
 
@@ -37,20 +34,3 @@ class About:
     def of(cls, engine: InferenceEngine, edit_format: str | None) -> "About":
         """`edit_format`: that of whichever model rewrites."""
         return cls(engine.name, engine.device, engine.backend, edit_format, engine.utility)
-
-
-def body_of(request: Request, steps: bool) -> dict[str, Any]:
-    """What is sent for a request."""
-    return {"fill" if isinstance(request, FillRequest) else "rewrite": plain(request), "steps": steps}
-
-
-def answer(body: Any, request: Request) -> Answer:
-    """The answer to this request. Raises ValueError."""
-    if isinstance(request, FillRequest):
-        return structured(body, Fill)
-    return structured(body, Rewrite)
-
-
-def slots(body: Any) -> tuple[SlotView, ...]:
-    """A step's slots. Raises ValueError and TypeError."""
-    return tuple(structured(each, SlotView) for each in body)

@@ -2,11 +2,12 @@
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from mercury_engine.downloads import hub
-from mercury_engine.downloads.catalogue import FileOrigin
+from mercury_engine.downloads.catalogue import KNOWN
 from mercury_engine.downloads.hub import RemoteFile
 from mercury_engine.errors import DownloadCorrupt, DownloadError
 
@@ -76,9 +77,10 @@ def test_the_token_comes_from_the_environment_only(fake: FakeHub, tmp_path, monk
 
 
 def test_a_known_file_that_the_hub_has_changed_is_not_downloaded(fake: FakeHub, tmp_path: Path):
-    same = FileOrigin("whole", hashlib.sha256(WEIGHTS).hexdigest(), NAME, "model.safetensors", len(WEIGHTS))
-    hub.fetch_origin(same, tmp_path / "whole")
+    known, sha256 = KNOWN["qwen2.5-coder-0.5b"], hashlib.sha256(WEIGHTS).hexdigest()
+    same = replace(known, repository=NAME, path="model.safetensors", sha256=sha256)
+    hub.fetch_known(same, tmp_path / "whole")
     assert (tmp_path / "whole").read_bytes() == WEIGHTS
     with pytest.raises(DownloadCorrupt, match="upgrade mercury-lsp"):
-        hub.fetch_origin(FileOrigin("other", "0" * 64, NAME, "model.safetensors", 1), tmp_path / "other")
+        hub.fetch_known(replace(same, sha256="0" * 64), tmp_path / "other")
     assert len(fake.sent) == 1

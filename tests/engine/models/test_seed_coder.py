@@ -12,7 +12,7 @@ from mercury_engine.api import RewriteRequest
 from mercury_engine.device.torch_network import TorchNetwork
 from mercury_engine.models import decoder_weights
 from mercury_engine.models.network import ForwardRequest
-from mercury_engine.prompt import gguf_vocabulary
+from mercury_engine.prompt import tokenizer_file
 from mercury_engine.prompt.edit_families import Window, family_of
 from mercury_engine.prompt.gap_format import find_markers
 from mercury_engine.prompt.tokenizer import Tokenizer
@@ -113,7 +113,7 @@ def test_the_tokenizer_of_a_gguf_file_splits_text_alike(folder: Path):
     }
     file = SimpleNamespace(path=folder, required=metadata.__getitem__, value=lambda key, default: metadata.get(key))
     ours, theirs = (
-        gguf_vocabulary.tokenizer_of(file),
+        tokenizer_file.tokenizer_of(file),
         PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json")),
     )  # type: ignore[arg-type]
     for text in TEXTS:

