@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 from mercury_lsp.commands.complete import Shown
-from mercury_lsp.commands.try_ import SampleFile, read_example
+from mercury_lsp.commands.try_ import SampleFile, examples
 from mercury_lsp.commands.watch import canvas
 from mercury_lsp.context import lookup_text
 from mercury_lsp.context.context import ContextBuilder
@@ -58,18 +58,18 @@ STYLE = """
 def main(names: Sequence[str]) -> None:
     """Draw the pictures of these names, or all."""
     for name in names or PICTURES:
-        model, examples = PICTURES[name]
-        (HERE / name).write_text(drawn(Settings(model=model), examples))
+        model, files = PICTURES[name]
+        (HERE / name).write_text(drawn(Settings(model=model), files))
 
 
-def drawn(settings: Settings, examples: Sequence[str]) -> str:
+def drawn(settings: Settings, files: Sequence[str]) -> str:
     """The examples filled, with a frame for every step."""
     engine = load_engine(settings)
     above: list[Text] = []
     frames: list[Text] = []
-    for name in examples:
-        example = read_example(HERE.parent / "examples" / name)
-        assert example is not None
+    samples = {each.path.name: each for each in examples(HERE.parent / "examples")}
+    for name in files:
+        example = samples[name]
         document = Document(f"file:///{name}", language_of(name), 1, example.before + example.after)
         snapshot = document.snapshot()
         context = ContextBuilder().build(snapshot, len(example.before), name)

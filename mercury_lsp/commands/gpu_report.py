@@ -139,14 +139,13 @@ def report(model: str | None) -> Iterator[tuple[str, str, str | None]]:
     for kind, name in (("causal", model), ("masked", DIFFUSION_MODEL)):
         on_gpu, on_cpu = both(name)
         wrong = _wrong_kernels(on_gpu)
-        found[f"kernels {kind}"] = wrong or "equal their twins"
-        yield "kernels", wrong or "equal their twins", "send us the report" if wrong else None
+        kernels = found[f"kernels {kind}"] = wrong or "equal their twins"
+        yield "kernels", kernels, "send us the report" if wrong else None
         held = _network(on_gpu).decoder
         bits = 8 if held.has_codes else 8 * held.embedding.itemsize
         found[f"weights {kind}"] = {"bits": bits, "bytes": held.weight_bytes}
         yield "weights", f"{bits} bits each in the layers, {held.weight_bytes / 1e6:,.1f} MB in all", None
-        steps = [each.as_json() for each in step_times(_network(on_gpu))]
-        found[f"steps {kind}"] = steps
+        steps = found[f"steps {kind}"] = [each.as_json() for each in step_times(_network(on_gpu))]
         slowest = max((each["times_the_floor"] for each in steps), default=0)
         yield "steps", f"{len(steps)} captured, at most {slowest} times what the card's bandwidth allows", None
         fills = compared(on_gpu, on_cpu, places(FILLS))
@@ -154,8 +153,7 @@ def report(model: str | None) -> Iterator[tuple[str, str, str | None]]:
         equal = f"{fills.same} of {fills.compared} texts equal the CPU's"
         yield f"{kind} fills", f"{equal}, {fills.gpu_ms:.1f} ms a fill, {fills.cpu_ms:.1f} on the CPU", None
         if on_gpu.edit_format is not None:
-            one, other = (rewritten(each, REWRITE).text for each in (on_gpu, on_cpu))
-            found["rewrite"] = [one, other]
+            one, other = found["rewrite"] = [rewritten(each, REWRITE).text for each in (on_gpu, on_cpu)]
             yield "rewrite", "the CPU's text" if one == other else f"{one!r}, on the CPU {other!r}", None
     REPORT.write_text(json.dumps(found, indent=1) + "\n")
     yield "report", f"written to {REPORT}", None

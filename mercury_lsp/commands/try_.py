@@ -55,20 +55,15 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def read_example(path: Path) -> SampleFile | None:
-    """The example in a file; None without a cursor mark, even if the file is no text. Raises UsageError."""
-    content = read_bytes(path)
-    if CURSOR_MARK.encode() not in content:
-        return None
-    before, _, after = decoded(content, path).partition(CURSOR_MARK)
-    return SampleFile(path, before, after)
-
-
 def examples(folder: Path) -> list[SampleFile]:
     """The files of a folder that have a cursor mark. Raises UsageError."""
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder; name a folder of files that contain {CURSOR_MARK}")
-    found = [example for path in sorted(folder.iterdir()) if path.is_file() and (example := read_example(path))]
+    found = []
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and CURSOR_MARK.encode() in (content := read_bytes(path)):
+            before, _, after = decoded(content, path).partition(CURSOR_MARK)
+            found.append(SampleFile(path, before, after))
     if not found:
         raise UsageError(f"no file in {folder} contains {CURSOR_MARK}")
     return found

@@ -58,12 +58,9 @@ def canvas(slots: Sequence[SlotView]) -> Text:
         elif slot.state == "draft":
             text.append(slot.text, "dim italic")
         else:
-            text.append(slot.text, _colour(slot.confidence))
+            grade = min(int(slot.confidence * len(_CONFIDENCE_COLOURS)), len(_CONFIDENCE_COLOURS) - 1)
+            text.append(slot.text, _CONFIDENCE_COLOURS[grade])
     return text
-
-
-def _colour(confidence: float) -> str:
-    return _CONFIDENCE_COLOURS[min(int(confidence * len(_CONFIDENCE_COLOURS)), len(_CONFIDENCE_COLOURS) - 1)]
 
 
 def _play(

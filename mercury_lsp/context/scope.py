@@ -47,8 +47,7 @@ class CursorClass(StrEnum):
 
 def is_blank_before(snapshot: Snapshot, offset: int) -> bool:
     """Whether only blanks stand before offset on its line; only there may a suggestion have several lines."""
-    line_start, _ = snapshot.source.line_bounds(offset)
-    return not snapshot.slice(line_start, offset).strip()
+    return not _line_prefix(snapshot, offset).strip()
 
 
 def wants_lines(snapshot: Snapshot, offset: int, cursor_class: CursorClass) -> bool:
@@ -57,16 +56,15 @@ def wants_lines(snapshot: Snapshot, offset: int, cursor_class: CursorClass) -> b
         return cursor_class is CursorClass.NEW_LINE_IN_BODY
     if cursor_class not in (CursorClass.EXPRESSION, CursorClass.NEW_LINE_IN_BODY):
         return False
-    start, end = snapshot.source.line_bounds(offset)
+    _, end = snapshot.source.line_bounds(offset)
     opens_block = _OPENS_INDENTED_BLOCK if language(snapshot.language_id).by_indent else _OPENS_BLOCK
-    return not snapshot.slice(offset, end).strip() and bool(opens_block.search(snapshot.slice(start, offset)))
+    return not snapshot.slice(offset, end).strip() and bool(opens_block.search(_line_prefix(snapshot, offset)))
 
 
 def is_prose(snapshot: Snapshot, offset: int, cursor_class: CursorClass) -> bool:
     """Whether a text at offset is a comment's, a longer string's, or that of a document without syntax."""
     if cursor_class is CursorClass.STRING:
-        line_start, _ = snapshot.source.line_bounds(offset)
-        return string_starts(snapshot.slice(line_start, offset))[-1] is None
+        return string_starts(_line_prefix(snapshot, offset))[-1] is None
     return cursor_class in (CursorClass.COMMENT, CursorClass.OTHER)
 
 
@@ -74,14 +72,12 @@ def classify(snapshot: Snapshot, offset: int) -> CursorClass:
     """The class of the cursor at offset; where the syntax is broken, it is judged by the text."""
     if snapshot.tree is None:
         return CursorClass.OTHER
-    rules = language(snapshot.language_id)
-    line_start, _ = snapshot.source.line_bounds(offset)
-    line_prefix = snapshot.slice(line_start, offset)
+    rules, line_prefix = language(snapshot.language_id), _line_prefix(snapshot, offset)
     path = path_to(snapshot.tree, snapshot.source.byte_of(offset))
     found = _class_of_nodes(path, snapshot, offset, rules)
     if found is None and _is_broken(path):
         found = _class_of_text(snapshot, offset, line_prefix, rules)
-    if found is not None and found is not CursorClass.EXPRESSION:
+    if found not in (None, CursorClass.EXPRESSION):
         return found
     if not line_prefix.strip():
         return CursorClass.NEW_LINE_IN_BODY
@@ -126,13 +122,12 @@ def _class_of_nodes(path: list[Node], snapshot: Snapshot, offset: int, rules: La
             continue
         if kind in rules.embedded or kind in rules.lists:
             return CursorClass.EXPRESSION
-        for kinds, found in (
-            (rules.comments, CursorClass.COMMENT),
-            (rules.strings, CursorClass.STRING),
-            (rules.arguments, CursorClass.ARGUMENT),
-        ):
-            if kind in kinds:
-                return found
+        if kind in rules.comments:
+            return CursorClass.COMMENT
+        if kind in rules.strings:
+            return CursorClass.STRING
+        if kind in rules.arguments:
+            return CursorClass.ARGUMENT
     return None
 
 
@@ -168,7 +163,7 @@ def _has_open_call(text: str) -> bool:
     """Whether the innermost bracket left open, after the last empty line of the text, opens a call."""
     text = text.rpartition("\n\n")[2]
     closed: list[str] = []
-    for index in range(len(text) - 1, -1, -1):
+    for index in reversed(range(len(text))):
         character = text[index]
         if character in OPENER_OF:
             closed.append(OPENER_OF[character])
@@ -184,34 +179,32 @@ def _has_open_call(text: str) -> bool:
 
 def _imports(snapshot: Snapshot, tree: Tree, rules: Language, limit: int) -> str:
     """The imports among the file's first nodes that start before byte `limit`."""
-    lines: list[str] = []
-    room, cursor = MAX_IMPORT_CHARS, tree.walk()
+    found, cursor = "", tree.walk()
     has_node = cursor.goto_first_child()
     for _ in range(_MAX_TOP_NODES):
-        if not has_node or (node := cursor.node) is None or node.start_byte >= limit or room <= 0:
+        if not has_node or (node := cursor.node) is None or node.start_byte >= limit:
             break
         if node.type in rules.imports:
-            text = _text_between(snapshot, node.start_byte, node.end_byte).rstrip() + "\n"
-            room -= len(text)
-            if room >= 0:
-                lines.append(text)
+            start, end = map(snapshot.source.offset_of_byte, (node.start_byte, node.end_byte))
+            text = snapshot.slice(start, min(end, start + MAX_IMPORT_CHARS)).rstrip() + "\n"
+            if len(found) + len(text) > MAX_IMPORT_CHARS:
+                break
+            found += text
         has_node = cursor.goto_next_sibling()
-    return "".join(lines)
+    return found
 
 
 def _enclosing(snapshot: Snapshot, offset: int, rules: Language) -> list[Node]:
     """Definitions that enclose offset, outermost first; in an indented language, a blank line's indentation counts."""
     assert snapshot.tree is not None
-    line_start, _ = snapshot.source.line_bounds(offset)
-    prefix = snapshot.slice(line_start, offset)
-    blank = rules.by_indent and not prefix.strip()
-    before = snapshot.slice(offset - _BRACKET_REACH_CHARS, offset)
-    at = offset - (len(before) - len(before.rstrip())) if blank else offset
-    path = path_to(snapshot.tree, snapshot.source.byte_of(at))
-    indent = len(prefix) if blank else None
-    return [
-        node for node in path if node.type in rules.definitions and (indent is None or node.start_point.column < indent)
-    ]
+    prefix = _line_prefix(snapshot, offset)
+    is_blank = rules.by_indent and not prefix.strip()
+    if is_blank:
+        before = snapshot.slice(offset - _BRACKET_REACH_CHARS, offset)
+        offset -= len(before) - len(before.rstrip())
+    path = path_to(snapshot.tree, snapshot.source.byte_of(offset))
+    around = [node for node in path if node.type in rules.definitions]
+    return [node for node in around if node.start_point.column < len(prefix)] if is_blank else around
 
 
 def _header(snapshot: Snapshot, node: Node) -> str:
@@ -226,7 +219,6 @@ def _header(snapshot: Snapshot, node: Node) -> str:
     return snapshot.slice(start, min(end, start + MAX_HEADER_CHARS)).rstrip() + "\n"
 
 
-def _text_between(snapshot: Snapshot, start_byte: int, end_byte: int) -> str:
-    source = snapshot.source
-    start = source.offset_of_byte(start_byte)
-    return source.slice(start, min(source.offset_of_byte(end_byte), start + MAX_IMPORT_CHARS))
+def _line_prefix(snapshot: Snapshot, offset: int) -> str:
+    start, _ = snapshot.source.line_bounds(offset)
+    return snapshot.slice(start, offset)

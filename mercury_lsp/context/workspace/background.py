@@ -27,26 +27,14 @@ logger = logging.getLogger(__name__)
 BackgroundJob = Callable[[], None]
 
 
-class Pace:
-    """Rests for `REST_SECONDS` after every `WORK_SECONDS`, and so leaves the interpreter to the event loop's thread."""
-
-    def __init__(self) -> None:
-        self._work_until = 0.0
-
-    def rest_if_due(self) -> None:
-        """Rest if the working time is over; call it at least every half millisecond of work."""
-        if perf_counter() >= self._work_until:
-            sleep(REST_SECONDS)
-            self._work_until = perf_counter() + WORK_SECONDS
-
-
 class Background:
     """Runs jobs in order; while none waits, runs `step` until it returns False."""
 
-    def __init__(self, step: Callable[[], bool], pace: Pace):
-        self._step, self._pace = step, pace
+    def __init__(self, step: Callable[[], bool]):
+        self._step = step
         self._jobs: SimpleQueue[BackgroundJob | None] = SimpleQueue()
         self._thread: Thread | None = None
+        self._work_until = 0.0
 
     @property
     def has_begun(self) -> bool:
@@ -64,6 +52,15 @@ class Background:
         """Stop after the queued jobs; returns at once."""
         self._jobs.put(None)
 
+    def rest_if_due(self) -> None:
+        """Leave the interpreter to other threads if the working time is over.
+
+        Jobs call it at least every half millisecond of work.
+        """
+        if perf_counter() >= self._work_until:
+            sleep(REST_SECONDS)
+            self._work_until = perf_counter() + WORK_SECONDS
+
     def _run(self) -> None:
         has_more = False
         while True:
@@ -71,7 +68,7 @@ class Background:
                 job = self._jobs.get_nowait() if has_more else self._jobs.get()
             except Empty:
                 has_more = self._guarded(self._step)
-                self._pace.rest_if_due()
+                self.rest_if_due()
                 continue
             if job is None:
                 return

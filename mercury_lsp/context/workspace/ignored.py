@@ -102,24 +102,24 @@ class IgnoreRules:
         repository = git_folder(top)
         excludes_file, self._ignores_case = git_settings(repository)
         paths = (excludes_file, repository / "info/exclude" if repository is not None else None)
-        read = (self._read(str(path), _as_folder(top), is_users=True) for path in paths if path is not None)
-        rules: _Rules = (tuple(file for file in read if file is not None), ())
+        base = top.as_posix().rstrip("/")
+        users = [file for path in paths if path is not None for file in self._read(str(path), base, is_users=True)]
+        rules: _Rules = (tuple(users), ())
         for each in reversed((root, *root.parents)):
             if each.is_relative_to(top):
-                rules = self._with_files_of(rules, _as_folder(each))
+                rules = self._with_files_of(rules, each.as_posix().rstrip("/"))
         return rules
 
     def _with_files_of(self, above: _Rules, folder: str) -> _Rules:
         """The rules above and those of a folder."""
-        files = (self._read(f"{folder}/{name}", folder) for name in IGNORE_FILES)
-        return tuple((*outer, file) if file is not None else outer for outer, file in zip(above, files, strict=True))
+        kinds = zip(above, IGNORE_FILES, strict=True)
+        return tuple((*outer, *self._read(f"{folder}/{name}", folder)) for outer, name in kinds)
 
-    def _read(self, path: str, folder: str, is_users: bool = False) -> _IgnoreFile | None:
-        """An ignore file for a folder; None without one. As git does, only a user's own file may be a link."""
-        if not is_users and os.path.islink(path):
-            return None
-        if (content := read(path, MAX_RULES_BYTES)) is None:
-            return None
+    def _read(self, path: str, folder: str, is_users: bool = False) -> tuple[_IgnoreFile, ...]:
+        """The ignore file for a folder, if there is one. As git does, only a user's own file may be a link."""
+        content = read(path, MAX_RULES_BYTES) if is_users or not os.path.islink(path) else None
+        if content is None:
+            return ()
         try:
             patterns = parse_ignore_file(content, self._ignores_case)
         except ValueError as reason:
@@ -127,7 +127,7 @@ class IgnoreRules:
         self._count += len(patterns)
         if self._count > MAX_WORKSPACE_RULES:
             raise NotRead(path, f"the workspace has more than {MAX_WORKSPACE_RULES:,} rules")
-        return _IgnoreFile(folder + "/", patterns)
+        return (_IgnoreFile(folder + "/", patterns),)
 
 
 def _ignores(rules: _Rules, path: str, is_folder: bool) -> bool:
@@ -144,16 +144,12 @@ def is_ignored(path: Path, folder: Path | None) -> bool:
 
     The ignore files of its repository and of the workspace's `folder` count, also for the target of a link.
     """
+    targets = (path, Path(os.path.realpath(path)))
+    around = {(each, root) for each in targets for root in (_repository_around(each.parent), folder)}
     return any(
         IgnoreRules(root.as_posix()).ignores(each.as_posix())
-        for each in {path, Path(os.path.realpath(path))}
-        for root in _roots_of(each, folder)
-    )
-
-
-def _roots_of(path: Path, folder: Path | None) -> set[Path]:
-    return {_repository_around(path.parent)} | (
-        {folder} if folder is not None and path.is_relative_to(folder) else set()
+        for each, root in around
+        if root is not None and each.is_relative_to(root)
     )
 
 
@@ -165,7 +161,3 @@ def _repository_around(folder: Path) -> Path:
 @lru_cache(maxsize=1024)
 def _say_once(reason: str, folder: str) -> None:
     logger.warning("%s; so nothing below %s is shown in other files", reason, folder or "/")
-
-
-def _as_folder(path: Path) -> str:
-    return path.as_posix().rstrip("/")

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from mercury_engine.lru import LeastRecentlyUsed
 
-from mercury_lsp.context.workspace.background import Pace
 from mercury_lsp.context.workspace.ignored import IgnoreRules
 from mercury_lsp.context.workspace.imports import IMPORTS_REACH_CHARS, READ_LANGUAGES, FileIndex, imports
 from mercury_lsp.context.workspace.secret_files import is_secret
 from mercury_lsp.context.workspace.snippets import (
+    RestIfDue,
     Snippet,
     SnippetKind,
     file_snippets,
@@ -76,9 +76,12 @@ class Library:
     """
 
     def __init__(
-        self, pace: Pace, deliver: Callable[[str, PreparedSnippets], None], found: Callable[[list[str]], None]
+        self,
+        rest_if_due: RestIfDue,
+        deliver: Callable[[str, PreparedSnippets], None],
+        found: Callable[[list[str]], None],
     ):
-        self._pace, self._deliver, self._found = pace, deliver, found
+        self._rest_if_due, self._deliver, self._found = rest_if_due, deliver, found
         self.index = FileIndex()
         self._rules: dict[str, IgnoreRules] = {}
         """By the workspace folder, without a slash at its end."""
@@ -109,7 +112,7 @@ class Library:
 
     def allows(self, path: str) -> bool:
         """Whether a file may be shown with others: it is below a workspace folder, and neither secret nor ignored."""
-        self._pace.rest_if_due()
+        self._rest_if_due()
         rules = self._rules_of(path)
         return rules is not None and not is_secret(Path(path)) and rules.allows(path)
 
@@ -129,7 +132,7 @@ class Library:
         """Files or folders were created, changed or deleted."""
         for path in paths:
             self._update_path(path)
-            self._pace.rest_if_due()
+            self._rest_if_due()
         self._prepare_all()
 
     def _update_path(self, path: str) -> None:
@@ -194,7 +197,7 @@ class Library:
         head = view.snapshot.source.slice(0, IMPORTS_REACH_CHARS)
         found: list[str] = []
         for candidates in imports(view.snapshot.language_id, head, view.path):
-            self._pace.rest_if_due()
+            self._rest_if_due()
             found += self.index.resolve(candidates, view.path, MAX_PACKAGE_FILES)
         return list(dict.fromkeys(found))[:MAX_IMPORTED_FILES]
 
@@ -212,7 +215,7 @@ class Library:
             assert rules is not None
             text = opened.text if opened is not None else read_text(path, rules.root)
             shown_path = os.path.relpath(path, rules.root + "/")
-            known = version, file_snippets(path, shown_path, text, self._pace.rest_if_due)
+            known = version, file_snippets(path, shown_path, text, self._rest_if_due)
             self._snippets_of.put(path, known)
         return known[1]
 

@@ -188,30 +188,22 @@ def _parsed(parser: Parser, text: str, rest_if_due: RestIfDue) -> Node:
 
 
 def _within(node: Node, source: bytes, nodes: Language, depth: int) -> Iterator[str]:
+    """Definitions up to their bodies, and short declarations whole; of a long one the first line."""
     for child in node.named_children:
         if child.type in nodes.passed:
             yield from _within(child, source, nodes, depth)
         elif child.type in nodes.headed or child.type in nodes.holding:
-            if (header := _header(child, source)) and not _is_private(child, source):
-                yield INDENT * depth + header
+            if not _is_private(child, source):
                 body = child.child_by_field_name("body")
+                end = child.end_byte if body is None else body.start_byte
+                yield INDENT * depth + _one_line(source[child.start_byte : end])
                 if child.type in nodes.holding and body is not None and depth < MAX_NESTING_DEPTH:
                     yield from _within(body, source, nodes, depth + 1)
-        elif child.type in nodes.whole and not _is_private(child, source) and (line := _whole(child, source)):
-            yield INDENT * depth + line
-
-
-def _header(node: Node, source: bytes) -> str:
-    """A definition up to its body, on one line."""
-    body = node.child_by_field_name("body")
-    return _one_line(source[node.start_byte : body.start_byte if body is not None else node.end_byte])
-
-
-def _whole(node: Node, source: bytes) -> str:
-    """A short declaration whole, a long one up to its first line break."""
-    text = source[node.start_byte : node.end_byte]
-    line = _one_line(text)
-    return line if len(line) < MAX_DECLARATION_CHARS else _one_line(text.partition(b"\n")[0])
+        elif child.type in nodes.whole and not _is_private(child, source):
+            text = source[child.start_byte : child.end_byte]
+            line = _one_line(text)
+            is_long = len(line) >= MAX_DECLARATION_CHARS
+            yield INDENT * depth + (_one_line(text.partition(b"\n")[0]) if is_long else line)
 
 
 def _one_line(text: bytes) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.context.open_documents import OpenDocuments
-from mercury_lsp.context.workspace.background import Background, Pace, Watcher
+from mercury_lsp.context.workspace.background import Background, Watcher
 from mercury_lsp.context.workspace.ignored import RULE_FILES, is_ignored
 from mercury_lsp.context.workspace.library import PREPARED_REACH_CHARS, DocumentView, Library, PreparedSnippets
 from mercury_lsp.context.workspace.secret_files import is_secret
@@ -60,9 +60,8 @@ class Workspace:
         self.on_change: Callable[[list[Path]], None] | None = None
         """Receives changed files, on the watching thread, if the client does not report them."""
         self._watcher = Watcher(self._changed)
-        pace = Pace()
-        self._library = Library(pace, self._prepared.__setitem__, self._watch)
-        self._background = Background(self._library.step, pace)
+        self._background = Background(lambda: self._library.step())
+        self._library = Library(self._background.rest_if_due, self._prepared.__setitem__, self._watch)
 
     def roots_changed(self) -> None:
         """The workspace consists of other folders now."""

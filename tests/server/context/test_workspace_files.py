@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from mercury_lsp.context.workspace.background import Pace
 from mercury_lsp.context.workspace.imports import FileIndex, imports
 from mercury_lsp.context.workspace.library import DocumentView, Library, PreparedSnippets
 from mercury_lsp.context.workspace.snippets import (
@@ -28,7 +27,7 @@ def written(root: Path, files: dict[str, str]) -> Path:
 
 def opened(*roots: Path) -> tuple[Library, dict[str, PreparedSnippets]]:
     prepared: dict[str, PreparedSnippets] = {}
-    library = Library(Pace(), prepared.__setitem__, lambda _: None)
+    library = Library(lambda: None, prepared.__setitem__, lambda _: None)
     library.open(roots)
     finish(library)
     return library, prepared
@@ -157,7 +156,7 @@ def test_imports_resolve_to_files(language: str, path: str, text: str, expected:
 def test_imports_are_found_where_the_workspace_is_the_whole_disk(tmp_path: Path):
     root = written(tmp_path, {"main.py": "from stock import reserve\n", "stock.py": "def reserve(basket): ...\n"})
     prepared: dict[str, PreparedSnippets] = {}
-    library = Library(Pace(), prepared.__setitem__, lambda _: None)
+    library = Library(lambda: None, prepared.__setitem__, lambda _: None)
     library.open((Path(tmp_path.anchor),))
     library.changed([(root / "stock.py").as_posix()])  # it is not waited for until the whole disk is known
     prepare_for(library, root / "main.py", "from stock import reserve\n")
