@@ -28,7 +28,8 @@ from on_installation import sizes, start
 from on_keys import editor
 from rich.table import Table
 
-from mercury_lsp.daemon import control, lock
+from mercury_lsp import private_files
+from mercury_lsp.daemon import control
 from mercury_lsp.daemon.address import UnixAddress
 
 HERE = Path(__file__).resolve().parent
@@ -122,7 +123,7 @@ def memory_typing(environment: Path, root: Path, options: argparse.Namespace, ke
         return {"server": client._process.pid}
 
     def shared(client: Client) -> dict[str, int]:
-        daemon, _ = lock.signature(control.lock_path(address))
+        daemon, _ = private_files.signature(control.lock_path(address))
         assert daemon is not None
         return {"server": daemon, "relay": client._process.pid}
 

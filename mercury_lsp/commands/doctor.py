@@ -20,11 +20,11 @@ from mercury_kernels.installation import install_command, version_of
 from rich.console import Console
 from rich.text import Text
 
-from mercury_lsp import default_model
+from mercury_lsp import default_model, private_files
 from mercury_lsp.commands import gpu_report
 from mercury_lsp.commands.loading import add_model_argument, settings_for
 from mercury_lsp.commands.loading import load as load_at_terminal
-from mercury_lsp.daemon import control, lock
+from mercury_lsp.daemon import control
 from mercury_lsp.daemon.address import Address, all_addresses
 from mercury_lsp.engine_host import gpu_proof
 from mercury_lsp.engine_host.loading import LoadEngine, filled, rewritten
@@ -145,7 +145,7 @@ def _daemons() -> str:
 
 def _daemon_at(address: Address) -> str:
     if (status := control.ask(address, "status")) is None:
-        is_silent = lock.is_taken(control.lock_path(address))
+        is_silent = private_files.is_locked(control.lock_path(address))
         return f"the one at {address.path} does not answer; mercury-lsp serve --stop stops it" if is_silent else ""
     engines = ", ".join(f"{each['name']} on {each['device']}" for each in status["engines"]) or "no model"
     editors = f"{status['connections']} editor{'' if status['connections'] == 1 else 's'}"

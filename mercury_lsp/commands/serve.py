@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from mercury_kernels.installation import install_command
 
-from mercury_lsp import default_model
+from mercury_lsp import default_model, private_files
 from mercury_lsp.commands.terminal import number
-from mercury_lsp.daemon import control, lock
+from mercury_lsp.daemon import control
 from mercury_lsp.daemon.address import Address, TcpAddress, UnixAddress, default_address
 from mercury_lsp.errors import DaemonError, UsageError
 from mercury_lsp.relay.join import take_turn
@@ -119,11 +119,11 @@ def serve(
     try:
         if http is not None:
             turn = take_turn(address)  # editors connect to this daemon once it is released
-            if lock.signature(path)[1] == control.ON_DEMAND:
+            if private_files.signature(path)[1] == control.ON_DEMAND:
                 control.stop(address)
-        if (taken := lock.take(path)) is None:
+        if (taken := private_files.take_lock(path)) is None:
             return False
-        lock.sign(taken, "" if idle_seconds is None else control.ON_DEMAND)
+        private_files.sign(taken, "" if idle_seconds is None else control.ON_DEMAND)
     except OSError as error:
         raise DaemonError(f"cannot lock {path}: {error}; choose another path with --socket") from error
     listening, key = address.listen()
@@ -150,7 +150,7 @@ def serve(
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
 
     async def main() -> None:
-        has_address = partial(lock.is_current, taken, path)
+        has_address = partial(private_files.is_current, taken, path)
         daemon = Daemon(address, load or load_engine, idle_seconds, has_address)
         async with http.serving(daemon.engines) if http is not None else nullcontext():
             await daemon.run(listening, key)

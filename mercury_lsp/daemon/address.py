@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import mercury_lsp
+from mercury_lsp import private_files
 from mercury_lsp.errors import DaemonError
 
 TOKEN_BYTES = 32
@@ -47,8 +48,6 @@ class UnixAddress(NamedTuple):
         try:
             connection.settimeout(CONNECT_SECONDS)
             connection.connect(str(self.path))
-            if not is_same_user(connection):
-                raise PermissionError(f"{self.path} belongs to another user")
         except BaseException:
             connection.close()
             raise
@@ -56,7 +55,9 @@ class UnixAddress(NamedTuple):
 
     def listen(self) -> tuple[socket.socket, bytes]:
         """A listening socket. Call it with the lock held: it removes the socket of a daemon that crashed."""
-        self._remove()
+        if os.path.lexists(self.path) and not stat.S_ISSOCK(self.path.lstat().st_mode):  # it may be the user's file
+            raise DaemonError(f"{self.path} exists and is not a socket; choose another path with --socket")
+        self.path.unlink(missing_ok=True)
         listening = socket.socket(socket.AF_UNIX)
         before = os.umask(0o177)
         try:
@@ -67,14 +68,6 @@ class UnixAddress(NamedTuple):
             os.umask(before)
         listening.listen(BACKLOG_CONNECTIONS)
         return listening, NO_KEY
-
-    def _remove(self) -> None:
-        """Remove the old socket. Raises DaemonError for anything else, which may be the user's file."""
-        if not os.path.lexists(self.path):
-            return
-        if not stat.S_ISSOCK(self.path.lstat().st_mode):
-            raise DaemonError(f"{self.path} exists and is not a socket; choose another path with --socket")
-        self.path.unlink(missing_ok=True)
 
 
 class TcpAddress(NamedTuple):
@@ -91,8 +84,12 @@ class TcpAddress(NamedTuple):
 
     def connect(self) -> tuple[socket.socket, bytes]:
         """A connection and the key that both sides know. Raises OSError if nobody listens."""
-        port, key = self._read()
-        return socket.create_connection((LOOPBACK, port), CONNECT_SECONDS), key
+        try:
+            port, token = self.path.read_text(encoding="ascii").split()
+            number, key = int(port), bytes.fromhex(token)
+        except ValueError as error:
+            raise OSError(f"{self.path} does not hold a port and a token") from error
+        return socket.create_connection((LOOPBACK, number), CONNECT_SECONDS), key
 
     def listen(self) -> tuple[socket.socket, bytes]:
         """A listening socket, with a new token. Call it with the lock held."""
@@ -107,13 +104,6 @@ class TcpAddress(NamedTuple):
         key = os.urandom(TOKEN_BYTES)
         self._write(listening.getsockname()[1], key)
         return listening, key
-
-    def _read(self) -> tuple[int, bytes]:
-        try:
-            port, token = self.path.read_text(encoding="ascii").split()
-            return int(port), bytes.fromhex(token)
-        except ValueError as error:
-            raise OSError(f"{self.path} does not hold a port and a token") from error
 
     def _write(self, port: int, key: bytes) -> None:
         """Write under a new name, then rename, so that nobody reads half a file or follows a link in its place."""
@@ -176,22 +166,17 @@ def log_file(address: Address) -> Path:
     """The log of the daemon at an address, if it has no terminal. Raises OSError."""
     state = _folder_of("LOCALAPPDATA" if sys.platform == "win32" else "XDG_STATE_HOME")
     folder = (state or Path.home() / ".local" / "state") / "mercury-lsp"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_files.make_folder(folder)
     return folder / f"{address.path.stem}.log"
 
 
-def peer_user(connection: socket.socket) -> int | None:
-    """The user at the other end of a Unix socket; None if the system does not report it."""
+def is_same_user(connection: socket.socket) -> bool:
+    """Whether this user is at the other end, as far as the system tells; on TCP the token decides instead."""
     if sys.platform != "linux" or connection.family != socket.AF_UNIX:
-        return None
+        return True
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     _, user, _ = struct.unpack("3i", credentials)
-    return int(user)
-
-
-def is_same_user(connection: socket.socket) -> bool:
-    """Whether this user is at the other end; on TCP the token decides instead."""
-    return (user := peer_user(connection)) is None or user == os.getuid()
+    return bool(user == os.getuid())
 
 
 def _temporary_folder() -> str:

@@ -8,14 +8,15 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from time import monotonic
 from typing import Any, get_args
 
 from mercury_engine.models import memory
 
 import mercury_lsp
-from mercury_lsp.daemon import handshake
-from mercury_lsp.daemon.address import Address, UnixAddress, is_same_user
+from mercury_lsp.daemon import control
+from mercury_lsp.daemon.address import Address, is_same_user
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.engine_host.loading import LoadEngine
 from mercury_lsp.server.routes import create_server
@@ -27,7 +28,7 @@ logger = logging.getLogger(__name__)
 SIGN_OF_LIFE_SECONDS = 1.0
 """Seconds between two signs of life during a backlog."""
 
-PONG = framed({"jsonrpc": "2.0", "method": handshake.PONG})
+PONG = framed({"jsonrpc": "2.0", "method": control.PONG})
 
 
 class Daemon:
@@ -51,18 +52,14 @@ class Daemon:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self._stopped.set)
 
-        async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await self._accept(reader, writer, key)
-
-        start = asyncio.start_unix_server if isinstance(self._address, UnixAddress) else asyncio.start_server
-        server = await start(accept, sock=listening)
+        server = await asyncio.start_server(partial(self._accept, key), sock=listening)
         self._stop_when_idle()
         await self._stopped.wait()
         if self._has_address():
             self._address.path.unlink(missing_ok=True)  # first, so that the next client starts another daemon
         server.close()
         for each in self._servers:
-            each.notify(handshake.GOODBYE)
+            each.notify(control.GOODBYE)
         await asyncio.sleep(0)
         for connection in self._connections:
             connection.cancel()
@@ -81,7 +78,7 @@ class Daemon:
             ],
         }
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, key: bytes) -> None:
+    async def _accept(self, key: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
@@ -136,28 +133,28 @@ async def _messages(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) 
             if monotonic() - signed > SIGN_OF_LIFE_SECONDS:
                 writer.write(PONG)
                 signed = monotonic()
-            if isinstance(message, dict) and message.get("method") == handshake.PING:
+            if isinstance(message, dict) and message.get("method") == control.PING:
                 writer.write(PONG)
             else:
                 yield message
 
 
-async def _welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, key: bytes) -> handshake.Purpose | None:
+async def _welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, key: bytes) -> control.Purpose | None:
     """What the caller wants; None if it may not connect."""
     if not is_same_user(writer.get_extra_info("socket")):
         return None
-    about = {"mercury": handshake.PROTOCOL_VERSION, "version": mercury_lsp.__version__}
+    about = {"mercury": control.PROTOCOL_VERSION, "version": mercury_lsp.__version__}
     try:
-        async with asyncio.timeout(handshake.TIMEOUT_SECONDS):
-            hello = handshake.decode(await reader.readline())
-            purpose, nonce, ours = hello.get("purpose"), hello.get("nonce"), handshake.new_nonce()
-            if hello.get("mercury") != about["mercury"] or purpose not in get_args(handshake.Purpose):
+        async with asyncio.timeout(control.TIMEOUT_SECONDS):
+            hello = control.decode(await reader.readline())
+            purpose, nonce, ours = hello.get("purpose"), hello.get("nonce"), control.new_nonce()
+            if hello.get("mercury") != about["mercury"] or purpose not in get_args(control.Purpose):
                 return None
-            proof = handshake.proof(key, "daemon", str(nonce))
-            writer.write(handshake.encode(about | {"pid": os.getpid(), "nonce": ours, "proof": proof}))
-            said = handshake.decode(await reader.readline())
+            proof = control.proof(key, "daemon", str(nonce))
+            writer.write(control.encode(about | {"pid": os.getpid(), "nonce": ours, "proof": proof}))
+            said = control.decode(await reader.readline())
     except (OSError, ValueError):  # readline raises ValueError for an endless line
         return None
     if purpose == "lsp" and hello.get("version") != about["version"]:
         return None
-    return purpose if handshake.is_proof(said.get("proof"), key, "caller", ours) else None
+    return purpose if control.is_proof(said.get("proof"), key, "caller", ours) else None

@@ -17,8 +17,7 @@ from mercury_engine.downloads.files import disk_errors, sync
 from mercury_engine.errors import ModelNotFound
 from mercury_engine.model_folders import BUNDLED_MODEL, PACKAGED_MODELS, user_models
 
-from mercury_lsp import default_model
-from mercury_lsp.daemon import lock
+from mercury_lsp import default_model, private_files
 from mercury_lsp.errors import UsageError
 from mercury_lsp.plain_data import InvalidData, structured
 from mercury_lsp.settings import BUNDLED, SAME
@@ -96,11 +95,11 @@ class Store:
         path = self.folder / ".lock"
         with disk_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-            taken = lock.take(path, is_private=False)  # models may be shared
+            taken = private_files.take_lock(path, is_private=False)  # models may be shared
             if taken is not None:
-                lock.sign(taken)
+                private_files.sign(taken)
         if taken is None:
-            owner, _ = lock.signature(path)
+            owner, _ = private_files.signature(path)
             who = f"process {owner}" if owner is not None else "another process"
             raise UsageError(f"{who} is adding or removing a model; wait until it is done, then run the command again")
         try:

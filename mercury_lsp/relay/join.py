@@ -9,7 +9,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, BinaryIO
 
 from mercury_lsp import private_files
-from mercury_lsp.daemon import control, handshake, lock
+from mercury_lsp.daemon import control
 from mercury_lsp.daemon.address import Address, log_file
 from mercury_lsp.daemon.control import ALREADY_RUNNING
 from mercury_lsp.errors import DaemonError, SilentDaemon
@@ -79,7 +79,7 @@ def join(address: Address, serve: Sequence[str] = SERVE_COMMAND, after_hang: boo
 
 def take_turn(address: Address) -> int | None:
     """The lock for starting a daemon; None while another process has it. Raises OSError."""
-    return lock.take(address.path.with_name(f"{address.path.name}.start"))
+    return private_files.take_lock(address.path.with_name(f"{address.path.name}.start"))
 
 
 def _keep_starting(
@@ -99,12 +99,7 @@ def connect(address: Address) -> socket.socket | None:
     Raises SilentDaemon if the daemon does not answer, and DaemonError if we must not talk to it.
     """
     try:
-        connection, key = address.connect()
-        try:
-            handshake.call(connection, key, "lsp", CALL_SECONDS)
-        except BaseException:
-            connection.close()
-            raise
+        return control.call(address, "lsp", CALL_SECONDS)
     except PermissionError as error:
         raise DaemonError(str(error)) from error
     except (TimeoutError, BlockingIOError) as error:  # it hangs, or too many callers are waiting
@@ -112,7 +107,6 @@ def connect(address: Address) -> socket.socket | None:
         raise SilentDaemon(f"the daemon at {address.path} does not answer; {fix}") from error
     except OSError:
         return None
-    return connection
 
 
 def start(address: Address, serve: Sequence[str]) -> "subprocess.Popen[bytes]":
@@ -144,9 +138,7 @@ def log_name(address: Address) -> str:
 def open_log(address: Address) -> BinaryIO:
     """The daemon's log, emptied if it is too long; the null device if there is no private folder for it."""
     try:
-        path = log_file(address)
-        private_files.check_folder(path.parent)
-        log = os.fdopen(private_files.opened(path, os.O_WRONLY | os.O_APPEND), "ab")
+        log = os.fdopen(private_files.opened(log_file(address), os.O_WRONLY | os.O_APPEND), "ab")
         if os.fstat(log.fileno()).st_size > MAX_LOG_BYTES:
             os.ftruncate(log.fileno(), 0)
         return log

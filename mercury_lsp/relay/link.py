@@ -7,7 +7,7 @@ from select import select
 from threading import Lock
 from typing import Any
 
-from mercury_lsp.daemon.handshake import PING, PONG
+from mercury_lsp.daemon.control import PING, PONG
 from mercury_lsp.transport import framing
 
 POLL_SECONDS = 1.25

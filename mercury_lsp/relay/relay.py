@@ -11,7 +11,7 @@ from threading import Event, Lock, Thread, Timer
 from time import monotonic
 from typing import Any, NoReturn
 
-from mercury_lsp.daemon.handshake import GOODBYE
+from mercury_lsp.daemon.control import GOODBYE
 from mercury_lsp.errors import DaemonError
 from mercury_lsp.relay.link import Link
 from mercury_lsp.relay.session import RESUMED_ID, Message, RelayedSession

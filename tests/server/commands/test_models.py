@@ -20,9 +20,8 @@ from mercury_engine.errors import ModelError
 from mercury_engine.loading import find_model, load_model
 from mercury_engine.models import memory
 
-from mercury_lsp import default_model
+from mercury_lsp import default_model, private_files
 from mercury_lsp.cli import main
-from mercury_lsp.daemon import lock
 from mercury_lsp.installed_models import installing, larger, measuring
 from mercury_lsp.installed_models.store import Measurement
 from tests.support import tiny, tiny_gguf, wheels
@@ -239,8 +238,8 @@ def test_a_model_that_does_not_run_here_is_not_installed_and_not_downloaded_twic
 
 def test_two_downloads_at_once_do_not_collide(models, known, capsys):
     models.mkdir(parents=True)
-    other = lock.take(models / ".lock")
-    lock.sign(other)
+    other = private_files.take_lock(models / ".lock")
+    private_files.sign(other)
     assert main(["models", "add", "tiny", "--yes"]) == 2
     assert "is adding or removing a model; wait until it is done" in capsys.readouterr().err
     assert left_in(models) == set()

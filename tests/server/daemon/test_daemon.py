@@ -14,7 +14,7 @@ import pytest
 
 import mercury_lsp
 from mercury_lsp.commands import doctor
-from mercury_lsp.daemon import address, control, handshake, server
+from mercury_lsp.daemon import address, control, server
 from mercury_lsp.daemon.address import TcpAddress, UnixAddress
 from mercury_lsp.errors import DaemonError
 from mercury_lsp.relay import join, link
@@ -111,10 +111,10 @@ def test_a_wrong_token_is_hung_up_on(tcp: Place):
     port, token = tcp.address.path.read_text().split()
     with socket.create_connection(("127.0.0.1", int(port)), timeout=PATIENCE) as caller:
         hello = {"mercury": 1, "version": mercury_lsp.__version__, "purpose": "status", "nonce": "n"}
-        caller.sendall(handshake.encode(hello))
-        said = handshake.decode(handshake.read_line(caller))
-        assert handshake.is_proof(said["proof"], bytes.fromhex(token), "daemon", "n")
-        caller.sendall(handshake.encode({"proof": handshake.proof(bytes(32), "caller", said["nonce"])}))
+        caller.sendall(control.encode(hello))
+        said = control.decode(control.read_line(caller))
+        assert control.is_proof(said["proof"], bytes.fromhex(token), "daemon", "n")
+        caller.sendall(control.encode({"proof": control.proof(bytes(32), "caller", said["nonce"])}))
         assert caller.recv(1) == b""
 
 
@@ -231,7 +231,7 @@ async def test_while_ten_thousand_documents_are_opened_the_relay_gets_a_sign_of_
     for number in range(10_000):
         document = {"uri": f"file:///{number}.py", "languageId": "python", "version": 1, "text": "x"}
         reader.feed_data(frame({"method": "textDocument/didOpen", "params": {"textDocument": document}}))
-    reader.feed_data(frame({"method": handshake.PING}))  # is answered behind them
+    reader.feed_data(frame({"method": control.PING}))  # is answered behind them
     reader.feed_eof()
     count = 0
     async for _ in server._messages(reader, Writer()):  # type: ignore[arg-type]

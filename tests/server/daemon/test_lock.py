@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from mercury_lsp import private_files
-from mercury_lsp.daemon import control, lock
+from mercury_lsp.daemon import control
 from mercury_lsp.daemon.address import UnixAddress
 from mercury_lsp.errors import DaemonError
 from tests.support.editor import PATIENCE, Editor
@@ -31,7 +31,7 @@ def precious(tmp_path: Path) -> Path:
 def test_a_link_is_refused_and_its_target_stays_as_it_was(tmp_path: Path, precious: Path, link):
     link(precious, tmp_path / "lock")
     with pytest.raises(OSError):
-        lock.take(tmp_path / "lock")
+        private_files.take_lock(tmp_path / "lock")
     assert precious.read_text() == "precious"
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from mercury_lsp.daemon import address, control, handshake, lock
+from mercury_lsp import private_files
+from mercury_lsp.daemon import control
 from mercury_lsp.daemon.address import UnixAddress, runtime_folder
 from mercury_lsp.errors import DaemonError
 from mercury_lsp.relay.join import connect
@@ -39,12 +40,6 @@ def precious(tmp_path: Path) -> Path:
     return file
 
 
-def called(at: UnixAddress, purpose: handshake.Purpose) -> dict[str, object]:
-    connection, key = at.connect()
-    with connection:
-        return handshake.call(connection, key, purpose)
-
-
 def test_another_user_does_not_reach_the_daemon(shared: Path):
     place = Place.unix(shared)
     with place.editor() as editor:
@@ -55,14 +50,14 @@ def test_another_user_does_not_reach_the_daemon(shared: Path):
 
 @pytest.mark.parametrize("purpose", ["lsp", "status", "stop"])
 def test_another_user_who_can_open_the_socket_is_hung_up_on(
-    shared: Path, purpose: handshake.Purpose, monkeypatch: pytest.MonkeyPatch
+    shared: Path, purpose: control.Purpose, monkeypatch: pytest.MonkeyPatch
 ):
     place = Place.unix(shared)
     with place.editor() as editor:
         editor.initialize()
-        monkeypatch.setattr(address, "peer_user", lambda _: None)  # he runs a program of his own
+        monkeypatch.setattr(control, "is_same_user", lambda _: True)  # he runs a program of his own
         place.address.path.chmod(0o777)
-        assert isinstance(as_other_user(lambda: called(place.address, purpose)), OSError)
+        assert isinstance(as_other_user(lambda: control.call(place.address, purpose)), OSError)
         monkeypatch.undo()
         uri = editor.opened(script() + "x = ")
         assert len(editor.items(uri, 1, 4)) == 1
@@ -88,7 +83,7 @@ def test_a_socket_of_another_users_is_not_talked_to(shared: Path):
     at.path.chmod(0o777)
     # The kernel reports who listens; here that is us, so the check is made to see the other user.
     with listening, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(address, "peer_user", lambda _: OTHER)
+        patch.setattr(control, "is_same_user", lambda _: False)
         with pytest.raises(DaemonError, match="another user"):
             connect(at)
 
@@ -109,7 +104,7 @@ def test_what_another_user_put_in_the_locks_place_is_refused_and_nothing_is_over
 
     assert as_other_user(lambda: put(control.lock_path(at))) is None
     with pytest.raises(OSError):
-        lock.take(control.lock_path(at))
+        private_files.take_lock(control.lock_path(at))
     said = served_alone(at, Place.unix(shared).env)
     assert "serving in this process" in said and "Traceback" not in said
     assert precious.read_text() == "precious"
@@ -120,7 +115,7 @@ def test_a_folder_of_another_users_is_refused(shared: Path):
     assert as_other_user(lambda: (shared / "his").mkdir()) is None
     (shared / "his").chmod(0o777)
     with pytest.raises(PermissionError, match="another user"):
-        lock.take(shared / "his" / "lock")
+        private_files.take_lock(shared / "his" / "lock")
     command = [sys.executable, "-m", "mercury_lsp", "serve", "--socket", str(shared / "his" / "socket")]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert ended.returncode == 2 and "another user" in ended.stderr and not list((shared / "his").iterdir())

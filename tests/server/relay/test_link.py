@@ -7,7 +7,7 @@ from time import sleep
 
 import pytest
 
-from mercury_lsp.daemon.handshake import PING, PONG
+from mercury_lsp.daemon.control import PING, PONG
 from mercury_lsp.relay import link
 from mercury_lsp.relay.link import Link
 from mercury_lsp.transport import framing

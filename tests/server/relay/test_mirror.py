@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from lsprotocol import converters, types
 
 from mercury_lsp.documents.document import Document
-from mercury_lsp.relay import mirror
-from mercury_lsp.relay.mirror import Mirror
-from mercury_lsp.relay.session import RESUMED_ID, RelayedSession
+from mercury_lsp.relay import session
+from mercury_lsp.relay.session import RESUMED_ID, Mirror, RelayedSession
 
 letters = st.sampled_from("ab \n\r\té😀𝒳\0")
 positions = st.fixed_dictionaries({"line": st.integers(0, 5), "character": st.integers(0, 9)})
@@ -30,7 +29,7 @@ def item(text: str, version: int = 1) -> dict[str, Any]:
 def test_it_is_what_the_server_makes_of_the_same_edits(text: str, sent: list[dict[str, Any]], noted: int):
     document, copy = Document("file:///a.py", "text", 1, text), Mirror(item(text))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mirror, "MAX_PENDING_CHANGES", noted)
+        patch.setattr(session, "MAX_PENDING_CHANGES", noted)
         for version, each in enumerate(sent):
             document.apply([CONVERTER.structure(each, PARTIAL if "range" in each else WHOLE)], version)
             copy.change(version, [each])

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mercury_lsp.daemon import control, handshake, server
+from mercury_lsp.daemon import control, server
 from mercury_lsp.errors import DaemonError
 from mercury_lsp.relay import join, link
 from tests.support.editor import PATIENCE, Editor, Refused, script, span
@@ -341,7 +341,7 @@ def test_a_daemon_that_hangs_is_replaced_after_unanswered_calls(
         assert len(answered) == calls
         raise Replaced
 
-    monkeypatch.setattr(handshake, "call", call)
+    monkeypatch.setattr(control, "call", call)
     monkeypatch.setattr(control, "replace", replace)
     with pytest.raises(Replaced):
         join.join(unix.address, after_hang=after_hang)
