@@ -7,7 +7,7 @@ One key looks up the cursor's chunk and line some twenty times, so the last ones
 """
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -61,13 +61,7 @@ class PrefixSums:
         new = accumulate(numbers[:-1], initial=sums[start])
         return PrefixSums([*sums[:start], *new, *sums[end:]], start + len(numbers) - 1, by)
 
-    def bisect_left(self, value: int) -> int:
-        """Index of the first sum that is at least the value."""
-        if value <= self._stored[self._at]:
-            return bisect_left(self._stored, value, 0, self._at + 1)
-        return bisect_left(self._stored, value - self._shift, self._at + 1)
-
-    def bisect_right(self, value: int) -> int:
+    def first_above(self, value: int) -> int:
         """Index of the first sum that exceeds the value."""
         if value < self._stored[self._at]:
             return bisect_right(self._stored, value, 0, self._at + 1)
@@ -125,13 +119,9 @@ class ChunkedText:
         index, before, after = self._chunk
         if before <= start and end <= after:
             return self.chunks[index][start - before : end - before]
-        first, last = self.starts.bisect_right(start) - 1, self.chunk_at(end)
+        first, last = self.starts.first_above(start) - 1, self.chunk_at(end)
         before = self.starts[first]
-        if first == last:
-            return self.chunks[first][start - before : end - before]
-        head = self.chunks[first][start - before :]
-        tail = self.chunks[last][: end - self.starts[last]]
-        return "".join((head, *self.chunks[first + 1 : last], tail))
+        return "".join(self.chunks[first : last + 1])[start - before : end - before]
 
     def offset_at(self, line: int, column: int) -> int:
         """Offset of a UTF-16 position, clamped to its line; the end of the text if there is no such line."""
@@ -163,7 +153,7 @@ class ChunkedText:
         if not self.chunks:
             return 0
         byte = min(byte, self.byte_length)
-        index = max(0, self._bytes.bisect_left(byte) - 1)
+        index = max(0, self._bytes.first_above(byte - 1) - 1)
         before = encode(self.chunks[index])[: byte - self._bytes[index]]
         return self.starts[index] + len(before.decode("utf-8", "ignore"))
 
@@ -178,10 +168,10 @@ class ChunkedText:
         With `end`, the text seems to end after the chunk of that byte.
         """
         byte_starts, chunks = self._bytes, self.chunks
-        count = len(chunks) if end is None else min(len(chunks), byte_starts.bisect_right(end))
+        count = len(chunks) if end is None else min(len(chunks), byte_starts.first_above(end))
 
         def read(byte: int, _: object) -> bytes:
-            index = byte_starts.bisect_right(byte) - 1
+            index = byte_starts.first_above(byte) - 1
             return encode(chunks[index])[byte - byte_starts[index] :] if index < count else b""
 
         return read
@@ -193,7 +183,8 @@ class ChunkedText:
         """
         if end - start == self.length:
             return ChunkedText.of(new)
-        first, last = self._touched(start, end)
+        last = self.chunk_at(end)
+        first = last if start == end else self.starts.first_above(start) - 1
         before, after = self.slice(self.starts[first], start), self.slice(end, self.starts[last + 1])
         old_length = self.starts[last + 1] - self.starts[first]
         merged, first, last = self._grow(before + new + after, old_length, first, last)
@@ -201,7 +192,7 @@ class ChunkedText:
         measures = _measures(pieces)
         made = ChunkedText(
             (*self.chunks[:first], *pieces, *self.chunks[last + 1 :]),
-            tuple(sums.replaced(first, last + 1, new) for sums, new in zip(self._sums, measures, strict=True)),
+            tuple(sums.replaced(first, last + 1, each) for sums, each in zip(self._sums, measures, strict=True)),
         )
         if self.__dict__.get("has_long_line") is False and all(measures[-1]):
             made.has_long_line = False  # no run of chunks without breaks has gained one
@@ -211,12 +202,6 @@ class ChunkedText:
         """The single edit (start, end, new) that turns this text into another."""
         lead, trail = common_text_ends("".join(self.chunks), text)
         return lead, self.length - trail, text[lead : len(text) - trail]
-
-    def _touched(self, start: int, end: int) -> tuple[int, int]:
-        if start == end:
-            index = self.chunk_at(start)
-            return index, index
-        return self.starts.bisect_right(start) - 1, self.chunk_at(end)
 
     def _grow(self, merged: str, old_length: int, first: int, last: int) -> tuple[str, int, int]:
         """Merge with a neighbour if the touched chunk became tiny or a CR LF would be split."""
@@ -241,7 +226,7 @@ class ChunkedText:
         """The index, start and end of the chunk with the character before offset."""
         known = self._chunk  # other threads may look up chunks, too
         if not known[1] < offset <= known[2]:
-            index = max(0, self.starts.bisect_left(offset) - 1)
+            index = max(0, self.starts.first_above(offset - 1) - 1)
             known = self._chunk = index, self.starts[index], self.starts[min(index + 1, len(self.chunks))]
         return known
 
@@ -266,7 +251,7 @@ class ChunkedText:
 
     def _break(self, number: int) -> tuple[int, int]:
         """Start and end offset of the number-th line break, counted from 1."""
-        index = self._breaks.bisect_left(number) - 1
+        index = self._breaks.first_above(number - 1) - 1
         start, end = _break_spans(self.chunks[index])[number - self._breaks[index] - 1]
         return self.starts[index] + start, self.starts[index] + end
 

@@ -32,12 +32,7 @@ def parse(
 
     If the previous tree does not fit, the text is read only up to about the byte `end`.
     """
-    deadline = perf_counter() + seconds
-
-    def is_late(_byte: int, _has_error: bool) -> bool:
-        return perf_counter() > deadline
-
-    if (tree := begin_or_resume(parser, source, is_late, previous, end)) is None:
+    if (tree := begin_or_resume(parser, source, _is_late_after(seconds), previous, end)) is None:
         parser.reset()  # otherwise it would resume where it stopped, whatever its next input
     return tree
 
@@ -90,16 +85,16 @@ def parse_in_slices(parser: Parser, source: ChunkedText, seconds: float) -> Gene
 
     There is no previous tree: an incremental parse resumed many times returned another tree than an uninterrupted one.
     """
-    spent, deadline = 0.0, 0.0
-
-    def is_late(_byte: int, _has_error: bool) -> bool:
-        return perf_counter() > deadline
-
+    spent = 0.0
     while spent < seconds:
         begun = perf_counter()
-        deadline = begun + PARSE_SLICE_SECONDS
-        if (tree := begin_or_resume(parser, source, is_late)) is not None:
+        if (tree := begin_or_resume(parser, source, _is_late_after(PARSE_SLICE_SECONDS))) is not None:
             return tree
         spent += perf_counter() - begun
         yield
     return None
+
+
+def _is_late_after(seconds: float) -> Callable[[int, bool], bool]:
+    deadline = perf_counter() + seconds
+    return lambda _byte, _has_error: perf_counter() > deadline
