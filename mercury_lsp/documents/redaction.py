@@ -44,8 +44,7 @@ REACH_CHUNKS = 16
 @lru_cache(CACHED_TEXTS)
 def without_secrets(text: str, language_id: str) -> str:
     """The text without the lines that look like secrets; the same object if there are none."""
-    redacted = secret_lines(text, language_id)
-    return _kept(text, redacted) if redacted else text
+    return _kept(text, secret_lines(text, language_id))
 
 
 def parts_without_secrets(parts: Sequence[str], language_id: str) -> list[str]:
@@ -59,8 +58,8 @@ def shows_secret(text: str, language_id: str, above: str = "", below: str = "") 
 
 
 def redacted_lines(text: str, language_id: str) -> list[str]:
-    redacted = secret_lines(text, language_id)
-    return [line for number, line in enumerate(LINE.findall(text)) if number in redacted] if redacted else []
+    lines = LINE.findall(text)
+    return [lines[number] for number in sorted(secret_lines(text, language_id))]
 
 
 def begins_inside(chunks: Sequence[str], number: int) -> bool:
@@ -84,8 +83,7 @@ def chunk_without_secrets(chunks: Sequence[str], number: int, language_id: str) 
     above, below = chunks[number - 1] if number else "", chunks[number + 1] if number + 1 < len(chunks) else ""
     if _is_plain(above, chunks[number], below, language_id):
         return chunks[number]
-    redacted = _redacted_in_chunk(chunks, number, language_id)
-    return _kept(chunks[number], redacted) if redacted else chunks[number]
+    return _kept(chunks[number], _redacted_in_chunk(chunks, number, language_id))
 
 
 @lru_cache(CACHED_TEXTS)
@@ -158,7 +156,9 @@ def around_lines(snapshot: Snapshot, start: int, end: int) -> tuple[str, str]:
 
 
 def _kept(text: str, redacted: frozenset[int], first: int = 0) -> str:
-    """The text without its redacted lines, counted from `first`."""
+    """The text without its redacted lines, counted from `first`; the same object if there are none."""
+    if not redacted:
+        return text
     return "".join(line for number, line in enumerate(LINE.findall(text), first) if number not in redacted)
 
 
@@ -223,7 +223,8 @@ def _is_long_secret(chunks: Sequence[str], border: int, language_id: str) -> boo
         while abs(at - border) <= REACH_CHUNKS and begins_inside(chunks, at):
             if _is_secret_across(chunks[at - 1], chunks[at], language_id):
                 return True
-            if not _is_one_line(chunks[at if step > 0 else at - 1]):
+            within = chunks[at if step > 0 else at - 1]
+            if "\n" in within or "\r" in within:
                 break
             at += step
     return False
@@ -233,8 +234,3 @@ def _is_long_secret(chunks: Sequence[str], border: int, language_id: str) -> boo
 def _is_secret_across(before: str, chunk: str, language_id: str) -> bool:
     """Whether the line that spans two chunks looks like a secret from its parts in them."""
     return is_secret_line((LINE.findall(before) or [""])[-1] + (LINE.findall(chunk) or [""])[0], language_id)
-
-
-@lru_cache(CACHED_TEXTS)
-def _is_one_line(chunk: str) -> bool:
-    return "\n" not in chunk and "\r" not in chunk

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import lru_cache
-from itertools import takewhile
+from itertools import chain, takewhile
 from operator import itemgetter
 
 from mercury_engine.text.lines import indent_of
@@ -44,9 +44,8 @@ def leads_on(above: str, language_id: str) -> bool:
     Outside code, words about access do, too.
     """
     last = above[above.rstrip().rfind("\n") + 1 :]
-    if last.rstrip()[-1:] in _OPENERS or "----" in above or key_row(last):
-        return True
-    if language_id not in CODE_LANGUAGES and LINES.cue.search(above.lower()):
+    has_cue = language_id not in CODE_LANGUAGES and LINES.cue.search(above.lower())
+    if last.rstrip()[-1:] in _OPENERS or "----" in above or has_cue or key_row(last):
         return True
     lines = [line.rstrip() for line in LINE.findall(above) if LINES.any_word.search(line.lower())]
     return any(has_named_alone(each) or BLOCKS.list_header.search(each) or BLOCKS.row.search(each) for each in lines)
@@ -66,55 +65,54 @@ def secret_lines(text: str, language_id: str) -> frozenset[int]:
     lines = LINE.findall(text)
     suspects = [at for at, line in enumerate(lines) if is_suspect(line, language_id)]
     found = {at for at in suspects if is_secret_line(lines[at], language_id) and not _is_image_row(lines, at)}
-    has_mark = "-----" in text and (KEYS.key_start.search(text) or KEYS.key_end.search(text))
-    if has_mark or sum(map(key_row, lines)) >= LIMITS.key_rows or any(key_row(lines[at]) for at in found):
-        found |= set(_key_lines(lines, frozenset(found)))
+    if "-----" in text or any(map(key_row, lines)):
+        found |= set(_key_lines(lines, found))
     if language_id not in CODE_LANGUAGES and BLOCKS.lone_key.match(text):
         found.add(0)
-    for number in suspects:
-        found |= _values_apart(lines, number, language_id)
-    for numbers, joined in _joined(lines, suspects):
-        if not found.issuperset(numbers) and is_secret_line(joined, language_id):
-            found |= set(numbers)
+    apart = (each for at in suspects for each in _values_apart(lines, at, language_id))
+    for numbers, line in chain(apart, _joined(lines, suspects)):
+        if line is None or is_secret_line(line, language_id):
+            found.update(numbers)
     return frozenset(found)
 
 
-def _values_apart(lines: Sequence[str], number: int, language_id: str) -> set[int]:
-    """The lines with values whose names are in a line: above, right below, or in the block that it heads."""
+def _values_apart(lines: Sequence[str], number: int, language_id: str) -> Iterator[tuple[Iterable[int], str | None]]:
+    """The lines with values whose names are in a line: above, right below, or in the block that it heads.
+
+    Returns their numbers with the name and a value as one line, which shows whether they are secret; None: they are.
+    """
     name, all_below = lines[number].rstrip(), range(number + 1, len(lines))
     below = all_below[: LIMITS.block_lines]
-    found, pairs = set[int](), list[tuple[int, str]]()
     if has_named_alone(name):
         apart = next((at for at in below if BLOCKS.other_item.match(lines[at])), len(lines))
         near = range(max(0, number - 1), min(number + 1 + REACH_LINES, apart))
-        pairs += [(at, f"{name} {lines[at].strip()}") for at in near if BLOCKS.value_line.match(lines[at])]
+        yield from (((at,), f"{name} {lines[at].strip()}") for at in near if BLOCKS.value_line.match(lines[at]))
     if name.lstrip().startswith("chpasswd"):
-        found |= {at for at in below if BLOCKS.user_line.match(lines[at])}
+        yield [at for at in below if BLOCKS.user_line.match(lines[at])], None
     if BLOCKS.hidden_block.search(name):
         entries = ((at, BLOCKS.entry.match(line)) for at, line in enumerate(lines))
-        found |= {at for at, entry in entries if entry and values.is_password(entry["value"])}
+        yield [at for at, entry in entries if entry and values.is_password(entry["value"])], None
     if BLOCKS.block_header.search(name):
         inside = takewhile(lambda at: not lines[at].strip() or indent_of(lines[at]) > indent_of(name), all_below)
         rows, header = list(inside), name.rstrip("|>+-0123456789 \t")
-        if any(is_secret_line(f"{header} {lines[row].strip()}", language_id) for row in rows[:2]):
-            found |= set(rows)
+        yield from ((rows, f"{header} {lines[row].strip()}") for row in rows[:2])
     if (option := BLOCKS.option.search(name)) or BLOCKS.list_header.search(name):
         head = option[0] if option else name.rstrip("[{( ")
         items = takewhile(itemgetter(1), ((at, BLOCKS.item.match(lines[at])) for at in below[: 1 if option else None]))
-        pairs += [(at, f"{head} {item['value']}") for at, item in items if item]
-    if language_id not in CODE_LANGUAGES:
-        if BLOCKS.row.match(name) or BLOCKS.header.match(name):
-            pairs += _cells(lines, number, below)
-        if LINES.cue.search(name.lower()):
-            least = values.WORDS_AND_NUMBER if BLOCKS.introduces.search(name) else values.MIXED
-            for at in below[:REACH_LINES]:
-                is_short = len(lines[at].split()) <= LIMITS.short_words
-                if shows_password(lines[at], True, least if is_short else values.MIXED):
-                    found.add(at)
-    return found | {at for at, line in pairs if is_secret_line(line, language_id)}
+        yield from (((at,), f"{head} {item['value']}") for at, item in items if item)
+    if language_id in CODE_LANGUAGES:
+        return
+    if BLOCKS.row.match(name) or BLOCKS.header.match(name):
+        yield from _cells(lines, number, below)
+    if LINES.cue.search(name.lower()):
+        least = values.WORDS_AND_NUMBER if BLOCKS.introduces.search(name) else values.MIXED
+        for at in below[:REACH_LINES]:
+            is_short = len(lines[at].split()) <= LIMITS.short_words
+            if shows_password(lines[at], True, least if is_short else values.MIXED):
+                yield (at,), None
 
 
-def _cells(lines: Sequence[str], header: int, below: Iterable[int]) -> Iterator[tuple[int, str]]:
+def _cells(lines: Sequence[str], header: int, below: Iterable[int]) -> Iterator[tuple[Iterable[int], str]]:
     """The cells of a table, each with the name of its column."""
     mark = next((mark for mark in ",;|\t" if mark in lines[header]), None)
     cells = lines[header].split(mark) if mark else lines[header].lstrip("# \t").split()
@@ -123,7 +121,7 @@ def _cells(lines: Sequence[str], header: int, below: Iterable[int]) -> Iterator[
         cells = lines[at].split(mark)
         if not lines[at].isspace() and len(cells) != len(names):
             return
-        yield from ((at, f"{name} = {cell.strip()}") for name, cell in zip(names, cells, strict=False))
+        yield from (((at,), f"{name} = {cell.strip()}") for name, cell in zip(names, cells, strict=False))
 
 
 def key_row(line: str) -> bool:

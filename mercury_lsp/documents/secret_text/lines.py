@@ -17,12 +17,11 @@ CACHED_LINES, CACHED_NAMES = 2048, 8
 COMMAND_WORDS = tuple(each for each in words("commands") if not any(word in each for word in words("words")))
 """Parts of commands, calls and statements, in lower case, without a word like `password`."""
 
-CODE_LANGUAGES, COMMAND_LANGUAGES = frozenset(words("code_languages")), frozenset(words("command_languages"))
+CODE_LANGUAGES, COMMAND_LANGUAGES, MARKUP_LANGUAGES = (
+    frozenset(words(f"{kind}_languages")) for kind in ("code", "command", "markup")
+)
 """In code a word without quotes is a name, in all other languages, also unknown ones, a value; in commands a value may
-follow its name without a sign in between."""
-
-MARKUP_LANGUAGES = frozenset(("html", "htmldjango", "tex", "latex", "plaintex"))
-"""Code languages whose text is prose."""
+follow its name without a sign in between; in markup, which is code, the text is prose."""
 
 _Found = re.Match[str]
 
@@ -144,9 +143,8 @@ def _has_named_value(line: str, is_code: bool, language_id: str) -> bool:
     if any(_is_quoted_secret(found, is_code) for found in named(LINES.quoted, line)):
         return True
     given = [found["value"] for shape in (LINES.default, LINES.element) for found in named(shape, line)]
-    for found in named(LINES.setting, line):
-        if not (found["value"] and is_code):
-            given.append(found["value"] or found["quoted"])
+    settings = (found for found in named(LINES.setting, line) if not (found["value"] and is_code))
+    given += [found["value"] or found["quoted"] for found in settings]
     runs = ADDRESSES.run.findall(line) if "uthorization" in line else ()
     is_header = any(values.looks_random(run) and not values.is_wordy(run) for run in runs)
     return is_header or any(map(values.is_password, given)) or _has_any(line, LINES.substituted)

@@ -31,13 +31,9 @@ def has_sign(value: str) -> bool:
     return any(each.isdigit() or each in "!@#%^&*+$" for each in value)
 
 
-def is_wordy(value: str) -> bool:
-    """Whether most of a value is words, as in a long name."""
-    return _word_share(value) >= LIMITS.wordy
-
-
-def _word_share(value: str) -> float:
-    return sum(map(len, VALUES.word.findall(value))) / max(1, len(value))
+def is_wordy(value: str, share: float = LIMITS.wordy) -> bool:
+    """Whether this share of a value is words, as in a long name."""
+    return sum(map(len, VALUES.word.findall(value))) / max(1, len(value)) >= share
 
 
 def is_password(value: str) -> bool:
@@ -79,7 +75,7 @@ def looks_random(value: str) -> bool:
     digits = sum(map(str.isdigit, value))
     if len(value) < LIMITS.random_chars or not 0 < digits < len(value) or not any(map(str.isalpha, value)):
         return False
-    if VALUES.placeholder.search(value) or VALUES.not_random.search(value) or _word_share(value) >= LIMITS.identifier:
+    if VALUES.placeholder.search(value) or VALUES.not_random.search(value) or is_wordy(value, LIMITS.identifier):
         return False
     return entropy(value) > LIMITS.random_bits and (digits >= 2 or len(value) >= 16) and not _is_worded(value)
 
