@@ -1,13 +1,14 @@
 """Dataclasses from JSON's types and back.
 
-Nulls count as missing and unknown fields are ignored; values of the wrong type are rejected, never converted.
+Nulls count as missing and unknown fields are ignored; values of the wrong type are rejected, never converted. A type
+that is annotated with `Allowed` takes fewer values.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, asdict, fields, is_dataclass
 from functools import cache
 from types import UnionType
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
 
@@ -20,6 +21,17 @@ _SCALARS: dict[Any, tuple[tuple[type, ...], str]] = {
     int: ((int, float), "an integer"),
     float: ((int, float), "a number"),
 }
+
+
+class Allowed(NamedTuple):
+    """What is allowed, in words, and which values of the annotated type are."""
+
+    described: str
+    accepts: Callable[[Any], bool] = lambda value: True
+
+
+def within(low: float, high: float, kind: str = "a number") -> Allowed:
+    return Allowed(f"{kind} from {low:g} to {high:g}", lambda value: low <= value <= high)
 
 
 class InvalidData(ValueError):
@@ -40,10 +52,10 @@ def structured(value: Any, kind: Callable[..., T]) -> T:
     if not isinstance(value, Mapping):
         raise InvalidData(f"{value!r} is not an object", "")
     found = dict[str, Any]()
-    for name, its in _types(kind).items():
+    for name, its in types(kind).items():
         if (each := value.get(name)) is not None:
             try:
-                found[name] = _read(each, its)
+                found[name] = read(each, its)
             except (TypeError, ArithmeticError) as error:
                 raise InvalidData(str(error), name) from None
         elif name in _required(kind):
@@ -52,8 +64,9 @@ def structured(value: Any, kind: Callable[..., T]) -> T:
 
 
 @cache
-def _types(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind)
+def types(kind: Any) -> dict[str, Any]:
+    """The types of a dataclass's fields, with their annotations."""
+    return get_type_hints(kind, include_extras=True)
 
 
 @cache
@@ -62,11 +75,13 @@ def _required(kind: Any) -> frozenset[str]:
     return frozenset(each.name for each in fields(kind) if each.default is each.default_factory is MISSING)
 
 
-def _read(value: Any, kind: Any) -> Any:
+def read(value: Any, kind: Any) -> Any:
     """The value as this type. Raises TypeError, ArithmeticError and InvalidData."""
     origin, parts = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _allowed(value, parts[0], parts[1])
     if origin is UnionType:  # with None
-        return _read(value, parts[0])
+        return None if value is None else read(value, parts[0])
     if origin is tuple:
         return _items(value, parts[0])
     if origin is Literal and value not in parts:
@@ -79,6 +94,16 @@ def _read(value: Any, kind: Any) -> Any:
     return _scalar(value, kind) if kind in _SCALARS else value
 
 
+def _allowed(value: Any, kind: Any, allowed: Allowed) -> Any:
+    try:
+        found = read(value, kind)
+        if found is None or allowed.accepts(found):
+            return found
+    except (TypeError, ArithmeticError):
+        pass
+    raise TypeError(f"{value!r} is not {allowed.described}")
+
+
 def _items(value: Any, kind: Any) -> tuple[Any, ...]:
     """The items of a list; one string counts as a list of one."""
     if isinstance(value, str) and kind is str:
@@ -87,8 +112,8 @@ def _items(value: Any, kind: Any) -> tuple[Any, ...]:
         raise TypeError(f"{value!r} is not a list")
     if len(value) > MAX_ITEMS and kind not in (str, int):
         raise TypeError(f"{len(value):,} items, of which {MAX_ITEMS:,} are allowed")
-    read = _scalar if kind in _SCALARS else _read
-    return tuple(read(each, kind) for each in value)
+    reader = _scalar if kind in _SCALARS else read
+    return tuple(reader(each, kind) for each in value)
 
 
 def _scalar(value: Any, kind: Any) -> Any:

@@ -2,11 +2,11 @@
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from mercury_engine.api import Effort
@@ -14,6 +14,7 @@ from mercury_engine.errors import MercuryError
 from mercury_engine.model_folders import INSTALLED, is_path, path_of
 
 from mercury_lsp.errors import SettingsError
+from mercury_lsp.plain_data import Allowed, read, types, within
 
 Device = Literal["auto", "cpu", "cuda"]
 
@@ -24,6 +25,8 @@ Display = Literal["text", "subtle"]
 """`subtle`: a mark says that there is a text, and a key shows it."""
 
 DisabledIn = Literal["comments", "strings"]
+
+LanguageId = Annotated[str, Allowed("a language id", bool)]
 
 BUNDLED = "bundled"
 """Names the bundled model, as `null` does."""
@@ -46,71 +49,36 @@ EDIT_REQUESTS_PER_MINUTE = 20
 """Most requests a minute to a server for edits that is not this machine: some are paid by request."""
 
 
-class _Rule(NamedTuple):
-    """Which values a setting accepts, and how to describe them."""
-
-    accepts: Callable[[Any], bool]
-    allowed: str
-
-
-def _integer(highest: int, or_null: bool = False) -> _Rule:
-    def accepts(value: Any) -> bool:
-        return (or_null and value is None) or (type(value) is int and 1 <= value <= highest)
-
-    return _Rule(accepts, f"an integer from 1 to {highest}{' or null' if or_null else ''}")
-
-
-def _list(accepts: Callable[[Any], bool], allowed: str) -> _Rule:
-    return _Rule(lambda value: isinstance(value, list | tuple) and all(map(accepts, value)), f"a list of {allowed}")
-
-
-def _rule(hint: Any) -> _Rule:
-    """The rule with which a type is annotated, or else that of the type."""
-    if get_origin(hint) is Annotated:
-        return hint.__metadata__[0]
-    if hint is bool:
-        return _Rule(lambda value: isinstance(value, bool), "true, false")
-    choices = get_args(hint)
-    return _Rule(lambda value: isinstance(value, str) and value in choices, ", ".join(choices))
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value)
-
-
-def _is_engine(value: Any, takes_query: bool = False) -> bool:
+def _is_engine(value: str, takes_query: bool = False) -> bool:
     try:
-        url = urlsplit(value) if isinstance(value, str) and not re.search(r"\s", value) else None
-        has_port = url is not None and url.port != 0
+        url = urlsplit(value)
+        has_port = url.port != 0
     except ValueError:
         return False
-    is_web = url is not None and has_port and url.scheme in ("http", "https") and bool(url.hostname)
-    return url is not None and is_web and not url.username and (takes_query or not url.query)
+    is_web = has_port and url.scheme in ("http", "https") and bool(url.hostname) and not re.search(r"\s", value)
+    return is_web and not url.username and (takes_query or not url.query)
 
 
-def _is_model(value: Any) -> bool:
-    return value is None or (_is_text(value) and not is_url(value))
+def _is_model(value: str) -> bool:
+    return bool(value) and not is_url(value)
 
 
-def _is_edit_model(value: Any) -> bool:
+def _is_edit_model(value: str) -> bool:
     return value != BUNDLED and (_is_model(value) or _is_engine(value, takes_query=True))
 
 
-def _is_disabled_in(value: Any) -> bool:
-    return value in get_args(DisabledIn)
-
-
-_MODEL = _Rule(_is_model, "a folder, a GGUF file, a model name, bundled or null; a URL belongs to engine or editModel")
-
-_EDIT_MODEL = _Rule(
-    _is_edit_model,
-    f"a folder, a GGUF file, a model name, a URL that {EDIT_ENGINE_VARIABLE} names, same or null; the bundled model"
-    " makes no edits",
+_MODEL = Allowed(
+    "a folder, a GGUF file, a model name, bundled or null; a URL belongs to engine or editModel", _is_model
 )
 
-_ENGINE = _Rule(
-    lambda value: value is None or _is_engine(value),
-    f"an http or https URL without a password or query, which {ENGINE_VARIABLE} names, or null",
+_EDIT_MODEL = Allowed(
+    f"a folder, a GGUF file, a model name, a URL that {EDIT_ENGINE_VARIABLE} names, same or null; the bundled model"
+    " makes no edits",
+    _is_edit_model,
+)
+
+_ENGINE = Allowed(
+    f"an http or https URL without a password or query, which {ENGINE_VARIABLE} names, or null", _is_engine
 )
 
 
@@ -122,20 +90,20 @@ class Settings:
     """Absolute path of a folder or GGUF file, or a name, perhaps after `installed:`; None for the bundled model."""
     edit_model: Annotated[str | None, _EDIT_MODEL] = None
     """The model that makes next edits, named likewise or by a URL; None for the one above."""
-    edit_requests_per_minute: Annotated[int, _integer(6000)] = EDIT_REQUESTS_PER_MINUTE
+    edit_requests_per_minute: Annotated[int, within(1, 6000, "an integer")] = EDIT_REQUESTS_PER_MINUTE
     """Most requests a minute to a server for edits on another machine."""
     engine: Annotated[str | None, _ENGINE] = None
     """URL of the engine to ask instead of the model, which answers while the engine does not."""
     device: Device = "auto"
-    threads: Annotated[int | None, _integer(1024, or_null=True)] = None
+    threads: Annotated[int | None, within(1, 1024, "null or an integer")] = None
     effort: Effort = "medium"
-    deadline_ms: Annotated[int | None, _integer(60_000, or_null=True)] = None
+    deadline_ms: Annotated[int | None, within(1, 60_000, "null or an integer")] = None
     """Longest time for a fill; None: no limit."""
     eagerness: Eagerness = "auto"
     """How readily something is shown while typing."""
     enabled: bool = True
-    disabled_languages: Annotated[tuple[str, ...], _list(_is_text, "language ids")] = ()
-    disabled_in: Annotated[tuple[DisabledIn, ...], _list(_is_disabled_in, ", ".join(get_args(DisabledIn)))] = ()
+    disabled_languages: Annotated[tuple[LanguageId, ...], Allowed("a list of language ids")] = ()
+    disabled_in: Annotated[tuple[DisabledIn, ...], Allowed("a list of comments, strings")] = ()
     """Where nothing is shown automatically."""
     display: Display = "text"
     statistics: bool = True
@@ -150,15 +118,21 @@ class Settings:
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> "Settings":
         """Settings from JSON; missing keys get their defaults. Raises SettingsError."""
-        given = {key: value for key, value in raw.items() if key not in _CLIENT_KEYS}
-        if problems := [why for key, value in given.items() if (why := _problem(key, value)) is not None]:
+        values, problems = dict[str, Any](), list[str]()
+        for key, value in raw.items():
+            if key in _FIELDS:
+                name, kind = _FIELDS[key]
+                try:
+                    values[name] = read(value, kind)
+                except (TypeError, ArithmeticError) as error:
+                    problems.append(f"mercury.{key}: {error}")
+            elif key not in _CLIENT_KEYS:
+                problems.append(f"mercury.{key} is not a setting; allowed: {', '.join(_FIELDS)}")
+        if problems:
             raise SettingsError("; ".join(problems))
-        values: dict[str, Any] = {_RULES[key][0]: value for key, value in given.items()}
         for name, standing_for_none in (("model", BUNDLED), ("edit_model", SAME)):
             if values.get(name) == standing_for_none:
                 values[name] = None
-        for name in ("disabled_languages", "disabled_in"):
-            values[name] = tuple(values.get(name, ()))
         return cls(**values)
 
     def require_trusted_models(self, workspace: Sequence[Path]) -> None:
@@ -239,18 +213,10 @@ def _require_trusted(model: str, workspace: Sequence[Path]) -> None:
 _CLIENT_KEYS = ("trace",)
 """Keys that clients keep in our section for their own use."""
 
-_RULES = {
-    re.sub("_([a-z])", lambda found: found[1].upper(), name): (name, _rule(hint))
-    for name, hint in get_type_hints(Settings, include_extras=True).items()
+_FIELDS = {
+    re.sub("_([a-z])", lambda found: found[1].upper(), name): (name, kind) for name, kind in types(Settings).items()
 }
-"""By the key in JSON, a field's name and its rule."""
-
-
-def _problem(key: str, value: Any) -> str | None:
-    if key not in _RULES:
-        return f"mercury.{key} is not a setting; allowed: {', '.join(_RULES)}"
-    _, rule = _RULES[key]
-    return None if rule.accepts(value) else f"mercury.{key} is {value!r}; allowed: {rule.allowed}"
+"""By the key in JSON, a field's name and its type."""
 
 
 def section_of(section: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from dataclasses import fields as fields_of
-from typing import Any
+from typing import Annotated, Any
 
 from mercury_engine.api import Chat, GenerateRequest, Sampling, TokenLogProbability
 from starlette.requests import Request
@@ -18,6 +18,7 @@ from mercury_lsp.http.errors import bad_request
 from mercury_lsp.http.rewriting import duet_prompt, mercury_prompt, rewritten
 from mercury_lsp.http.service import Service
 from mercury_lsp.http.tool_calls import ToolUse
+from mercury_lsp.plain_data import within
 
 KIND = "chat.completion"
 
@@ -31,15 +32,10 @@ MAX_ALTERNATIVES = 20
 MOST_UNLIKELY = -9999.0
 """OpenAI's log-probability of an impossible token; JSON has no infinity."""
 
-LIMITS = {
-    "temperature": (0.0, 5.0),
-    "top_p": (0.0, 1.0),
-    "top_k": (-1, 1_000_000),
-    "min_p": (0.0, 1.0),
-    "repetition_penalty": (0.01, 10.0),
-    "presence_penalty": (-10.0, 10.0),
-    "frequency_penalty": (-10.0, 10.0),
-}
+Temperature = Annotated[float, within(0, 5)]
+Share = Annotated[float, within(0, 1)]
+Penalty = Annotated[float, within(-10, 10)]
+TopK = Annotated[int, within(-1, 1_000_000, "an integer")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +46,13 @@ class ChatRequest(fields.StreamableRequest):
     """0 only reads the messages; negative: no limit."""
     n_predict: int | None = None
     num_predict: int | None = None
-    temperature: float = TEMPERATURE
-    top_p: float = 1.0
-    top_k: int = 0
-    min_p: float = 0.0
-    repetition_penalty: float = 1.0
-    presence_penalty: float = 0.0
-    frequency_penalty: float = 0.0
+    temperature: Temperature = TEMPERATURE
+    top_p: Share = 1.0
+    top_k: TopK = 0
+    min_p: Share = 0.0
+    repetition_penalty: Annotated[float, within(0.01, 10)] = 1.0
+    presence_penalty: Penalty = 0.0
+    frequency_penalty: Penalty = 0.0
     seed: int | None = None
     stop: tuple[str, ...] = ()
     n: int = 1
@@ -86,10 +82,7 @@ class ChatRequest(fields.StreamableRequest):
         return Chat(self._checked(), use.tools, use.reply, self.reasoning_effort not in ("instant", "low"))
 
     def sampling(self) -> Sampling:
-        """How tokens are chosen. Raises ApiError."""
-        for name, (low, high) in LIMITS.items():
-            if not low <= getattr(self, name) <= high:
-                raise bad_request(f"{name} must be from {low:g} to {high:g}", name)
+        """How tokens are chosen."""
         sampling = Sampling(**{each.name: getattr(self, each.name) for each in fields_of(Sampling)})
         return replace(sampling, top_k=max(0, self.top_k), seed=None if self.seed is None else abs(self.seed))
 

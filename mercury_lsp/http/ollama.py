@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from mercury_lsp import __version__
 from mercury_lsp.http import fields, replies
-from mercury_lsp.http.chat import ChatRequest
+from mercury_lsp.http.chat import ChatRequest, Share, Temperature, TopK
 from mercury_lsp.http.draft import Completion
 from mercury_lsp.http.gap import GapRequest
 from mercury_lsp.http.service import Service, Writing
@@ -39,9 +39,9 @@ class OllamaRequest(GapRequest):
 
 @dataclass(frozen=True, slots=True)
 class OllamaChat(ChatRequest):
-    temperature: float = 0.8
-    top_p: float = 0.9
-    top_k: int = 40
+    temperature: Temperature = 0.8
+    top_p: Share = 0.9
+    top_k: TopK = 40
     stream: bool = True
 
 

@@ -134,7 +134,7 @@ def test_settings_reach_the_server_as_they_change(window: Open) -> None:
     vscode.configure({"mercury.enabled": False})
     vscode.waits(lambda: vscode.status().startswith("Mercury off"))
     vscode.configure({"mercury.effort": "most"})
-    vscode.waits(lambda: any("mercury.effort is 'most'" in message for message in vscode.messages()))
+    vscode.waits(lambda: any("mercury.effort: 'most'" in message for message in vscode.messages()))
 
 
 def test_a_command_that_is_not_there_is_told_once_with_its_mend(window: Open) -> None:

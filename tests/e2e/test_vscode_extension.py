@@ -64,7 +64,7 @@ def test_a_setting_allows_what_the_server_allows(name: str):
 def test_the_choices_are_the_servers():
     for name, shape in SHARED.items():
         if "enum" in shape:
-            with pytest.raises(SettingsError, match=re.escape(f"allowed: {', '.join(shape['enum'])}")):
+            with pytest.raises(SettingsError, match=re.escape(f"one of {', '.join(shape['enum'])}")):
                 Settings.parse({name: "no such choice"})
             assert len(shape.get("enumDescriptions", shape["enum"])) == len(shape["enum"])
 

@@ -77,4 +77,4 @@ def test_doctor_asks_the_server_for_edits_for_a_harmless_one(monkeypatch):
 def test_a_url_that_is_none_is_one_clear_line(command: str, tmp_path: Path, monkeypatch, capsys):
     monkeypatch.setenv("MERCURY_ENGINE", "team.example")
     assert main([command, *([source(tmp_path)] if command == "complete" else [])]) == 2
-    assert "mercury.engine is 'team.example'; allowed: an http or https URL" in capsys.readouterr().err
+    assert "mercury.engine: 'team.example' is not an http or https URL" in capsys.readouterr().err
