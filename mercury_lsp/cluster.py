@@ -64,27 +64,21 @@ class Replica:
 
     async def answer(self, scope: Scope, body: bytes) -> AsyncGenerator[Message]:
         """What the application sends for a request; closing the generator is the client's hanging up."""
-        sent, gone, unread = asyncio.Queue[Message | None](), asyncio.Event(), [body]
-
-        async def receive() -> Message:
-            if unread:
-                return {"type": "http.request", "body": unread.pop(), "more_body": False}
-            await gone.wait()
-            return {"type": "http.disconnect"}
+        sent, received = asyncio.Queue[Message | None](), asyncio.Queue[Message]()
+        received.put_nowait({"type": "http.request", "body": body})
 
         async def send(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], (REPLICA_HEADER, str(os.getpid()).encode())]
             sent.put_nowait(message)
 
-        answering = asyncio.ensure_future(self._app(scope, receive, send))
+        answering = asyncio.ensure_future(self._app(scope, received.get, send))
         answering.add_done_callback(lambda _: sent.put_nowait(None))
         try:
             while (message := await sent.get()) is not None:
                 yield message
             await answering
         finally:
-            gone.set()
             answering.cancel()
 
 

@@ -1,12 +1,19 @@
-"""`/v1/chat/completions`: conversations with a chat model, written out by the model's own template."""
+"""`/v1/chat/completions`: conversations with a chat model, written out by the model's own template.
+
+Tool calls are JSON between `<tool_call>` and `</tool_call>`. A call that the client requires is prefilled, and its
+arguments follow the tool's JSON schema.
+"""
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import fields as fields_of
 from typing import Annotated, Any
 
 from mercury_engine.api import Chat, GenerateRequest, Sampling, TokenLogProbability
+from mercury_engine.prompt.chat_template import TOOL_CALL, TOOL_CALL_END
+from mercury_engine.text.stop_texts import begun
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -17,7 +24,6 @@ from mercury_lsp.http.edits import last_text
 from mercury_lsp.http.errors import bad_request
 from mercury_lsp.http.rewriting import duet_prompt, mercury_prompt, rewritten
 from mercury_lsp.http.service import Service
-from mercury_lsp.http.tool_calls import ToolUse
 from mercury_lsp.plain_data import within
 
 KIND = "chat.completion"
@@ -37,15 +43,107 @@ Share = Annotated[float, within(0, 1)]
 Penalty = Annotated[float, within(-10, 10)]
 TopK = Annotated[int, within(-1, 1_000_000, "an integer")]
 
+_CALL = re.compile(rf"{TOOL_CALL}(.*?)(?:{TOOL_CALL_END}|$)", re.S)
+
+ANY_OBJECT = {"type": "object"}
+
+Tool = Mapping[str, Any]
+
+Call = Mapping[str, str]
+"""A call that the model makes: the name and, as JSON, the arguments."""
+
 
 @dataclass(frozen=True, slots=True)
-class ChatRequest(fields.StreamableRequest):
+class ToolUse:
+    """The tools of a request, and whether the model must call one."""
+
+    tools: tuple[Tool, ...] = ()
+    forced: tuple[str, ...] = ()
+    """The names of which one must be called; empty: the model decides."""
+
+    @classmethod
+    def of(cls, tools: Sequence[Tool], choice: Any) -> "ToolUse":
+        """What a request's `tools` and `tool_choice` ask for. Raises ApiError."""
+        for tool in tools:
+            if not isinstance(tool.get("function"), Mapping) or not isinstance(tool["function"].get("name"), str):
+                raise bad_request("each tool needs a function with a name", "tools")
+        names = tuple(tool["function"]["name"] for tool in tools)
+        match choice:
+            case None | "auto":
+                return cls(tuple(tools))
+            case "none":
+                return cls()
+            case "required" if names:
+                return cls(tuple(tools), names)
+            case {"function": {"name": str(name)}} if name in names:
+                return cls(tuple(tools), (name,))
+        raise bad_request("tool_choice must be none, auto, required or one of the tools' functions", "tool_choice")
+
+    @property
+    def reply(self) -> str:
+        """How the reply begins if a call is forced."""
+        match self.forced:
+            case ():
+                return ""
+            case (name,):
+                return f'{TOOL_CALL}\n{{"name": {json.dumps(name, ensure_ascii=False)}, "arguments": '
+        return f"{TOOL_CALL}\n"
+
+    @property
+    def schema(self) -> str | None:
+        """The JSON schema of what follows; None unless a call is forced."""
+        match self.forced:
+            case ():
+                return None
+            case (name,):
+                return json.dumps(self._parameters(name))
+        calls = [{"name": {"const": name}, "arguments": self._parameters(name)} for name in self.forced]
+        closed = {"required": ["name", "arguments"], "additionalProperties": False}
+        return json.dumps({"anyOf": [{"type": "object", "properties": each, **closed} for each in calls]})
+
+    def read(self, text: str) -> tuple[str, list[Call]]:
+        """A whole reply as the text beside the calls, and the calls."""
+        if len(self.forced) == 1:
+            return "", [{"name": self.forced[0], "arguments": text}]
+        if self.forced:
+            return "", self._calls([text])
+        calls = self._calls(_CALL.findall(text))
+        if calls:
+            return _CALL.sub("", text).rstrip(), calls  # a stream has shown how it begins
+        calls = self._calls([text])  # small models leave the marks out
+        return ("", calls) if calls else (text, [])
+
+    def settled(self, text: str) -> str:
+        """The part of an unfinished reply that is certainly not a call."""
+        if self.forced or (self.tools and text.lstrip()[:1] in ("", "{")):
+            return ""
+        if not self.tools:
+            return text
+        text = text.partition(TOOL_CALL)[0].rstrip()
+        return text[: len(text) - begun(text, TOOL_CALL)].rstrip()
+
+    def _parameters(self, name: str) -> Any:
+        tool = next(tool for tool in self.tools if tool["function"]["name"] == name)
+        return tool["function"].get("parameters") or ANY_OBJECT
+
+    def _calls(self, texts: Sequence[str]) -> list[Call]:
+        """The calls of known tools among texts that may be JSON."""
+        names = {tool["function"]["name"] for tool in self.tools}
+        found = list[Call]()
+        for text in texts:
+            try:
+                value = json.loads(text)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(value, dict) and isinstance(value.get("name"), str) and value["name"] in names:
+                arguments = value.get("arguments", value.get("parameters", {}))
+                found.append({"name": value["name"], "arguments": json.dumps(arguments, ensure_ascii=False)})
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest(fields.TextRequest):
     messages: tuple[dict[str, Any], ...] = ()
-    max_completion_tokens: int | None = None
-    max_tokens: int | None = None
-    """0 only reads the messages; negative: no limit."""
-    n_predict: int | None = None
-    num_predict: int | None = None
     temperature: Temperature = TEMPERATURE
     top_p: Share = 1.0
     top_k: TopK = 0
@@ -55,7 +153,6 @@ class ChatRequest(fields.StreamableRequest):
     frequency_penalty: Penalty = 0.0
     seed: int | None = None
     stop: tuple[str, ...] = ()
-    n: int = 1
     logprobs: bool = False
     top_logprobs: int = 0
     tools: tuple[dict[str, Any], ...] = ()
@@ -66,11 +163,9 @@ class ChatRequest(fields.StreamableRequest):
     def request(self, use: ToolUse) -> GenerateRequest:
         """What the engine is asked. Raises ApiError."""
         fields.require_few(self.stop)
-        asked = (self.max_completion_tokens, self.max_tokens, self.n_predict, self.num_predict)
-        most = next((each for each in asked if each is not None and each >= 0), None)
         return GenerateRequest(
             chat=self.conversation(use),
-            max_tokens=most,
+            max_tokens=self.limit if self.limit is None or self.limit >= 0 else None,
             stop=self.stop,
             sampling=self.sampling(),
             schema=use.schema or self._schema(),
@@ -105,7 +200,7 @@ class ChatRequest(fields.StreamableRequest):
             case None | {"type": "text"}:
                 return None
             case {"type": "json_object"}:
-                return json.dumps({"type": "object"})
+                return json.dumps(ANY_OBJECT)
             case {"type": "json_schema", "json_schema": {"schema": dict(schema)}}:
                 return json.dumps(schema)
         raise bad_request(

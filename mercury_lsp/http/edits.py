@@ -142,18 +142,17 @@ def merged(original: str, snippet: str) -> str | None:
         else:
             parts[-1].append(line)
     if len(parts) == 1:  # the whole file, or a part that says nothing of what is around it
-        is_whole = _ends(old) == _ends(new)
-        parts = parts if is_whole else [[], *parts, []]
+        if _ends(old) == _ends(new):
+            return snippet
+        parts = [[], *parts, []]
     text, position = list[str](), 0
     for number, part in enumerate(parts):
-        is_first, is_last = number == 0, number == len(parts) - 1
         if not any(line.strip() for line in part):
             continue
-        span = (position, len(old)) if is_first and is_last else _span(old[position:], part)
-        if span is None:
+        if (span := _span(old[position:], part)) is None:
             return None
-        start, end = (each + position * (not (is_first and is_last)) for each in span)
-        start, end = 0 if is_first else start, len(old) if is_last else end
+        start = position + span[0] if number else 0
+        end = position + span[1] if number < len(parts) - 1 else len(old)
         text += [*old[position:start], *part]
         position = end
     text += old[position:]

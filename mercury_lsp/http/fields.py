@@ -36,11 +36,22 @@ class StreamOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamableRequest:
-    """Fields of requests that may be answered by a stream."""
+class TextRequest:
+    """Fields of all requests for a text."""
 
     stream: bool = False
     stream_options: StreamOptions | None = None
+    max_completion_tokens: int | None = None
+    max_tokens: int | None = None
+    n_predict: int | None = None
+    num_predict: int | None = None
+    n: int = 1
+
+    @property
+    def limit(self) -> int | None:
+        """Most tokens to write, under any name: 0 only reads, negative: no limit; None if the client sends none."""
+        names = (self.max_completion_tokens, self.max_tokens, self.n_predict, self.num_predict)
+        return next((each for each in names if each is not None), None)
 
     @property
     def includes_usage(self) -> bool:

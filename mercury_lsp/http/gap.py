@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from mercury_engine.api import FillRequest
 from mercury_engine.prompt.chunking import split
 
 from mercury_lsp.context.context import CompletionContext, ContextBuilder
@@ -16,7 +15,7 @@ from mercury_lsp.documents.document import Document, Snapshot
 from mercury_lsp.documents.languages import LANGUAGES, language, language_of
 from mercury_lsp.documents.redaction import chunk_without_secrets
 from mercury_lsp.http.errors import bad_request
-from mercury_lsp.http.fields import StreamableRequest, require_few
+from mercury_lsp.http.fields import TextRequest, require_few
 
 PROMPT_CHARS, SUFFIX_CHARS = 16_000, 8_000
 """Characters around the gap that are used; the model's window is shorter."""
@@ -101,13 +100,9 @@ class Gap:
             snapshot,
         )
 
-    def warming(self) -> FillRequest:
-        """The engine's request to read the context, for fills to come."""
-        return replace(self.context()[0].request(), max_steps=0)
-
 
 @dataclass(frozen=True, slots=True)
-class GapRequest(StreamableRequest):
+class GapRequest(TextRequest):
     """A gap in any dialect; sampling parameters are ignored, because a gap gets the most likely text."""
 
     prompt: tuple[str, ...] = ()
@@ -116,11 +111,6 @@ class GapRequest(StreamableRequest):
     input_prefix: str = ""
     input_suffix: str = ""
     input_extra: tuple[OtherText, ...] = ()
-    max_completion_tokens: int | None = None
-    max_tokens: int | None = None
-    n_predict: int | None = None
-    num_predict: int | None = None
-    n: int = 1
     n_cmpl: int = 1
     stop: tuple[str, ...] | None = None
     t_max_predict_ms: float | None = None
@@ -129,8 +119,7 @@ class GapRequest(StreamableRequest):
         """The gap, with the dialect's limit and stop texts if the client sends none. Raises ApiError."""
         if len(self.prompt) > 1:
             raise bad_request("prompt must be a string, or a list of one string", "prompt")
-        limits = (self.max_completion_tokens, self.max_tokens, self.n_predict, self.num_predict, max_tokens)
-        tokens = next(each for each in limits if each is not None)
+        tokens = max_tokens if self.limit is None else self.limit
         milliseconds = self.t_max_predict_ms or 0.0
         stop = stop if self.stop is None else self.stop
         require_few(stop)

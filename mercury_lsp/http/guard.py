@@ -12,13 +12,12 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mercury_lsp.http.errors import ApiError, reply_to
+from mercury_lsp.settings import is_own_host
 
 MAX_BODY_BYTES = 2 * 2**20
 
 BODY_SECONDS = 20.0
 """For a client to send a whole body."""
-
-LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 OPEN_ROUTES = ("/health", "/v1/health", "/", "/playground.js", "/playground.css")
 """They need no token: the first two are for load balancers, and the playground asks its user for the token."""
@@ -63,7 +62,7 @@ class Guard:
         if origin is not None and _split(origin).netloc != host:
             raise ApiError(403, f"pages from {origin[:200]} may not use this server")
         if self._token is None:
-            if _split(f"//{host}").hostname not in LOCAL_HOSTS:
+            if not is_own_host(_split(f"//{host}").hostname or ""):
                 raise ApiError(403, f"{host[:200]!r} is not this server's name; use 127.0.0.1")
         elif path not in OPEN_ROUTES and not hmac.compare_digest(_token(headers), self._token):
             raise ApiError(401, "wrong token; send MERCURY_TOKEN as Authorization: Bearer", code="invalid_api_key")

@@ -14,13 +14,12 @@ from starlette.routing import Route
 
 from mercury_lsp import __version__
 from mercury_lsp.http import fields, replies
-from mercury_lsp.http.chat import ChatRequest
+from mercury_lsp.http.chat import ChatRequest, ToolUse
 from mercury_lsp.http.draft import Completion
 from mercury_lsp.http.errors import ApiError, bad_request
 from mercury_lsp.http.gap import GapRequest
 from mercury_lsp.http.service import MAX_AT_ONCE, Service
 from mercury_lsp.http.templates import taken_apart
-from mercury_lsp.http.tool_calls import ToolUse
 
 DEFAULT_TOKENS = 128
 

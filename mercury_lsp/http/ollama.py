@@ -11,12 +11,11 @@ from starlette.routing import Route
 
 from mercury_lsp import __version__
 from mercury_lsp.http import fields, replies
-from mercury_lsp.http.chat import ChatRequest, Share, Temperature, TopK
+from mercury_lsp.http.chat import ChatRequest, Share, Temperature, ToolUse, TopK
 from mercury_lsp.http.draft import Completion
 from mercury_lsp.http.gap import GapRequest
 from mercury_lsp.http.service import Service, Writing
 from mercury_lsp.http.templates import taken_apart
-from mercury_lsp.http.tool_calls import ToolUse
 
 DEFAULT_TOKENS = 128
 

@@ -227,8 +227,9 @@ class Service:
 
     async def _read(self, gap: Gap, control: Control) -> Completion:
         """Read a gap's context while no user waits."""
+        request = replace(gap.context()[0].request(), max_steps=0)
         try:
-            fill: Fill = await self._lease.answer(gap.warming(), control, ahead=True)
+            fill: Fill = await self._lease.answer(request, control, ahead=True)
         except Cancelled:
             return Completion("", "length")
         return Completion("", "length", fill.prompt_tokens, fill.prompt_tokens - fill.tokens_read)
