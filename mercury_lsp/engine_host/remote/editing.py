@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from mercury_engine.api import Answer, Control, RegionHunk, Request, Rewrite, RewriteRequest
 from mercury_engine.errors import Cancelled, ModelError, RequestError
-from mercury_engine.prompt.edit_families import FAMILIES, Family, Window, family_of, new_text
+from mercury_engine.prompt.edit_families import FAMILIES, Family, family_of, new_text
 from mercury_engine.text.lines import lines_of
 from mercury_engine.utility import Utility
 
@@ -87,7 +87,7 @@ class RemoteEdits:
         """
         if not isinstance(request, RewriteRequest) or request.cursor is None:
             raise RequestError("this server only makes edits around a cursor")
-        began, window = self._clock(), self.family.clean(Window.of(request))
+        began, window = self._clock(), self.family.clean(request)
         control = control or Control()
         await self._pause(control)
         written = text = None
@@ -127,7 +127,7 @@ class RemoteEdits:
         return True
 
     async def _written(
-        self, window: Window, control: Control, deadline_ms: float | None
+        self, window: RewriteRequest, control: Control, deadline_ms: float | None
     ) -> tuple[str, Told | None] | None:
         """The model's text and its probabilities, if any; None if it is late or was cut off. Raises as `answer`."""
         seconds = ANSWER_SECONDS if deadline_ms is None else min(ANSWER_SECONDS, deadline_ms / 1000)
@@ -142,7 +142,7 @@ class RemoteEdits:
         self._patience.renew()
         return _text_of(reply)
 
-    async def _reply(self, window: Window) -> Any:
+    async def _reply(self, window: RewriteRequest) -> Any:
         """The reply; a server that refuses to report probabilities is asked without them from then on."""
         if self._asks_probabilities:
             try:
@@ -153,7 +153,7 @@ class RemoteEdits:
                 self.requests += 1
         return await self._connection.json(self._route, self._body(window))
 
-    def _body(self, window: Window) -> dict[str, Any]:
+    def _body(self, window: RewriteRequest) -> dict[str, Any]:
         prompt = self.family.prompt(window)
         message = {"model": self.name, "messages": [{"role": "user", "content": prompt}], "stream": False}
         if self._route == ROUTES[0]:

@@ -8,7 +8,7 @@ import pytest
 from mercury_engine.api import EditHunk, Rewrite, RewriteRequest
 from mercury_engine.errors import ModelCorrupt
 from mercury_engine.loading import load_model
-from mercury_engine.prompt.edit_families import FORMAT_FILE, Family, Window, family_of, family_of_folder
+from mercury_engine.prompt.edit_families import FORMAT_FILE, Family, family_of, family_of_folder
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_lab.engine import Engine
 
@@ -61,7 +61,7 @@ class Model:
     def rewritten(self, written: str, request: RewriteRequest = REQUEST) -> Rewrite:
         """The rewrite where the model writes a text after the prompt, and then an end."""
         tokenizer, markers = self.engine.tokenizer, self.family.markers
-        prompt = tokenizer.encode_prompt(self.family.prompt(Window.of(request)), markers)
+        prompt = tokenizer.encode_prompt(self.family.prompt(request), markers)
         [end] = tokenizer.token(FRAMES[self.family.name][2])
         self.network.script = scripted_network.writes(tokenizer, written, {end: 0.99}, prompt[-12:])
         return self.engine.rewrite(request)

@@ -13,7 +13,7 @@ from mercury_engine.device.torch_network import TorchNetwork
 from mercury_engine.models import decoder_weights
 from mercury_engine.models.network import ForwardRequest
 from mercury_engine.prompt import tokenizer_file
-from mercury_engine.prompt.edit_families import Window, family_of
+from mercury_engine.prompt.edit_families import family_of
 from mercury_engine.prompt.gap_format import find_markers
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_lab.engine import Engine
@@ -88,7 +88,9 @@ def folder(tmp_path: Path) -> Path:
 def test_a_prompt_has_the_tokens_and_the_logits_that_transformers_gives_it(folder: Path):
     family = family_of("zeta-2.1")
     assert family is not None
-    prompt = family.prompt(Window("a.py", "x = 1\ny = [x, 22]\n", 3, "import os\n\n", "print(y)\n"))
+    prompt = family.prompt(
+        RewriteRequest("x = 1\ny = [x, 22]\n", "import os\n\n", (), ("print(y)\n",), path="a.py", cursor=3)
+    )
     theirs = PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
     ids = Tokenizer(folder).encode_prompt(prompt, family.markers)
     assert ids == theirs(prompt, add_special_tokens=False)["input_ids"]

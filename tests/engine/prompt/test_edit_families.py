@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mercury_engine.api import EditHunk
-from mercury_engine.prompt.edit_families import FAMILIES, Family, Window, family_of, new_text
+from mercury_engine.api import EditHunk, RewriteRequest
+from mercury_engine.prompt.edit_families import FAMILIES, Family, family_of, new_text
 
 RECORDED = next(
     (each / "shared" / "edit-models" for each in Path(__file__).parents if (each / "shared").is_dir()), Path()
@@ -20,12 +20,12 @@ FRAMES = (">>>>>>> UPDATED", "<|marker_1|>", "<|marker_2|>", "<|editable_region_
 """Markers that may stand around an answer."""
 
 HUNK = EditHunk(0, "def area(side):\n", "def area(width, height):\n")
-WINDOW = Window(
+WINDOW = RewriteRequest(
     path="shapes/box.py",
     text="def area(width, height):\n    return side * side\n",
     cursor=len("def area(width, height):\n    return "),
-    above="import math\n\n\n",
-    below="\n\nprint(area(2))\n",
+    near="import math\n\n\n",
+    suffix=("\n\nprint(area(2))\n",),
     history=(HUNK,),
     first_line=4,
 )
@@ -93,14 +93,14 @@ def test_the_published_sample_of_sweep_gets_the_published_prompt():
         EditHunk(0, 'def greet():\n    print("Hello!")\n', 'def greet(name):\n    print(f"Hello, {name}!")\n'),
         EditHunk(0, "", "from utils import get_time_of_day\n\n"),
     )
-    prompt = family("sweep-card").prompt(Window("greet.py", text, 0, history=edits))
+    prompt = family("sweep-card").prompt(RewriteRequest(text, path="greet.py", history=edits))
     assert prompt == (PUBLISHED / "sweep-published.txt").read_text("utf-8")
 
 
 def test_sweeps_cards_take_the_last_edit_back_only_if_it_was_made_here():
     here, elsewhere = EditHunk(0, "c\n", "d\n"), EditHunk(0, "x\n", "y\n", "other.py")
     for history, original in (((elsewhere, here), "b\nc\n"), ((here, elsewhere), "b\nd\n")):
-        prompt = family("sweep-card").prompt(Window("site/views.py", "b\nd\n", 0, history=history))
+        prompt = family("sweep-card").prompt(RewriteRequest("b\nd\n", path="site/views.py", history=history))
         assert f"<|file_sep|>original/site/views.py\n{original}<|file_sep|>current/" in prompt
 
 
@@ -209,7 +209,7 @@ def _without_predictions(prompt: str) -> str:
     return prompt.replace("// User accepted prediction:\n", "")
 
 
-def window_of(name: str, prompt: str) -> Window:
+def window_of(name: str, prompt: str) -> RewriteRequest:
     """The window that a prompt shows."""
     if name == "mercury-edit":
         shape = (
@@ -239,7 +239,8 @@ def window_of(name: str, prompt: str) -> Window:
     history = tuple(hunk(body, path) for path, body in re.findall(edit, prompt, re.DOTALL if name == "sweep" else 0))
     first = int(parts.get("first") or 1)
     text = parts["text"].replace(mark, "")
-    return Window(parts["path"], text, cursor, parts.get("above") or "", parts.get("below") or "", history, first)
+    above, below = parts.get("above") or "", (parts.get("below") or "",)
+    return RewriteRequest(text, above, (), below, history, parts["path"], cursor=cursor, first_line=first)
 
 
 def hunk(body: str, path: str) -> EditHunk:

@@ -15,7 +15,7 @@ from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.stopping import StoppingCriteria
 from mercury_engine.models.arrays import IdArray
 from mercury_engine.models.batching import ForwardSteps
-from mercury_engine.prompt.edit_families import Family, Window, new_text
+from mercury_engine.prompt.edit_families import Family, new_text
 from mercury_engine.prompt.edit_layout import edit_blocks
 from mercury_engine.prompt.layout import path_block
 from mercury_engine.text.common_prefix import common_prefix
@@ -87,8 +87,8 @@ class RegionReader:
         """Read what is new of the prompt; None for a region that spells a marker of the model's family."""
         if self._family is None:
             return (yield from self._read_as_gap(request))
-        window = self._family.clean(Window.of(request))
-        return None if window is None else (yield from self._read_window(self._family, window, request))
+        window = self._family.clean(request)
+        return None if window is None else (yield from self._read_window(self._family, window))
 
     def text(self, region: Region, written: list[int], has_all: bool) -> str | None:
         """The text in place of a changed region, perhaps written with all that follows it.
@@ -100,7 +100,7 @@ class RegionReader:
             return None
         text = decode(written)
         text = text.removesuffix(region.follows) if has_all else text
-        return text if self._family is None else new_text(self._family, Window.of(request), text, is_exact=True)
+        return text if self._family is None else new_text(self._family, request, text, is_exact=True)
 
     def _read_as_gap(self, request: RewriteRequest) -> ForwardSteps[Region]:
         markers, encode = self._contexts.markers, self._tokenizer.encode
@@ -133,7 +133,7 @@ class RegionReader:
             early_end_odds=EARLY_END_ODDS,
         )
 
-    def _read_window(self, family: Family, window: Window, request: RewriteRequest) -> ForwardSteps[Region]:
+    def _read_window(self, family: Family, window: RewriteRequest) -> ForwardSteps[Region]:
         tokenizer, cache = self._tokenizer, self._contexts.cache
         ids = tuple(tokenizer.encode_prompt(family.prompt(window), family.markers))
         cached = yield from cache.context([], ids[:-1], [])
@@ -144,7 +144,7 @@ class RegionReader:
         follows = next(ends, "")  # a token ends the rewrite by itself
         joined = tokenizer.encode_prompt(echo + follows, family.markers)
         return Region(
-            request,
+            window,
             GapContext(cached, ids, ids),
             Drafter(ids, NgramLookup()),
             joined,

@@ -17,10 +17,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from mercury_engine.api import EditHunk
+from mercury_engine.api import EditHunk, RewriteRequest
 from mercury_engine.errors import ModelCorrupt
 from mercury_engine.model_folders import read_json
-from mercury_engine.prompt.edit_families.window import Family, Window, ended
+from mercury_engine.prompt.edit_families.window import Family, below, ended, last_edits, marked
+from mercury_engine.text.lines import lines_of
 
 MAX_EDITS, MAX_CARD_EDITS = 6, 3
 
@@ -31,11 +32,11 @@ _SECTIONS = "recently_viewed_code_snippets", "current_file_content", "code_to_ed
 _MERCURY_CURSOR = "<|cursor|>"
 
 
-def _mercury_prompt(window: Window) -> str:
+def _mercury_prompt(window: RewriteRequest) -> str:
     seen, file, code, edits = _SECTIONS
-    text = f"<|{code}|>\n{ended(window.marked(_MERCURY_CURSOR))}<|/{code}|>\n"
-    shown = f"current_file_path: {window.path}\n{window.above}{text}{ended(window.below)}"
-    history = "".join(window.edits("--- {path}\n+++ {path}\n{diff}\n"))
+    text = f"<|{code}|>\n{ended(marked(window, _MERCURY_CURSOR))}<|/{code}|>\n"
+    shown = f"current_file_path: {window.path}\n{window.near}{text}{ended(below(window))}"
+    history = "".join(last_edits(window, "--- {path}\n+++ {path}\n{diff}\n"))
     return "\n".join(f"<|{name}|>\n{body}<|/{name}|>\n" for name, body in ((seen, ""), (file, shown), (edits, history)))
 
 
@@ -59,11 +60,11 @@ _INSTINCT_TASK = (
 )
 
 
-def _instinct_prompt(window: Window) -> str:
+def _instinct_prompt(window: RewriteRequest) -> str:
     start, end, cursor = _INSTINCT
-    edits = "\n".join(window.edits('User edited file "{path}"\n\n```diff\n{diff}```', MAX_EDITS))
-    region = f"{start}\n{ended(window.marked(cursor))}{end}\n"
-    excerpt = f"{window.path}\n\n{window.above}{region}{ended(window.below)}"
+    edits = "\n".join(last_edits(window, 'User edited file "{path}"\n\n```diff\n{diff}```', MAX_EDITS))
+    region = f"{start}\n{ended(marked(window, cursor))}{end}\n"
+    excerpt = f"{window.path}\n\n{window.near}{region}{ended(below(window))}"
     heads = f"{_INSTINCT_TASK}\n\n### Context:\n\n\n### User Edits:\n\n{edits}"
     return f"{heads}\n\n### User Excerpt:\n{excerpt}```\n### Response:"
 
@@ -87,20 +88,20 @@ _FIRST, _LAST = "<|marker_1|>", "<|marker_2|>"
 NO_EDITS = "NO_EDITS"
 
 
-def _zeta_prompt(window: Window, before: str, after: str) -> str:
-    below = f"\n{ended(window.below)}" if window.below else "\n"
-    edits = "\n".join(window.edits("--- a/{path}\n+++ b/{path}\n{diff}", MAX_EDITS))
+def _zeta_prompt(window: RewriteRequest, before: str, after: str) -> str:
+    suffix = f"\n{ended(below(window))}" if below(window) else "\n"
+    edits = "\n".join(last_edits(window, "--- a/{path}\n+++ b/{path}\n{diff}", MAX_EDITS))
     history = f"{_FILENAME}edit_history\n{edits}\n" if edits else ""
-    file = f"{_FILENAME}{window.path}\n{window.above}{before}{ended(window.marked(_ZETA_CURSOR))}{after}"
-    return f"{_SUFFIX}{below}{_PREFIX}{history}{file}{_MIDDLE}"
+    file = f"{_FILENAME}{window.path}\n{window.near}{before}{ended(marked(window, _ZETA_CURSOR))}{after}"
+    return f"{_SUFFIX}{suffix}{_PREFIX}{history}{file}{_MIDDLE}"
 
 
-def _zeta_2_answer(window: Window, text: str) -> str:
+def _zeta_2_answer(window: RewriteRequest, text: str) -> str:
     text = text.partition(_UPDATED)[0]
     return window.text if text.lstrip().startswith(NO_EDITS) else text
 
 
-def _zeta_2_1_answer(window: Window, text: str) -> str:
+def _zeta_2_1_answer(window: RewriteRequest, text: str) -> str:
     if re.match(r"\s*<\|marker_(\d)\|>\s*<\|marker_\1\|>", text):
         return window.text
     return text.strip("\n").removeprefix(_FIRST).removeprefix("\n").partition(_LAST)[0]
@@ -133,24 +134,25 @@ ZETA_2_1 = replace(
 _SEPARATOR, _END, _SWEEP_CURSOR = "<|file_sep|>", "<|endoftext|>", "<|cursor|>"
 
 
-def _sweep_prompt(window: Window) -> str:
-    name = f"{window.path}:{window.first_line}:{window.last_line}"
+def _sweep_prompt(window: RewriteRequest) -> str:
+    last_line = window.first_line + len(lines_of(window.text)) - 1
+    name = f"{window.path}:{window.first_line}:{last_line}"
     files = (
-        f"{window.path}\n{window.above}{ended(window.text)}{ended(window.below)}",
-        *window.edits("{path}.diff\noriginal:\n{removed}updated:\n{inserted}", MAX_EDITS),
+        f"{window.path}\n{window.near}{ended(window.text)}{ended(below(window))}",
+        *last_edits(window, "{path}.diff\noriginal:\n{removed}updated:\n{inserted}", MAX_EDITS),
         f"original/{name}\n{ended(window.text)}",
-        f"current/{name}\n{ended(window.marked(_SWEEP_CURSOR))}",
+        f"current/{name}\n{ended(marked(window, _SWEEP_CURSOR))}",
         f"updated/{name}\n{_lines_above_cursor(window)}",
     )
     return "".join(f"{_SEPARATOR}{each}" for each in files)
 
 
-def _lines_above_cursor(window: Window) -> str:
+def _lines_above_cursor(window: RewriteRequest) -> str:
     """With these lines the prompt begins the answer."""
-    return window.text[: window.text.rfind("\n", 0, window.cursor) + 1]
+    return window.text[: window.text.rfind("\n", 0, window.cursor or 0) + 1]
 
 
-def _card_prompt(window: Window) -> str:
+def _card_prompt(window: RewriteRequest) -> str:
     original, earlier = window.text, window.history
     last = window.history[-1] if window.history else None
     if last is not None and last.path is None and last.inserted and last.inserted in window.text:

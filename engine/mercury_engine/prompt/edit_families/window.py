@@ -1,4 +1,8 @@
-"""The window of a model of edits, and the prompts and answers of a family of such models; text only, no tokens."""
+"""The window of a model of edits, and the prompts and answers of a family of such models; text only, no tokens.
+
+The window is a request: lines that the model writes again, not empty, between those that it only reads (`near` and
+`suffix`). Far blocks are not shown.
+"""
 
 import re
 from collections.abc import Callable, Sequence
@@ -17,49 +21,28 @@ _FENCED = re.compile(r"\A\s*```[^\n`]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 _TAGGED = re.compile(r"\A\s*<(\|?)([\w-]+)(\|?)>\n(.*?)\n?<\1/\2\3>\s*\Z", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """Whole lines that a model writes again, between those that it only reads."""
+def marked(window: RewriteRequest, mark: str) -> str:
+    """The lines to write again with a mark at the cursor."""
+    cursor = window.cursor or 0
+    return window.text[:cursor] + mark + window.text[cursor:]
 
-    path: str
-    text: str
-    """The lines to write again; not empty."""
-    cursor: int
-    """Characters of `text` before the cursor."""
-    above: str = ""
-    below: str = ""
-    history: tuple[EditHunk, ...] = ()
-    """The user's recent edits, oldest first."""
-    first_line: int = 1
-    """The number of the first line of `text` in its file, from 1."""
 
-    @classmethod
-    def of(cls, request: RewriteRequest) -> "Window":
-        """The window that a request asks for; far blocks are not shown."""
-        below = "".join(request.suffix)
-        cursor = request.cursor or 0
-        return cls(request.path, request.text, cursor, request.near, below, request.history, request.first_line)
+def below(window: RewriteRequest) -> str:
+    """The lines below those to write again."""
+    return "".join(window.suffix)
 
-    def marked(self, mark: str) -> str:
-        """The lines to write again with a mark at the cursor."""
-        return self.text[: self.cursor] + mark + self.text[self.cursor :]
 
-    def edits(self, template: str, most: int = 0) -> list[str]:
-        """The last edits (0 for all), in a template with `path`, lines `removed` and `inserted`, and their `diff`."""
-        return [
-            template.format(
-                path=each.path or self.path,
-                removed=ended(each.removed),
-                inserted=ended(each.inserted),
-                diff=_unified(each),
-            )
-            for each in self.history[-most:]
-        ]
-
-    @property
-    def last_line(self) -> int:
-        """The number of the last line of `text`."""
-        return self.first_line + len(lines_of(self.text)) - 1
+def last_edits(window: RewriteRequest, template: str, most: int = 0) -> list[str]:
+    """The last edits (0 for all), in a template with `path`, lines `removed` and `inserted`, and their `diff`."""
+    return [
+        template.format(
+            path=each.path or window.path,
+            removed=ended(each.removed),
+            inserted=ended(each.inserted),
+            diff=_unified(each),
+        )
+        for each in window.history[-most:]
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +50,8 @@ class Family:
     """A family of models: its name, its window, its prompt, and how its answer is read."""
 
     name: str
-    prompt: Callable[[Window], str]
-    answer: Callable[[Window, str], str]
+    prompt: Callable[[RewriteRequest], str]
+    answer: Callable[[RewriteRequest, str], str]
     """The new lines as the model wrote them, without what frames them; the window's own text for "no change"."""
     lines: tuple[int, int]
     """Most lines of a window above and below the cursor's."""
@@ -78,7 +61,7 @@ class Family:
     """The mark of the cursor, which an answer may repeat."""
     markers: tuple[str, ...]
     """Texts that frame a prompt, tokens where the vocabulary has them: an answer with one is none."""
-    echo: Callable[[Window], str] = lambda window: ended(window.text)
+    echo: Callable[[RewriteRequest], str] = lambda window: ended(window.text)
     """What the model writes to leave the window as it is, up to a `stop`: the draft of a rewrite in this process."""
     stop: tuple[str, ...] = ()
     is_chat: bool = False
@@ -86,9 +69,9 @@ class Family:
     names: tuple[str, ...] = ()
     """Parts of the names of its models, in lower case."""
 
-    def clean(self, window: Window) -> Window | None:
+    def clean(self, window: RewriteRequest) -> RewriteRequest | None:
         """The window without edits that spell a marker; None if its own text or path does."""
-        if self._spells(window.path, window.above, window.text, window.below):
+        if self._spells(window.path, window.near, window.text, below(window)):
             return None
         hunks = tuple(each for each in window.history if not self._spells(each.path or "", each.removed, each.inserted))
         return replace(window, history=hunks)
@@ -123,7 +106,7 @@ def ended(text: str) -> str:
     return text if text.endswith("\n") or not text else f"{text}\n"
 
 
-def new_text(family: Family, window: Window, written: str, is_exact: bool = False) -> str | None:
+def new_text(family: Family, window: RewriteRequest, written: str, is_exact: bool = False) -> str | None:
     """The window's new text in an answer, with its own end restored; None if the answer carries a sentinel.
 
     Frames, and lines that stand beside the window, are dropped. `is_exact`: it was written line by line, without them.
@@ -155,12 +138,12 @@ def _without_cursor(text: str, mark: str) -> str:
     return "".join(line.replace(mark, "") for line in lines_of(text) if line.strip() != mark)
 
 
-def _placed(lines: Sequence[str], window: Window) -> list[str]:
+def _placed(lines: Sequence[str], window: RewriteRequest) -> list[str]:
     """An answer's lines, without those that stand beside the window, and with the window's ends that it left out."""
     shown = lines_of(window.text)
-    found = _begun(list(lines), shown, lines_of(window.above)[-len(lines) :])
-    below = lines_of(window.below)[: len(lines)]
-    turned = _begun(found[::-1], shown[::-1], below[::-1][-len(found) :] if below else [])
+    found = _begun(list(lines), shown, lines_of(window.near)[-len(lines) :])
+    following = lines_of(below(window))[: len(lines)]
+    turned = _begun(found[::-1], shown[::-1], following[::-1][-len(found) :] if following else [])
     return turned[::-1]
 
 
