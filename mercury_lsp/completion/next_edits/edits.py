@@ -117,15 +117,12 @@ def of_user(edits: Sequence[Edit]) -> tuple[Sequence[Edit], bool]:
     """
     if len(edits) > 1 or _lines_replaced(edits[0]) >= MIN_COMPARED_LINES:
         edits = [part for edit in edits for part in _parts(edit)]
-        if _places(edits) > MAX_EDITS_AT_ONCE and len({(each.removed, each.inserted) for each in edits}) > 1:
+        # Neovim sends keys typed within 150 ms as several edits of one notification.
+        places = 1 + sum(not _touches(after, before) for before, after in pairwise(edits))
+        if places > MAX_EDITS_AT_ONCE and len({(each.removed, each.inserted) for each in edits}) > 1:
             return edits, False
         return edits, not all(map(only_moves_white_space, edits))
     return edits, True
-
-
-def _places(edits: Sequence[Edit]) -> int:
-    """The number of places edited; Neovim sends keys typed within 150 ms as several edits of one notification."""
-    return 1 + sum(not _touches(after, before) for before, after in pairwise(edits))
 
 
 def _touches(edit: Edit, before: Edit) -> bool:
@@ -139,11 +136,8 @@ def _lines_replaced(edit: Edit) -> int:
 
 def _parts(edit: Edit) -> Iterator[Edit]:
     """The edit split around the lines that it leaves unchanged; applied in order, the parts do the same."""
-    if _lines_replaced(edit) < MIN_COMPARED_LINES:
-        yield edit
-        return
     old, new = edit.removed.splitlines(keepends=True), edit.inserted.splitlines(keepends=True)
-    if len(old) + len(new) > MAX_COMPARED_LINES:
+    if _lines_replaced(edit) < MIN_COMPARED_LINES or len(old) + len(new) > MAX_COMPARED_LINES:
         yield edit
         return
     ends = list(accumulate(map(len, new), initial=0))

@@ -85,19 +85,9 @@ def objection(snapshot: Snapshot, edit: Edit, hunks: Sequence[Hunk], at_risk: in
 
 def _undoes(snapshot: Snapshot, edit: Edit, hunks: Sequence[Hunk]) -> str | None:
     """How an edit undoes the user's changes; None if it does not."""
-    lines = _in_whole_lines(snapshot, edit)
-    if any(_reverts(snapshot, lines, hunk) for hunk in hunks):
+    if any(_reverts(snapshot, edit, hunk) for hunk in hunks):
         return "it undoes a change of yours"
     return "it brings back lines that you removed" if _brings_back(edit.removed, edit.inserted, hunks) else None
-
-
-def _in_whole_lines(snapshot: Snapshot, edit: Edit) -> Edit:
-    """The edit extended to whole lines."""
-    first, last = snapshot.source.line_bounds(edit.start)[0], snapshot.source.line_bounds(edit.end)[1]
-    if edit.start == first and snapshot.source.line_bounds(edit.end)[0] == edit.end:  # it ends where a line begins
-        return edit
-    head, tail = snapshot.slice(first, edit.start), snapshot.slice(edit.end, last)
-    return Edit(first, head + edit.removed + tail, head + edit.inserted + tail)
 
 
 def strays(old: str, new: str, hunks: Sequence[Hunk], probability: float = 0.0, text: str = "") -> str | None:

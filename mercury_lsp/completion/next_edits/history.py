@@ -114,7 +114,7 @@ class History:
         if not edits:
             return
         self._take_reports()
-        is_typed = _is_typed(edits)
+        is_typed = len(edits) == 1 and max(len(edits[0].removed), len(edits[0].inserted)) <= MAX_TYPED_CHARS
         is_reloading = not is_typed and self._clock() - self._reloaded.get(uri, -RELOAD_SECONDS) < RELOAD_SECONDS
         edits, is_users = of_user(edits)
         for edit in effective(edits):
@@ -134,7 +134,11 @@ class History:
         """A document was opened, perhaps again; changes that no longer stand are forgotten."""
         if any(each.uri == uri for each in self._tracked):
             now = self._documents.snapshot(uri)
-            self._tracked = [each for each in self._tracked if each.uri != uri or _stands(each.change, now)]
+            self._tracked = [
+                each
+                for each in self._tracked
+                if each.uri != uri or now.slice(each.change.start, each.change.new_end) == each.change.inserted
+            ]
 
     def saved(self, uri: str) -> None:
         """The client has saved a document: earlier edits explain that the file changed on disk."""
@@ -226,15 +230,6 @@ def shown(hunks: Sequence[Hunk], uri: str) -> list[EditHunk]:
         if before != after:
             found.append(EditHunk(0, before, after, None if hunk.uri == uri else hunk.path))
     return found
-
-
-def _is_typed(edits: Sequence[Edit]) -> bool:
-    return len(edits) == 1 and max(len(edits[0].removed), len(edits[0].inserted)) <= MAX_TYPED_CHARS
-
-
-def _stands(change: Edit, snapshot: Snapshot) -> bool:
-    """Whether the new text is still in its place."""
-    return snapshot.slice(change.start, change.new_end) == change.inserted
 
 
 def _joined(tracked: Sequence[_Tracked], snapshot: Snapshot) -> list[tuple[int, Edit]]:

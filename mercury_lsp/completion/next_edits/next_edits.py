@@ -145,9 +145,8 @@ class NextEdits:
         return found if found is not None and found.left else None
 
     def _last_renaming(self, asked: Question) -> Renaming | None:
-        uri, back = asked.snapshot.uri, asked.taken_back
-        undone = back[1] if back is not None and back[0] == uri else None
-        return self._renamings[uri].under_way(asked.snapshot, asked.changes, undone)
+        uri = asked.snapshot.uri
+        return self._renamings[uri].under_way(asked.snapshot, asked.changes, asked.undone_in(uri))
 
     def rename_all(self, asked: Question) -> RenamedDocument | None:
         """The renaming made everywhere except in secret lines; None if there is none or it would break the syntax."""

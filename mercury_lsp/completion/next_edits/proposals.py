@@ -61,12 +61,14 @@ class Question:
         """This document, then the others."""
         return [(self.snapshot, self.path), *self.others]
 
+    def undone_in(self, uri: str) -> Edit | None:
+        """The place of the change of a document that the user has just undone."""
+        return self.taken_back[1] if self.taken_back is not None and self.taken_back[0] == uri else None
+
     def is_taken_back(self, uri: str, edit: Edit) -> bool:
         """Whether the user has just undone a change where an edit is proposed."""
-        if self.taken_back is None:
-            return False
-        where, undone = self.taken_back
-        return where == uri and edit.start <= undone.end and undone.start <= edit.end
+        undone = self.undone_in(uri)
+        return undone is not None and edit.start <= undone.end and undone.start <= edit.end
 
 
 class Ledger:
