@@ -205,15 +205,15 @@ class Completer:
             fill = await self._lease.fill(fill_request, control)
             if cancel.is_set():
                 raise Cancelled("cancelled just as the engine finished")
-            return self._to_suggestions(context, snapshot, automatic, anchor, fill) if fill is not None else []
+            return self._to_suggestions(context, request, anchor, fill) if fill is not None else []
 
         return filled()
 
     def _to_suggestions(
-        self, context: CompletionContext, snapshot: Snapshot, automatic: bool, anchor: SuggestionAnchor, fill: Fill
+        self, context: CompletionContext, request: SuggestionRequest, anchor: SuggestionAnchor, fill: Fill
     ) -> list[Suggestion]:
         """The engine's fills that are worth showing, postprocessed; the user may type through the first one."""
-        fills = (fill, *fill.others)
+        snapshot, automatic, fills = request.snapshot, not request.invoked, (fill, *fill.others)
         texts = [postprocess(each.text, context, snapshot) for each in fills]
         if not automatic:
             texts = [without_standing(text, context, snapshot) for text in texts]
@@ -222,8 +222,7 @@ class Completer:
         shown = [
             anchor.with_known_id(s)
             for s in _alternatives(found)
-            if self._is_worth_showing(s, context, automatic)
-            and not (automatic and typing.was_taken_back(context, s.text))
+            if not automatic or (self._why_silent(s, context) is None and not typing.was_taken_back(context, s.text))
         ]
         if not shown:
             taken_back = "you have just deleted it, or typed something else there"
@@ -304,16 +303,13 @@ class Completer:
         if (fill := await self._fill_ahead(self._request_ahead(context), context.uri, check)) is None:
             return None
         suggestion = Suggestion.at_cursor(context, postprocess(fill.text, context, snapshot), fill)
-        return suggestion if self._is_worth_showing(suggestion, context, automatic=True) else None
+        return suggestion if self._why_silent(suggestion, context) is None else None
 
     def _stop_looking_ahead(self) -> None:
         """Free the engine: requests come first."""
         if self._ahead is not None:
             self._ahead.cancel()
             self._ahead = None
-
-    def _is_worth_showing(self, suggestion: Suggestion, context: CompletionContext, automatic: bool) -> bool:
-        return self._why_silent(suggestion, context) is None if automatic else bool(suggestion.text)
 
     def _why_silent(self, suggestion: Suggestion, context: CompletionContext) -> str | None:
         sure, is_finished = suggestion.confidence, suggestion.is_finished

@@ -18,9 +18,6 @@ from mercury_lsp.server.status import StatusBoard
 from mercury_lsp.server.suggester import Suggester
 from mercury_lsp.transport import framing
 
-END_OF_INPUT = object()
-"""Follows the client's last message."""
-
 logger = logging.getLogger(__name__)
 
 
@@ -103,16 +100,16 @@ class MercuryServer(RpcConnection):
 
 async def _messages(stdin: BinaryIO) -> AsyncIterator[Any]:
     """Messages of a pipe; a separate thread waits for them."""
-    loop, queue = asyncio.get_running_loop(), asyncio.Queue[Any]()
+    loop, queue, end = asyncio.get_running_loop(), asyncio.Queue[Any](), object()
 
     def listen() -> None:
         try:
             for message in framing.messages(lambda: stdin.read1(framing.READ_BYTES)):  # type: ignore[attr-defined]
                 loop.call_soon_threadsafe(queue.put_nowait, message)
-            loop.call_soon_threadsafe(queue.put_nowait, END_OF_INPUT)
+            loop.call_soon_threadsafe(queue.put_nowait, end)
         except RuntimeError as error:
             logger.debug("the event loop ended before its input: %s", error)
 
     Thread(target=listen, name="mercury-stdin", daemon=True).start()
-    while (message := await queue.get()) is not END_OF_INPUT:
+    while (message := await queue.get()) is not end:
         yield message

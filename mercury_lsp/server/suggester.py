@@ -71,7 +71,7 @@ class Suggester:
             observer.answered(impression, [])
             return [], snapshot
         is_ghost = automatic and feature == "inline"
-        if automatic and impression is not None:
+        if automatic:
             impression.is_hidden = is_ghost and self._session.settings.display == "subtle"
         context = self._session.with_surroundings(context, snapshot)
         await self._session.known_to_stay(uri)
@@ -177,11 +177,11 @@ class Suggester:
         """
         self._session.last_uri = uri
         requested = self._documents.snapshot(uri)
-        if (asked := await self._question(uri, at)) is None or not self._documents.is_current(requested):
+        if (snapshot := await self._parsed(uri)) is None or not self._documents.is_current(requested):
             return [], self._documents.snapshot(uri)
-        snapshot, cursor = asked.snapshot, asked.cursor
+        asked = self._question(snapshot, at)
         found = await self._answer(self._next_edits.find(asked, feature)) or []
-        if found and cursor is not None and found[0].as_ghost_text(snapshot, cursor) is not None:
+        if found and (cursor := asked.cursor) is not None and found[0].as_ghost_text(snapshot, cursor) is not None:
             found = found if self._claimed(feature, snapshot, cursor) else []
         edited = found[0].elsewhere or snapshot if found else snapshot
         return (found, edited) if all(map(self._documents.is_current, (snapshot, edited))) else ([], snapshot)
@@ -197,23 +197,26 @@ class Suggester:
         engine = self._session.completer.edit_engine
         if engine.is_remote and not (engine.is_elsewhere and self._session.completer.stays_here(uri)):
             return False
-        if (asked := await self._question(uri, at)) is None:
+        if (snapshot := await self._parsed(uri)) is None:
             return True
-        line, start = asked.snapshot.line_at(cursor := asked.cursor or 0)
+        asked = self._question(snapshot, at)
+        line, start = snapshot.line_at(cursor := asked.cursor or 0)
         if asked.hunks and any(each.isalnum() for each in line[cursor - start :]):
             return False
         return not self._next_edits.goes_on(asked)
 
     async def next_place(self, uri: str) -> Place | None:
         """Where the user probably edits next, but not where they just edited. Raises UnknownDocument."""
-        asked = await self._question(uri)
-        return self._next_edits.place(asked) if asked is not None and asked.hunks else None
+        if (snapshot := await self._parsed(uri)) is None:
+            return None
+        asked = self._question(snapshot)
+        return self._next_edits.place(asked) if asked.hunks else None
 
     async def has_next_edit(self, snapshot: Snapshot, may_ask: bool) -> bool:
         """Whether there is an edit to apply: by rules, or by a model if it `may_ask` one."""
         if not self.allows_next_edits(snapshot):
             return False
-        if self._next_edits.is_known(self._session.question(snapshot, None, self._others(snapshot.uri))):
+        if self._next_edits.is_known(self._question(snapshot)):
             return True
         if not may_ask or self._next_edits.regions.rewrite is None:
             return False
@@ -235,30 +238,25 @@ class Suggester:
 
         Raises UnknownDocument.
         """
-        asked = await self._question(uri)
-        found = None if asked is None else self._next_edits.rename_all(asked)
+        snapshot = await self._parsed(uri)
+        found = None if snapshot is None else self._next_edits.rename_all(self._session.question(snapshot))
         return found if found is not None and (found.edits or found.kept) else None
 
-    async def _question(self, uri: str, at: types.Position | None = None) -> Question | None:
-        """What a next edit of the parsed document is found by; None if it gets no next edits.
+    def _question(self, snapshot: Snapshot, at: types.Position | None = None) -> Question:
+        """What a next edit is found by; `at` is the cursor, None if the user asked by key."""
+        if at is None:
+            return self._session.question(snapshot, None, self._others(snapshot.uri))
+        cursor = snapshot.offset_at(at.line, at.character)
+        return self._session.question(snapshot, cursor, self._shown_with(snapshot.uri))
 
-        `at` is the cursor; None if the user asked by key. Raises UnknownDocument, and as `_finish_parsing`.
+    async def _parsed(self, uri: str) -> Snapshot | None:
+        """The document, parsed in slices if it is long; None if it gets no next edits.
+
+        Waits for the ignore files' verdict on other files. Raises UnknownDocument, and Cancelled if the document is
+        closed meanwhile.
         """
         if self._is_left_alone(uri):
             return None
-        await self._finish_parsing(uri)
-        snapshot = self._documents.parsed(uri)
-        if not self.allows_next_edits(snapshot):
-            return None
-        if at is None:
-            return self._session.question(snapshot, None, self._others(uri))
-        return self._session.question(snapshot, snapshot.offset_at(at.line, at.character), self._shown_with(uri))
-
-    async def _finish_parsing(self, uri: str) -> None:
-        """Finish a document's parse, in slices if it is long, and wait for the ignore files' verdict on others.
-
-        Raises Cancelled if the document is closed meanwhile.
-        """
         documents = self._documents
         await self._session.other_files.decided()
         if uri in documents and documents.begin_parsing(uri):
@@ -267,6 +265,8 @@ class Suggester:
         if uri not in documents:
             raise Cancelled("the document was closed")
         documents.finish_parsing(uri)
+        snapshot = documents.parsed(uri)
+        return snapshot if self.allows_next_edits(snapshot) else None
 
     def _others(self, uri: str) -> list[tuple[Snapshot, str]]:
         """Other open documents that may be edited together with this one, with their paths."""

@@ -185,7 +185,7 @@ class Observer:
 
     def __init__(self, record: Callable[[OutcomeRecord], None]):
         self.client = self.model = ""
-        self._is_on = False
+        self.is_on = False
         self._record = record
         self._documents: dict[str, _DocumentState] = {}
         self._client_reports_shown = False
@@ -193,14 +193,14 @@ class Observer:
 
     def switch(self, on: bool) -> None:
         """Start observing; or stop, and drop everything observed."""
-        self._is_on = on
+        self.is_on = on
         if not on:
             self._documents.clear()
 
-    def requested(self, uri: str, offset: int, language: str, automatic: bool) -> Impression | None:
-        """Suggestions are requested, which ends the display of earlier ones in the document. None while off."""
-        if not self._is_on:
-            return None
+    def requested(self, uri: str, offset: int, language: str, automatic: bool) -> Impression:
+        """Suggestions are requested, which ends the display of earlier ones in the document."""
+        if not self.is_on:
+            return Impression(uri, offset, language, automatic)
         state = self._documents.setdefault(uri, _DocumentState())
         if state.shown is not None and state.shown.end != offset:
             self._resolve(state, "rejected")
@@ -208,10 +208,9 @@ class Observer:
             state.requested = Impression(uri, offset, language, automatic)
         return state.requested
 
-    def answered(self, request: Impression | None, suggestions: Sequence[Suggestion]) -> None:
+    def answered(self, request: Impression, suggestions: Sequence[Suggestion]) -> None:
         """A request is answered with alternatives; ignored if later edits hide all of them."""
-        state = self._documents.get(request.uri) if request is not None else None
-        if request is None or state is None:
+        if (state := self._documents.get(request.uri)) is None:
             return
         if not suggestions:
             request.is_silent = True

@@ -38,7 +38,6 @@ class Statistics:
 
     def __init__(self, price: Price, path: Path | None = None):
         self._path, self._price = path or store.default_path(), price
-        self._is_on = False
         self._waiting: list[OutcomeRecord] = []
         self._timer: asyncio.TimerHandle | None = None
         self._writing: Thread | None = None
@@ -47,17 +46,16 @@ class Statistics:
 
     def switch(self, on: bool) -> None:
         """Start counting, and teach the price the earlier counts; or stop, and let the price forget them."""
-        self.observer.switch(on)
-        if on and not self._is_on:
-            load = partial(self._load, asyncio.get_running_loop())
-            Thread(target=load, name="mercury-statistics-reader", daemon=True).start()
+        if on and not self.observer.is_on:
+            loop = asyncio.get_running_loop()
+            Thread(target=self._load, args=(loop,), name="mercury-statistics-reader", daemon=True).start()
         elif not on:
             self._price.forget()
-        self._is_on = on
+        self.observer.switch(on)
 
     def asked(self, model: str, requests: int) -> None:
         """Count requests sent to an edit server."""
-        for _ in range(requests if self._is_on else 0):
+        for _ in range(requests if self.observer.is_on else 0):
             self._put(OutcomeRecord(int(time()), "", "", model, True, 0.0, 0.0, 0, "asked", 0))
 
     def close(self) -> None:
@@ -84,7 +82,7 @@ class Statistics:
     def _learn(self, rows: Sequence[OutcomeRecord], from_scratch: bool = False) -> None:
         if from_scratch:
             self._price.forget()
-        for row in rows if self._is_on else ():
+        for row in rows if self.observer.is_on else ():
             learn(self._price, row)
 
     def _on_loop(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:

@@ -91,10 +91,11 @@ class MessageDecoder:
                 return None
             del self._buffer[: -len("Content-Length: ") - 20]
             return Unreadable(f"no header within {MAX_HEADER_BYTES} bytes")
-        self._length = _length(bytes(self._buffer[: found.end()]))
+        lengths = _LENGTH.findall(self._buffer[: found.end()])
         del self._buffer[: found.end()]
-        if self._length is None:
+        if not lengths or int(lengths[-1]) > MAX_BODY_BYTES:
             return Unreadable(f"a header without a Content-Length from 0 to {MAX_BODY_BYTES}")
+        self._length = int(lengths[-1])  # the last one: bytes left over by a wrong length may precede it
         return None
 
 
@@ -108,12 +109,6 @@ def messages(read: Callable[[], bytes]) -> Iterator[Any]:
 def framed(message: Any) -> bytes:
     body = json.dumps(message, separators=(",", ":")).encode()
     return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
-
-
-def _length(header: bytes) -> int | None:
-    """The last length in a header: bytes left over by a wrong length may precede it."""
-    found = _LENGTH.findall(header)
-    return int(found[-1]) if found and int(found[-1]) <= MAX_BODY_BYTES else None
 
 
 def _decoded(body: bytes) -> tuple[Any, int]:

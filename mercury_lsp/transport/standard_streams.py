@@ -4,7 +4,7 @@ import io
 import os
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -26,12 +26,8 @@ def forgive() -> None:
     """From now on drop what cannot be printed: a full disk must not break the code that prints to the log."""
     for name, descriptor in (("stdout", 1), ("stderr", 2)):
         getattr(sys, name).flush()
-        lossy = io.TextIOWrapper(
-            _Lossy(descriptor),  # type: ignore[type-var]  # it is unbuffered
-            encoding="utf-8",
-            errors="backslashreplace",
-            write_through=True,
-        )
+        unbuffered: Any = _Lossy(descriptor, "w", closefd=False)
+        lossy = io.TextIOWrapper(unbuffered, encoding="utf-8", errors="backslashreplace", write_through=True)
         setattr(sys, name, lossy)
 
 
@@ -48,20 +44,11 @@ def end_at_once(code: int) -> NoReturn:
     os._exit(code)
 
 
-class _Lossy(io.RawIOBase):
-    """Writes to a descriptor and drops what cannot be written."""
-
-    def __init__(self, descriptor: int):
-        self._descriptor = descriptor
-
-    def writable(self) -> bool:
-        return True
-
-    def fileno(self) -> int:
-        return self._descriptor
+class _Lossy(io.FileIO):
+    """Drops what cannot be written."""
 
     def write(self, data: "ReadableBuffer") -> int:
         """Never fails."""
         with suppress(OSError):
-            os.write(self._descriptor, data)
+            super().write(data)
         return memoryview(data).nbytes

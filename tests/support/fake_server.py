@@ -43,7 +43,7 @@ from mercury_lsp.documents import document
 from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.document import Snapshot, parse
 from mercury_lsp.errors import UnknownDocument
-from mercury_lsp.server import larger_model
+from mercury_lsp.server import configuration
 from mercury_lsp.server.routes import HANDLERS
 from mercury_lsp.server.server import MercuryServer
 from mercury_lsp.settings import Settings
@@ -186,7 +186,7 @@ if __name__ == "__main__":
     if "--place" in sys.argv:
         next_edits.named_place = always(sys.argv[sys.argv.index("--place") + 1])
     if "--larger" in sys.argv:
-        larger_model.COMMAND = [sys.executable, sys.argv[sys.argv.index("--larger") + 1]]
+        configuration.LARGER_MODEL_COMMAND = [sys.executable, sys.argv[sys.argv.index("--larger") + 1]]
     HANDLERS["test/text"] = text
     HANDLERS["test/given"] = given
     HANDLERS["test/opened"] = names

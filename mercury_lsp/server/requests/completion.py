@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from lsprotocol import types
+from mercury_engine.text.lines import indent_of
 
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Snapshot
@@ -22,8 +23,6 @@ LABEL_CHARS = 80
 """Longest label, in characters."""
 
 _WORD_AT_END = re.compile(r"\w*\Z")
-
-_INDENTATION = re.compile(r"[ \t]*")
 
 
 async def completion(server: MercuryServer, params: types.CompletionParams) -> dict[str, Any]:
@@ -44,7 +43,7 @@ def _less_indented(suggestion: Suggestion, snapshot: Snapshot) -> Suggestion | N
     """
     offset = snapshot.offset_at(*suggestion.start)
     line, start = snapshot.line_at(offset)
-    indentation = _INDENTATION.match(line[: offset - start])[0]  # type: ignore[index]  # it always matches
+    indentation = line[: indent_of(line[: offset - start])]
     first, *others = suggestion.text.split("\n")
     at = next((at for at, each in enumerate(others) if each.strip() and not each.startswith(indentation)), None)
     text = "\n".join((first, *(each.removeprefix(indentation) for each in others[:at])))

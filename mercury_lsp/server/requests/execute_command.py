@@ -32,18 +32,17 @@ NO_REASON = "nothing was requested here, or nothing spoke against showing it"
 
 
 @attrs.define
-class FillHere:
-    """The argument of "fill here"."""
+class EditDocument:
+    """The argument of commands that edit; without a version the current one counts."""
 
-    text_document: types.VersionedTextDocumentIdentifier
-    position: types.Position
+    text_document: types.OptionalVersionedTextDocumentIdentifier
 
 
 @attrs.define
-class EditDocument:
-    """The argument of the other two commands that edit; without a version the current one counts."""
+class FillHere(EditDocument):
+    """The argument of "fill here"."""
 
-    text_document: types.OptionalVersionedTextDocumentIdentifier
+    position: types.Position
 
 
 @attrs.define
@@ -169,9 +168,7 @@ async def apply_all_edits(server: MercuryServer, params: types.ExecuteCommandPar
 
 
 def _has_changed(
-    server: MercuryServer,
-    asked: types.VersionedTextDocumentIdentifier | types.OptionalVersionedTextDocumentIdentifier,
-    snapshot: Snapshot | None = None,
+    server: MercuryServer, asked: types.OptionalVersionedTextDocumentIdentifier, snapshot: Snapshot | None = None
 ) -> bool:
     """Whether a document is no longer at the version asked about, or no longer the snapshot. Raises UnknownDocument."""
     documents = server.session.documents

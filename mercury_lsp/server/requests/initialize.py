@@ -6,15 +6,9 @@ from lsprotocol import types
 
 import mercury_lsp
 from mercury_lsp.server.editor import InitializeParams
+from mercury_lsp.server.requests import execute_command as commands
 from mercury_lsp.server.requests.code_action import ACTION_KIND, code_action
 from mercury_lsp.server.requests.completion import TRIGGER_CHARACTERS, completion
-from mercury_lsp.server.requests.execute_command import (
-    ANSWER_COMMAND,
-    APPLY_ALL_COMMAND,
-    COMMANDS,
-    FILL_COMMAND,
-    NEXT_EDIT_COMMAND,
-)
 from mercury_lsp.server.server import MercuryServer
 
 
@@ -22,14 +16,14 @@ def initialize(server: MercuryServer, params: InitializeParams) -> dict[str, Any
     """The capabilities; UTF-16 whatever the client prefers, because several clients assume it."""
     server.begin(params)
     editor = server.editor.capabilities
-    hidden = set() if editor.takes_offers else {ANSWER_COMMAND}
+    hidden = set() if editor.takes_offers else {commands.ANSWER_COMMAND}
     if not editor.applies_edits:
-        hidden |= {FILL_COMMAND, NEXT_EDIT_COMMAND, APPLY_ALL_COMMAND}
+        hidden |= {commands.FILL_COMMAND, commands.NEXT_EDIT_COMMAND, commands.APPLY_ALL_COMMAND}
     capabilities: dict[str, Any] = {
         "positionEncoding": "utf-16",
         "textDocumentSync": {"openClose": True, "change": types.TextDocumentSyncKind.Incremental, "save": True},
         "inlineCompletionProvider": {"workDoneProgress": True},
-        "executeCommandProvider": {"commands": [name for name in COMMANDS if name not in hidden]},
+        "executeCommandProvider": {"commands": [name for name in commands.COMMANDS if name not in hidden]},
         "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}},
         "experimental": {"mercury": {"diagnostics": True, "highlights": True}},
     }

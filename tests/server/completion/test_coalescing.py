@@ -5,8 +5,9 @@ import asyncio
 import pytest
 from mercury_engine.errors import Cancelled
 
-from mercury_lsp.completion.coalescing import Feature
-from tests.support.completer_desk import CompleterDesk
+from mercury_lsp.completion.coalescing import Coalescer, Feature, SuggestionRequest
+from mercury_lsp.completion.suggestions import Suggestion
+from tests.support.completer_desk import URI, CompleterDesk
 from tests.support.fake_engine import FakeEngine, begun
 
 EVERY_FEATURE: list[Feature] = ["inline", "popup", "edit", "action"]
@@ -77,5 +78,24 @@ async def test_an_invoked_request_outlives_automatic_ones(editor: CompleterDesk,
 
 async def test_closing_a_document_cancels_all_its_requests(editor: CompleterDesk):
     asked = [await start_request(editor, "inline"), await start_request(editor, "action", invoked=True)]
-    editor.completer.forget("file:///sample.py")
+    editor.completer.forget(URI)
     assert all([await is_cancelled(each) for each in asked])
+
+
+async def test_a_request_that_is_replaced_in_the_turn_of_its_answer_is_cancelled_quietly():
+    errors: list[object] = []
+    loop, coalescer = asyncio.get_running_loop(), Coalescer()
+    loop.set_exception_handler(lambda _, context: errors.append(context))
+    desk, found = CompleterDesk(FakeEngine(), "x = "), loop.create_future()
+
+    async def search(cancel: object) -> list[Suggestion]:
+        return await found
+
+    asked = asyncio.ensure_future(
+        coalescer.answer(SuggestionRequest("inline", desk.documents.snapshot(URI), 4), search)
+    )
+    await asyncio.sleep(0.01)
+    found.set_result([])
+    await asyncio.sleep(0)
+    coalescer.cancel_where(lambda _: True)
+    assert await is_cancelled(asked) and errors == []

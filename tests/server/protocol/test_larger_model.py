@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mercury_lsp.server.larger_model import AGAIN_SECONDS
+from mercury_lsp.server.configuration import AGAIN_SECONDS
 from tests.support.editor import COMMAND, Editor
 from tests.support.neovim import until
 
