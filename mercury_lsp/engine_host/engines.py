@@ -61,7 +61,12 @@ class Engines:
         if key not in self._shared:
             unused = [shared for shared in self._shared.values() if not shared.users]
             freed = [each for shared in unused if (each := self.drop(shared)) is not None]
-            self._shared[key] = SharedEngine(lambda: self._load_after(freed, settings))
+
+            def load() -> InferenceEngine:
+                wait(freed)  # two models may not fit into memory
+                return self._load(settings)
+
+            self._shared[key] = SharedEngine(load)
         return self._shared[key]
 
     def drop(self, shared: "SharedEngine") -> "Future[None] | None":
@@ -70,11 +75,6 @@ class Engines:
         is_loading = shared.engine is None  # no memory to wait for, and a load cannot be stopped
         freed = shared.close()
         return None if is_loading else freed
-
-    def _load_after(self, freed: "list[Future[None]]", settings: Settings) -> InferenceEngine:
-        """Load once the old engines are freed: two models may not fit into memory."""
-        wait(freed)
-        return self._load(settings)
 
 
 class SharedEngine:

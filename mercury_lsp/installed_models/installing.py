@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -70,13 +71,13 @@ class PathAddition:
 
     def install(self, store: Store, progress: Progress) -> ModelRecord:
         record = _tried(self.path, str(self.path), None, progress)
-        if self.path.is_dir():
-            store.link(self.name, self.path, record)
-            return record
-        made = store.unfinished(self.name) / "model"
+        made = store.unfinished(self.name) / ("link" if self.path.is_dir() else "model")
         with disk_errors(store.folder):
-            made.mkdir(exist_ok=True)
-            _link(made / self.path.name, self.path)
+            if self.path.is_dir():
+                _link_folder(made, self.path)
+            else:
+                made.mkdir(exist_ok=True)
+                _link(made / self.path.name, self.path)
         store.publish(self.name, made, record)
         return record
 
@@ -278,6 +279,17 @@ def _link(path: Path, target: Path) -> None:
             return
     require_space(path.parent, target.stat().st_size + SPARE_BYTES)
     shutil.copyfile(target, path)
+
+
+def _link_folder(path: Path, target: Path) -> None:
+    """Make a link to the folder, without copying gigabytes."""
+    path.unlink(missing_ok=True)  # of an interrupted run
+    if sys.platform == "win32":  # a junction: symbolic links need a privilege
+        import _winapi
+
+        _winapi.CreateJunction(str(target), str(path))
+    else:
+        path.symlink_to(target, target_is_directory=True)
 
 
 def _mb(size: int) -> str:

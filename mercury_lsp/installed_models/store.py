@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -126,31 +125,18 @@ class Store:
         path.mkdir(parents=True, exist_ok=True)
         return path
 
-    def publish(self, name: str, made: Path, known: ModelRecord) -> Path:
-        """Make a finished folder the installed model. Raises StorageError and OSError."""
-        path = self.folder / name
-        with disk_errors(self.folder):
-            for file in made.iterdir():
-                if not file.is_symlink():
-                    sync(file)
-            sync(made)
+    def publish(self, name: str, made: Path, known: ModelRecord) -> None:
+        """Make a finished folder, or a link to the user's, the installed model. Raises StorageError and OSError."""
+        if not _is_link(made):
+            with disk_errors(self.folder):
+                for file in made.iterdir():
+                    if not file.is_symlink():
+                        sync(file)
+                sync(made)
         self.write_record(name, known)
-        made.rename(path)
+        made.rename(self.folder / name)
         sync(self.folder)
         shutil.rmtree(self.unfinished(name), ignore_errors=True)
-        return path
-
-    def link(self, name: str, target: Path, known: ModelRecord) -> Path:
-        """Install a user's folder as a link, without copying gigabytes."""
-        path = self.folder / name
-        self.write_record(name, known)
-        try:
-            with disk_errors(self.folder):
-                _make_link(path, target)
-        except BaseException:
-            self._record_path(name).unlink()
-            raise
-        return path
 
     def remove(self, name: str) -> None:
         """Delete a model, or the link to it, and the remains of an interrupted download. Raises ModelNotFound."""
@@ -200,16 +186,3 @@ def _write(path: Path, text: str, mode: int = 0o666) -> None:
 def _is_link(path: Path) -> bool:
     """Whether this is a symbolic link, or a junction on Windows."""
     return os.path.lexists(path) and path.resolve() != path.parent.resolve() / path.name
-
-
-if sys.platform == "win32":
-
-    def _make_link(path: Path, target: Path) -> None:
-        """A junction: symbolic links need a privilege."""
-        import _winapi
-
-        _winapi.CreateJunction(str(target), str(path))
-else:
-
-    def _make_link(path: Path, target: Path) -> None:
-        path.symlink_to(target, target_is_directory=True)

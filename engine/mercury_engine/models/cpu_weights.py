@@ -24,7 +24,7 @@ def put_reader(layers: Layers, config: ModelConfig, tensors: Tensors, change: Te
         else:
             _put_layer(layers, config, number, tensors)
         if isinstance(tensors, GgufTensors):
-            tensors.release()
+            tensors.file.release()
 
     with ThreadPoolExecutor(LOADER_THREADS) as pool:
         list(pool.map(put, (WHOLE_MODEL, *range(config.num_hidden_layers))))

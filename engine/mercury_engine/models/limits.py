@@ -12,19 +12,18 @@ from mercury_engine.errors import DeviceError, ModelCorrupt, ModelError
 from mercury_engine.models.memory import available_bytes
 from mercury_engine.models.network import ModelConfig
 
-MAX_SIZES = {
-    "vocab_size": 2**21,
-    "hidden_size": 2**16,
-    "intermediate_size": 2**18,
-    "num_hidden_layers": 512,
-    "num_attention_heads": 1024,
-    "num_key_value_heads": 1024,
-    "head_dim": 1024,
-    "max_position_embeddings": 2**24,
+SIZES = {
+    "vocab_size": (1, 2**21),
+    "hidden_size": (1, 2**16),
+    "intermediate_size": (1, 2**18),
+    "num_hidden_layers": (1, 512),
+    "num_attention_heads": (1, 1024),
+    "num_key_value_heads": (1, 1024),
+    "head_dim": (1, 1024),
+    "max_position_embeddings": (1, 2**24),
+    "adapter_rank": (0, 4096),
 }
-"""Largest sizes, several times those of the largest models known; the smallest is 1."""
-
-MAX_ADAPTER_RANK = 4096
+"""Smallest and largest sizes; the largest are several times those of the largest models known."""
 
 MAX_NAME_CHARS = 200
 
@@ -62,21 +61,21 @@ class GpuMemory(NamedTuple):
 
 def problems(config: ModelConfig) -> Iterator[str]:
     """What is wrong with a configuration, as phrases that name the field and its value."""
-    for name, most in MAX_SIZES.items():
-        if not _is_integer_within(getattr(config, name), 1, most):
-            yield f"{name} is {getattr(config, name)!r}; it must be an integer from 1 to {most}"
-    if not _is_integer_within(config.adapter_rank, 0, MAX_ADAPTER_RANK):
-        yield f"adapter_rank is {config.adapter_rank!r}; it must be an integer from 0 to {MAX_ADAPTER_RANK}"
-    if _is_integer_within(config.head_dim, 1, MAX_SIZES["head_dim"]) and config.head_dim % 2:
-        yield f"head_dim is {config.head_dim}; it must be even"
+    for name, (least, most) in SIZES.items():
+        value = getattr(config, name)
+        if type(value) is not int or not least <= value <= most:
+            yield f"{name} is {value!r}; it must be an integer from {least} to {most}"
+        elif name == "head_dim" and value % 2:
+            yield f"head_dim is {value}; it must be even"
     heads, key_heads = config.num_attention_heads, config.num_key_value_heads
     if type(heads) is type(key_heads) is int and key_heads > 0 and heads % key_heads:
         yield f"{heads} query heads do not share {key_heads} key heads evenly"
-    for name in [field.name for field in fields(config) if field.type is float]:
-        if not _is_positive(getattr(config, name)):
-            yield f"{name} is {getattr(config, name)!r}; it must be a positive number"
-    if config.attention_multiplier is not None and not _is_positive(config.attention_multiplier):
-        yield f"attention_multiplier is {config.attention_multiplier!r}; it must be a positive number"
+    numbers = {field.name: getattr(config, field.name) for field in fields(config) if field.type is float}
+    if config.attention_multiplier is not None:
+        numbers["attention_multiplier"] = config.attention_multiplier
+    for name, value in numbers.items():
+        if not _is_positive(value):
+            yield f"{name} is {value!r}; it must be a positive number"
     if not all(map(_is_positive, config.rope_factors)):
         yield "the rotary factors are not all positive numbers"
     if not isinstance(config.name, str) or len(config.name) > MAX_NAME_CHARS or not config.name.isprintable():
@@ -115,10 +114,6 @@ def parameters(config: ModelConfig) -> int:
     """Number of weights in the matrices of the configuration."""
     embeddings = 1 if config.tie_word_embeddings else 2
     return embeddings * config.vocab_size * config.hidden_size + config.num_hidden_layers * config.layer_parameters
-
-
-def _is_integer_within(value: object, least: int, most: int) -> bool:
-    return type(value) is int and least <= value <= most
 
 
 def _is_positive(value: object) -> bool:

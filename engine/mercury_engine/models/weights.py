@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
-from mercury_kernels.cpu.blocks import Floats
+from mercury_kernels.cpu.blocks import Q8_0, Floats
 from mercury_kernels.cpu.layers import VectorName
 
 from mercury_engine.errors import ModelCorrupt, ModelError, ModelNotFound
 from mercury_engine.model_folders import read_json
 from mercury_engine.models import limits, masked_families
-from mercury_engine.models.gguf.checkpoint import GgufTensors, config_of, is_eight_bit
+from mercury_engine.models.gguf.checkpoint import GgufTensors, config_of
 from mercury_engine.models.gguf.file import gguf_of, opened
 from mercury_engine.models.network import CONTEXT_LENGTH, Kind, ModelConfig
 from mercury_engine.models.tensors import StoredTensors, Tensors, weight_files
@@ -196,8 +196,11 @@ def weight_bytes(folder: Path) -> int:
 
 def has_codes(folder: Path) -> bool:
     """Whether a model's file has the layers' matrices as a GPU holds them in eight bits. Raises ModelError."""
-    gguf = gguf_of(folder)
-    return gguf is not None and is_eight_bit(opened(gguf))
+    if (gguf := gguf_of(folder)) is None:
+        return False
+    file = opened(gguf)
+    matrices = [name for name, info in file.tensors.items() if name.startswith("blk.") and len(info.shape) > 1]
+    return all(file.matrix(name).type is Q8_0 for name in matrices)
 
 
 def stored_files(folder: Path) -> list[Path]:

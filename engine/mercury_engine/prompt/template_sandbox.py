@@ -78,21 +78,20 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
 
     def joined(self, parts: tuple[Any, ...]) -> str:
         """What `~` writes."""
-        return checked("".join(map(str, parts)))
+        return _checked("".join(map(str, parts)))
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         return attr not in GROWING and super().is_safe_attribute(obj, attr, value)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         self.tick()
-        if operator == "*":
-            size = _size(left) * right if isinstance(right, int) else _size(right) * left
-            _require(size if _size(left) or _size(right) else max(_bits(left), _bits(right)))
-        elif operator == "**":
-            _require(_bits(left) * abs(right) if isinstance(right, int) else 0)
+        if operator == "*" and (isinstance(left, int) is not isinstance(right, int)):
+            _require(_size(left) * right if isinstance(right, int) else _size(right) * left)
+        elif operator == "**" and isinstance(right, int):
+            _require(_size(left) * abs(right))
         elif operator == "%" and isinstance(left, str):
             raise RequestError("the model's chat template formats texts by %; choose another model")
-        return checked(super().call_binop(context, operator, left, right))
+        return _checked(super().call_binop(context, operator, left, right))
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # as jinja2 has it
         __self.tick()
@@ -102,10 +101,10 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         elif isinstance(owner, str) and __obj.__name__ == "join" and args:
             args = ([*args[0]], *args[1:])
             _require(_size(owner) * len(args[0]) + sum(map(_size, args[0])))
-        return checked(super().call(__context, __obj, *args, **kwargs))
+        return _checked(super().call(__context, __obj, *args, **kwargs))
 
 
-def checked(value: Any) -> Any:
+def _checked(value: Any) -> Any:
     """The value. Raises RequestError if it is too long."""
     _require(_size(value))
     return value
@@ -117,7 +116,7 @@ def _bounded(made: Callable[..., Any]) -> Callable[..., Any]:
             raise RequestError("the model's chat template indents too much; choose another model")
         texts = [_size(each) for each in args if isinstance(each, str)]
         _require(texts[0] * max(texts[1:], default=1) if texts else 0)
-        return checked(made(*args, **options))
+        return _checked(made(*args, **options))
 
     for name, value in vars(made).items():  # what jinja2 passes to it
         setattr(bounded, name, value)
@@ -125,11 +124,10 @@ def _bounded(made: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _size(value: Any) -> int:
+    """Characters, items or bits; 0 for what does not grow."""
+    if isinstance(value, int):
+        return value.bit_length()
     return len(value) if isinstance(value, str | bytes | list | tuple) else 0
-
-
-def _bits(value: Any) -> int:
-    return value.bit_length() if isinstance(value, int) else 0
 
 
 def _require(size: int) -> None:

@@ -96,7 +96,7 @@ class Tokenizer:
         self.size = 1 + max(self.bpe.get_vocab().values(), default=-1)
         """Numbers of tokens, those that no token has included."""
         start = self.bpe.token_to_id("<|endoftext|>")
-        otherwise = 0 if file is None else tokenizer_file.start_of(file)
+        otherwise = 0 if file is None else file.value("tokenizer.ggml.bos_token_id", 0, int)
         self.start_id = otherwise if start is None else start
         self._latest_spans: tuple[str, list[Span]] = ("", [])
         self._encoded: dict[str, tuple[int, ...]] = {}

@@ -111,7 +111,7 @@ def _problem(raw: Any) -> str | None:
 def tokenizer_of(file: GgufFile) -> tokenizers.Tokenizer:
     """The file's tokenizer. Raises ModelError for a vocabulary of another kind, ModelCorrupt for a damaged one."""
     split = _split_of(file)
-    tokens, kinds = _texts(file, "tokenizer.ggml.tokens"), _kinds(file)
+    tokens, kinds = _texts(file, "tokenizer.ggml.tokens"), file.value("tokenizer.ggml.token_type", [], list)
     used = len(tokens)
     while used and kinds[used - 1 : used] == [_UNUSED]:  # padding, which no text should spell
         used -= 1
@@ -138,22 +138,6 @@ def _texts(file: GgufFile, key: str) -> list[str]:
     found = file.required(key)
     if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
         raise ModelCorrupt(f"{file.path}: {key} is no list of texts; fetch it again")
-    return found
-
-
-def _kinds(file: GgufFile) -> list[int]:
-    """The kinds of tokens; empty if the file has none. Raises ModelCorrupt."""
-    found = file.value("tokenizer.ggml.token_type", [])
-    if not isinstance(found, list):
-        raise ModelCorrupt(f"{file.path}: tokenizer.ggml.token_type is no list; fetch it again")
-    return found
-
-
-def start_of(file: GgufFile) -> int:
-    """The token that begins a text. Raises ModelCorrupt."""
-    found = file.value("tokenizer.ggml.bos_token_id", 0)
-    if not isinstance(found, int):
-        raise ModelCorrupt(f"{file.path}: tokenizer.ggml.bos_token_id is {found!r}; fetch it again")
     return found
 
 

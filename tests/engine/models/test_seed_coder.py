@@ -113,7 +113,7 @@ def test_the_tokenizer_of_a_gguf_file_splits_text_alike(folder: Path):
         "tokenizer.ggml.token_type": [3 if token in SPECIAL else 1 for token in tokens],
         "tokenizer.ggml.merges": [" ".join(pair) for pair in raw["model"]["merges"]],
     }
-    file = SimpleNamespace(path=folder, required=metadata.__getitem__, value=lambda key, default: metadata.get(key))
+    file = SimpleNamespace(path=folder, required=metadata.__getitem__, value=lambda key, *_: metadata.get(key))
     ours, theirs = (
         tokenizer_file.tokenizer_of(file),
         PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json")),

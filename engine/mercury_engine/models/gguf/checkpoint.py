@@ -5,7 +5,7 @@
 
 from typing import Any
 
-from mercury_kernels.cpu.blocks import Q8_0, BlockMatrix
+from mercury_kernels.cpu.blocks import BlockMatrix
 
 from mercury_engine.errors import ModelCorrupt, ModelError
 from mercury_engine.models.gguf.file import GgufFile
@@ -54,26 +54,17 @@ class GgufTensors(Tensors):
     """The file's tensors under their checkpoint names, as blocks in the mapped file."""
 
     def __init__(self, file: GgufFile) -> None:
-        self._file, self.path = file, file.path
-        self.names = {_checkpoint_name(file, name): name for name in file.tensor_names}
+        self.file, self.path = file, file.path
+        self.names = {_checkpoint_name(file, name): name for name in file.tensors}
 
     def _read(self, name: str) -> BlockMatrix:
         stored = self.names[name]
-        matrix, field = self._file.matrix(stored), stored.split(".")[-2]
-        if _architecture(self._file) not in INTERLEAVED or field not in ("attn_q", "attn_k"):
+        matrix, field = self.file.matrix(stored), stored.split(".")[-2]
+        if _architecture(self.file) not in INTERLEAVED or field not in ("attn_q", "attn_k"):
             return matrix
-        heads = int(_field(self._file, "attention.head_count" if field == "attn_q" else "attention.head_count_kv"))
-        numbers = matrix.rows.reshape(heads, -1, 2, matrix.rows.size // self._file.shape(stored)[0])
+        heads = int(_field(self.file, "attention.head_count" if field == "attn_q" else "attention.head_count_kv"))
+        numbers = matrix.rows.reshape(heads, -1, 2, matrix.rows.size // self.file.tensors[stored].shape[0])
         return BlockMatrix(matrix.type, numbers.swapaxes(1, 2).reshape(matrix.rows.shape))
-
-    def release(self) -> None:
-        self._file.release()
-
-
-def is_eight_bit(file: GgufFile) -> bool:
-    """Whether the matrices of all layers are Q8_0."""
-    in_layers = (name for name in file.tensor_names if name not in _WHOLE_MODEL and len(file.shape(name)) > 1)
-    return all(file.matrix(name).type is Q8_0 for name in in_layers)
 
 
 def config_of(file: GgufFile) -> ModelConfig:
@@ -82,7 +73,7 @@ def config_of(file: GgufFile) -> ModelConfig:
     width, heads = (int(_field(file, name)) for name in ("embedding_length", "attention.head_count"))
     key_heads = int(_field(file, "attention.head_count_kv", heads))
     epsilon = _field(file, "attention.layer_norm_rms_epsilon")
-    names, vocabulary = set(file.tensor_names), file.matrix(EMBEDDING).outputs
+    names, vocabulary = file.tensors.keys(), file.matrix(EMBEDDING).outputs
     attention = _masked_attention(file, vocabulary)
     return ModelConfig(
         vocab_size=vocabulary,
@@ -136,9 +127,9 @@ def _refuse_unknown(file: GgufFile) -> None:
     scaling = _field(file, "rope.scaling.type", "none")
     if scaling != "none" and _field(file, "rope.scaling.factor", 1.0) != 1.0:
         raise ModelError(f"{file.path} scales rotary angles ({scaling}), which is not supported; choose another model")
-    if EMBEDDING not in file.tensor_names:
+    if EMBEDDING not in file.tensors:
         raise ModelCorrupt(f"{file.path} lacks {EMBEDDING}; fetch it again")
-    for name in file.tensor_names:
+    for name in file.tensors:
         _checkpoint_name(file, name)
         file.matrix(name)
 

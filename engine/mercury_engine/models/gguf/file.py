@@ -6,13 +6,14 @@ https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 import contextlib
 import math
 import mmap
+import reprlib
 import struct
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from mercury_kernels.cpu.blocks import TYPES, BlockMatrix, BlockType, Bytes
+from mercury_kernels.cpu.blocks import TYPES, BlockMatrix, Bytes
 
 from mercury_engine.errors import ModelCorrupt, ModelError, ModelNotFound
 
@@ -51,7 +52,7 @@ class _Array(NamedTuple):
     start: int
 
 
-class _Tensor(NamedTuple):
+class TensorInfo(NamedTuple):
     """A tensor's shape (outputs first), its type's number, and where its data start."""
 
     shape: tuple[int, ...]
@@ -91,7 +92,7 @@ class GgufFile:
         _require_within(max(tensors, entries), _MOST_ENTRIES)
         self._at = 24
         self._values = {self._string(): self._value(self._take("I")) for _ in range(entries)}
-        self._tensors = dict(self._tensor() for _ in range(tensors))
+        self.tensors = dict(self._tensor() for _ in range(tensors))
         alignment = self.value("general.alignment", _ALIGNMENT)
         if type(alignment) is not int or not 1 <= alignment <= _MOST_ENTRIES:
             raise ValueError(f"its tensors are aligned to {alignment!r}")
@@ -112,10 +113,10 @@ class GgufFile:
             self._at += size
         return array
 
-    def _tensor(self) -> tuple[str, _Tensor]:
+    def _tensor(self) -> tuple[str, TensorInfo]:
         name, dimensions = self._string(), _require_within(self._take("I"), _MOST_DIMENSIONS)
         shape = tuple(self._take("Q") for _ in range(dimensions))
-        return name, _Tensor(shape[::-1], self._take("I"), self._take("Q"))
+        return name, TensorInfo(shape[::-1], self._take("I"), self._take("Q"))
 
     def _string(self) -> str:
         size = _require_within(self._take("Q"), _MOST_VALUES)
@@ -128,10 +129,16 @@ class GgufFile:
         self._at += struct.calcsize(f"<{form}")
         return value
 
-    def value(self, key: str, default: Any = None) -> Any:
-        """A value from the metadata; arrays are lists."""
+    def value(self, key: str, default: Any = None, kind: type = object) -> Any:
+        """A value from the metadata; arrays are lists. Raises ModelCorrupt for one of another kind."""
         found = self._values.get(key, default)
-        return self._decoded(found) if isinstance(found, _Array) else found
+        if isinstance(found, _Array):
+            found = self._decoded(found)
+        if not isinstance(found, kind):
+            raise ModelCorrupt(
+                f"{self.path}: {key} is {reprlib.repr(found)}, which is no {kind.__name__}; fetch it again"
+            )
+        return found
 
     def required(self, key: str) -> Any:
         """A value that a model needs. Raises ModelCorrupt."""
@@ -152,14 +159,16 @@ class GgufFile:
             raise ModelCorrupt(f"{self.path} is damaged ({error}); fetch it again") from error
         return found
 
-    @property
-    def tensor_names(self) -> list[str]:
-        return list(self._tensors)
-
     def matrix(self, name: str) -> BlockMatrix:
         """A tensor as stored; a vector is one row. Raises ModelError for an unknown type, ModelCorrupt if truncated."""
-        tensor = self._tensors[name]
-        kind = self._type(name, tensor.type)
+        tensor = self.tensors[name]
+        if (kind := TYPES.get(tensor.type)) is None:
+            other = _OTHER_TYPES.get(tensor.type, f"number {tensor.type}")
+            known = ", ".join(sorted(each.name for each in TYPES.values()))
+            raise ModelError(
+                f"{self.path}: {name} is quantised as {other}, which is not supported; fetch the model as Q4_K_M or "
+                f"Q8_0 (supported: {known})"
+            )
         *outputs, inputs = tensor.shape or (0,)
         rows = math.prod(outputs)
         start, row = self._data + tensor.start, inputs // kind.weights * kind.size
@@ -167,20 +176,6 @@ class GgufFile:
             raise ModelCorrupt(f"{self.path} is truncated or damaged: {name} ends after its end; fetch it again")
         data: Bytes = np.frombuffer(self._map, np.uint8, rows * row, start)
         return BlockMatrix(kind, data.reshape(rows, row))
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        """A tensor's shape, outputs first."""
-        return self._tensors[name].shape
-
-    def _type(self, name: str, number: int) -> BlockType:
-        if number in TYPES:
-            return TYPES[number]
-        other = _OTHER_TYPES.get(number, f"number {number}")
-        known = ", ".join(sorted(kind.name for kind in TYPES.values()))
-        raise ModelError(
-            f"{self.path}: {name} is quantised as {other}, which is not supported; fetch the model as Q4_K_M or Q8_0 "
-            f"(supported: {known})"
-        )
 
     def release(self) -> None:
         """Take the file's pages out of this process's memory; they are mapped again when they are read."""
