@@ -1,7 +1,7 @@
 """Finds lines of a text that show a secret, also of several lines: keys, values on the next line, joined strings."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from itertools import chain, takewhile
 from operator import itemgetter
@@ -64,9 +64,12 @@ def secret_lines(text: str, language_id: str) -> frozenset[int]:
     """The numbers of the lines that show a secret or a part of one."""
     lines = LINE.findall(text)
     suspects = [at for at, line in enumerate(lines) if is_suspect(line, language_id)]
-    found = {at for at in suspects if is_secret_line(lines[at], language_id) and not _is_image_row(lines, at)}
-    if "-----" in text or any(map(key_row, lines)):
-        found |= set(_key_lines(lines, found))
+    rows = {at: row["body"] for at, line in enumerate(lines) if (row := KEYS.key_row.match(line))}
+    has_repeats = {at for at in rows if KEYS.repeated.search(lines[at])}
+    images = {at for at in rows if not has_repeats.isdisjoint((at - 1, at, at + 1))}  # keys never repeat characters
+    found = {at for at in suspects if at not in images and is_secret_line(lines[at], language_id)}
+    if rows or "-----" in text:
+        found |= set(_key_lines(lines, rows, images, found))
     if language_id not in CODE_LANGUAGES and BLOCKS.lone_key.match(text):
         found.add(0)
     apart = (each for at in suspects for each in _values_apart(lines, at, language_id))
@@ -129,25 +132,21 @@ def key_row(line: str) -> bool:
     return KEYS.key_row.match(line) is not None
 
 
-def _is_key(rows: Iterable[str]) -> bool:
+def _is_key(bodies: Sequence[str]) -> bool:
     """Whether successive rows of base64 of one length are a key: enough of them, and random."""
-    bodies = [found["body"] for row in rows if (found := KEYS.key_row.match(row))]
     joined = "".join(bodies)
     is_mixed = all(any(map(kind, joined)) for kind in values.KINDS)
     is_data = any(map(values.is_wordy, bodies)) or KEYS.repeated.search(joined)
     return len(bodies) >= LIMITS.key_rows and is_mixed and not is_data
 
 
-def _is_image_row(lines: Sequence[str], number: int) -> bool:
-    """Whether a row of base64 belongs to an image or font: it or a neighbour repeats characters as keys never do."""
-    near = [line for line in lines[max(0, number - 1) : number + 2] if key_row(line)]
-    return any(map(KEYS.repeated.search, near)) and key_row(lines[number])
+def _key_lines(lines: Sequence[str], rows: Mapping[int, str], images: Set[int], found: Set[int]) -> Iterator[int]:
+    """The lines between the marks of a key, its rows, and short lines beside them or its end mark.
 
-
-def _key_lines(lines: Sequence[str], found: Set[int]) -> Iterator[int]:
-    """The lines between the marks of a key, its rows, and short lines beside them or its end mark."""
+    `rows`: the rows of base64; `images`: those of images and fonts.
+    """
     is_inside, after_body = False, False
-    rows: list[int] = []
+    run: list[int] = []
     for number, line in enumerate(lines):
         if KEYS.key_start.search(line):
             is_inside = not KEYS.key_end.search(line)
@@ -157,12 +156,11 @@ def _key_lines(lines: Sequence[str], found: Set[int]) -> Iterator[int]:
             yield from takewhile(lambda at: KEYS.key_tail.match(lines[at]), above)
         elif BLOCKS.code.search(line):
             is_inside = False
-        is_next = bool(rows) and len(lines[rows[-1]].strip()) == len(line.strip())
-        rows = [*(rows if is_next else ()), number][-LIMITS.key_rows :] if key_row(line) else []
-        is_known = number in found and key_row(line)
-        is_body = (is_known or _is_key(lines[row] for row in rows)) and not _is_image_row(lines, number)
+        is_next = bool(run) and len(lines[run[-1]].strip()) == len(line.strip())
+        run = [*(run if is_next else ()), number][-LIMITS.key_rows :] if number in rows else []
+        is_body = bool(run) and number not in images and (number in found or _is_key([rows[row] for row in run]))
         if is_body:
-            yield from rows
+            yield from run
         if is_inside or is_body or (after_body and KEYS.key_tail.match(line)):
             yield number
         after_body = is_body
