@@ -2,13 +2,11 @@
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
 from mercury_lsp.daemon.address import Address
 from mercury_lsp.errors import DaemonError
-from mercury_lsp.relay.join import SERVE_COMMAND, join, log_name
-from mercury_lsp.relay.link import Link
 from mercury_lsp.relay.relay import Relay
 from mercury_lsp.transport import standard_streams
 
@@ -23,20 +21,10 @@ def run(address: Callable[[], Address], in_process: bool = False) -> NoReturn:
     """Serve one editor. Raises UsageError."""
     if not (in_process or os.environ.get(IN_PROCESS_VARIABLE, "") not in ("", "0")):
         try:
-            standard_streams.end_at_once(relayed(address()))
+            standard_streams.end_at_once(Relay(address()).run())
         except DaemonError as error:
             sys.stderr.write(f"mercury-lsp: {error}; serving in this process\n")
     serve()
-
-
-def relayed(address: Address, serve: Sequence[str] = SERVE_COMMAND) -> int:
-    """Connect the editor to a daemon; returns the exit code. Raises DaemonError before any input is read."""
-
-    def linked(after_hang: bool = False) -> Link:
-        return Link(join(address, serve, after_hang))
-
-    hint = f"mercury-lsp doctor, or the log: {log_name(address)}"
-    return Relay(linked(), linked, hint).run()
 
 
 def serve(load: "LoadEngine | None" = None) -> NoReturn:

@@ -5,14 +5,16 @@ One thread reads from the client; the other reads from the daemon and finds the 
 
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import suppress
 from threading import Event, Lock, Thread, Timer
 from time import monotonic
 from typing import Any, NoReturn
 
+from mercury_lsp.daemon.address import Address
 from mercury_lsp.daemon.control import GOODBYE
 from mercury_lsp.errors import DaemonError
+from mercury_lsp.relay.join import SERVE_COMMAND, join, log_name
 from mercury_lsp.relay.link import Link
 from mercury_lsp.relay.session import RESUMED_ID, Message, RelayedSession
 from mercury_lsp.transport import framing
@@ -34,17 +36,15 @@ LAST_WORDS_SECONDS = 2.0
 
 
 class Relay:
-    """Relays between a client, at the standard streams of this process, and one daemon after another.
+    """Relays between a client, at the standard streams of this process, and one daemon after another."""
 
-    `join` connects to the next daemon; its argument says whether the last one hangs. It may raise DaemonError.
-    """
-
-    def __init__(self, link: Link, join: Callable[[bool], Link], hint: str):
-        self._join, self._hint = join, hint
+    def __init__(self, address: Address, serve: Sequence[str] = SERVE_COMMAND):
+        """Connects to a daemon. Raises DaemonError, before any input is read."""
+        self._address, self._serve = address, serve
         self._session = RelayedSession()
         self._lock = Lock()
         """Guards session and link: the client's messages must not interleave with the introduction to a new daemon."""
-        self._link: Link | None = link
+        self._link: Link | None = Link(join(address, serve))
         self._writing = Lock()
         self._ending = Event()
         self._client_spoke = Event()
@@ -150,11 +150,12 @@ class Relay:
         self._losses.append(now)
         recent = sum(now - each < RECENT_SECONDS for each in self._losses)
         if recent >= LOSSES_BEFORE_NOTICE:
-            self._notify_user(f"Mercury's daemon keeps ending; it is restarted at growing intervals. See {self._hint}")
+            hint = f"See mercury-lsp doctor, or the log: {log_name(self._address)}"
+            self._notify_user(f"Mercury's daemon keeps ending; it is restarted at growing intervals. {hint}")
         if self._ending.wait(REJOIN_DELAYS_SECONDS[recent - 1]):
             return None
         try:
-            link = self._join(is_hanging)
+            link = Link(join(self._address, self._serve, is_hanging))
         except DaemonError as error:
             self._notify_user(f"Mercury: {error}")
             with self._lock:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from mercury_lsp.commands import serve, stdio
+from mercury_lsp.commands import serve
 from mercury_lsp.relay import join, link
 from mercury_lsp.relay import relay as relaying
 from mercury_lsp.relay.link import Link
@@ -43,4 +43,4 @@ if __name__ == "__main__":
 
     relaying.Relay._rejoin = noted  # type: ignore[method-assign]
     daemon = (sys.executable, str(DAEMON), arguments.loads, "--idle-exit", "1")
-    standard_streams.end_at_once(stdio.relayed(serve.address_of(arguments), daemon))
+    standard_streams.end_at_once(relaying.Relay(serve.address_of(arguments), daemon).run())
