@@ -61,7 +61,7 @@ def examples(hunk: Hunk) -> tuple[Example, ...]:
 
 def _examples(hunk: Hunk) -> Iterator[Example]:
     line_break = "\r\n" if "\r\n" in "".join((*hunk.around, hunk.after)) else "\n"
-    old, new = (_ended(lines, line_break) for lines in (hunk.before_lines, hunk.after_lines))
+    old, new = (_ended(lines_of(text), line_break) for text in (hunk.before, hunk.after))
     if len(old) + len(new) > MAX_LINES:
         return
     around = [lines_of(text) for text in hunk.around]

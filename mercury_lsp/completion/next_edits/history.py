@@ -56,19 +56,9 @@ class Hunk:
     """The text above and below, which decides whether the lines look like secrets."""
 
     @property
-    def before_lines(self) -> tuple[str, ...]:
-        """The lines `before`, with their breaks."""
-        return tuple(lines_of(self.before))
-
-    @property
-    def after_lines(self) -> tuple[str, ...]:
-        """The lines `after`, with their breaks."""
-        return tuple(lines_of(self.after))
-
-    @property
     def end_line(self) -> int:
         """One past the last line of `after`."""
-        return self.line + len(self.after_lines)
+        return self.line + len(lines_of(self.after))
 
     def covers(self, line: int) -> bool:
         """Whether it changed a line of its document; if it only removed lines, the line after them counts."""
@@ -119,7 +109,9 @@ class History:
         edits, is_users = of_user(edits)
         for edit in effective(edits):
             self._record(uri, edit, is_users and not is_reloading, is_typed)
-        self._forget_oldest()
+        del self._tracked[:-MAX_HUNKS]
+        while sum(each.change.size for each in self._tracked) > MAX_HISTORY_CHARS:
+            del self._tracked[0]
 
     def closed(self, uri: str) -> None:
         """Keep the hunks of a document that is about to be closed."""
@@ -214,11 +206,6 @@ class History:
             begun = min((each.seconds for each in touched), default=self._clock())
             kept.append(_Tracked(uri, change, begun, all(each.is_typed for each in touched) if touched else is_typed))
         self._tracked = kept
-
-    def _forget_oldest(self) -> None:
-        del self._tracked[:-MAX_HUNKS]
-        while sum(each.change.size for each in self._tracked) > MAX_HISTORY_CHARS:
-            del self._tracked[0]
 
 
 def shown(hunks: Sequence[Hunk], uri: str) -> list[EditHunk]:

@@ -84,9 +84,9 @@ def _found(
 ) -> Iterator[tuple[Example, Example, Sequence[Edit]]]:
     """Pairs of examples of the last change, each with its sites: equal texts first, then lines changed alike."""
     seen: set[object] = set()
-    for number, last in reversed([*enumerate(latest)]):
-        twin = next((each for each in reversed(latest[:number]) if each.key == last.key), None)
-        if twin is None or last.hunk != latest[-1].hunk or last.key in seen:
+    for last, earlier in _of_last_change(latest):
+        twin = next((each for each in earlier if each.key == last.key), None)
+        if twin is None or last.key in seen:
             continue
         seen.add(last.key)
         if last.column is None:
@@ -94,13 +94,18 @@ def _found(
         elif _kind(last, origin) != "string" or not language(origin.language_id).definitions:
             yield twin, last, _left(_same_texts(twin, last, snapshot, invoked), own, snapshot)
     lines = {(each.hunk, each.line, each.column is None): each for each in latest}
-    latest = [*lines.values()][-TEMPLATE_LINES:]
+    for last, earlier in _of_last_change([*lines.values()][-TEMPLATE_LINES:]):
+        for twin in earlier if last.column is not None else ():
+            if found := _left(template_edits(twin, last, snapshot), own, snapshot):
+                yield twin, last, found
+                break
+
+
+def _of_last_change(latest: Sequence[Example]) -> Iterator[tuple[Example, Sequence[Example]]]:
+    """The examples of the last change, each with those before it; the latest first."""
     for number, last in reversed([*enumerate(latest)]):
-        if last.hunk == latest[-1].hunk and last.column is not None:
-            twins = reversed(latest[:number])
-            alike = ((each, _left(template_edits(each, last, snapshot), own, snapshot)) for each in twins)
-            if (pair := next((each for each in alike if each[1]), None)) is not None:
-                yield pair[0], last, pair[1]
+        if last.hunk == latest[-1].hunk:
+            yield last, latest[:number][::-1]
 
 
 def _kind(example: Example, origin: Snapshot) -> str:

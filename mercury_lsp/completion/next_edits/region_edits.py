@@ -201,7 +201,8 @@ class RegionEdits:
         ordered += reversed([each for each in edits if each not in ordered])
         reasons = [*map(why_hidden, ordered)]
         if BREAKS in reasons and len(edits) > 1:
-            whole = _joined(snapshot, edits)
+            as_one = joined([each.edit for each in edits], snapshot)
+            whole = RewrittenLines(as_one, min(each.probability for each in edits), edits[0].at_risk)
             if (why_not := why_hidden(whole)) is None:
                 edits, ordered, reasons = [whole], [whole], [None]
             else:
@@ -272,12 +273,6 @@ class RegionEdits:
 def _hide(snapshot: Snapshot, edit: Edit, why_not: str, silence: Silence) -> None:
     line = snapshot.source.line_of(edit.start) + 1
     silence.add(f"line {line}: the model's edit is not shown, {why_not}", snapshot.uri)
-
-
-def _joined(snapshot: Snapshot, edits: Sequence[RewrittenLines]) -> RewrittenLines:
-    """Edits, from the top down, as one."""
-    whole = joined([each.edit for each in edits], snapshot)
-    return RewrittenLines(whole, min(each.probability for each in edits), edits[0].at_risk)
 
 
 def _is_sure_at_line(found: RewrittenLines, region: Place) -> bool:
