@@ -1,11 +1,10 @@
 """textDocument/codeAction: "fill here", "apply next edit" and "Rename all", for any client that can apply edits."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from lsprotocol import types
 
-from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.server.requests import execute_command as commands
 from mercury_lsp.server.server import MercuryServer
 from mercury_lsp.server.structuring import invalid
@@ -22,28 +21,20 @@ async def code_action(server: MercuryServer, params: types.CodeActionParams) -> 
     snapshot = server.session.documents.parsed(params.text_document.uri)
     if not (_is_asked_for(params.context.only) and server.session.settings.allows(snapshot.language_id)):
         return []
-    is_asked = params.context.trigger_kind == types.CodeActionTriggerKind.Invoked
-    has_edit = await server.suggester.has_next_edit(snapshot, is_asked)
-    found = list(_commands(server, snapshot, params.range, has_edit))
-    if not server.editor.capabilities.takes_action_literals:
-        return found
-    return [{"title": each["title"], "kind": ACTION_KIND, "command": each} for each in found]
-
-
-def _commands(server: MercuryServer, snapshot: Snapshot, span: types.Range, has_edit: bool) -> Iterator[dict[str, Any]]:
     document: dict[str, Any] = {"textDocument": {"uri": snapshot.uri, "version": snapshot.version}}
-    if has_edit:
-        yield _command(commands.NEXT_EDIT_TITLE, commands.NEXT_EDIT_COMMAND, document)
+    found: list[tuple[str, str, dict[str, Any]]] = []
+    is_asked = params.context.trigger_kind == types.CodeActionTriggerKind.Invoked
+    if await server.suggester.has_next_edit(snapshot, is_asked):
+        found.append((commands.NEXT_EDIT_TITLE, commands.NEXT_EDIT_COMMAND, document))
     if (renaming := server.suggester.unfinished_renaming(snapshot)) is not None and renaming.remaining > 1:
-        title = commands.apply_all_title(renaming)
-        yield _command(title, commands.APPLY_ALL_COMMAND, document)
-    if _is_cursor(span):
-        position = {"line": span.start.line, "character": span.start.character}
-        yield _command(commands.FILL_TITLE, commands.FILL_COMMAND, document | {"position": position})
-
-
-def _command(title: str, command: str, argument: dict[str, Any]) -> dict[str, Any]:
-    return {"title": title, "command": command, "arguments": [argument]}
+        found.append((commands.apply_all_title(renaming), commands.APPLY_ALL_COMMAND, document))
+    if _is_cursor(params.range):
+        position = {"line": params.range.start.line, "character": params.range.start.character}
+        found.append((commands.FILL_TITLE, commands.FILL_COMMAND, document | {"position": position}))
+    listed = [{"title": title, "command": name, "arguments": [argument]} for title, name, argument in found]
+    if not server.editor.capabilities.takes_action_literals:
+        return listed
+    return [{"title": each["title"], "kind": ACTION_KIND, "command": each} for each in listed]
 
 
 def _is_cursor(span: types.Range) -> bool:
