@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
+from threading import Event
 from time import perf_counter
 from typing import NamedTuple
 
@@ -162,7 +163,7 @@ class NextEdits:
         request = SuggestionRequest(feature, asked.snapshot, asked.cursor, asked.cursor is None, is_next_edit=True)
         self._coalescer.cancel_where(request.supersedes)
         self.regions.ahead.keep_for(asked.snapshot)
-        return await self._coalescer.answer(request, lambda cancel: self._search(replace(asked, cancel=cancel)))
+        return await self._coalescer.answer(request, partial(self._search, asked))
 
     def _silence(self, asked: Question) -> Silence:
         """A question's reasons; ghost text and a next edit at the same cursor share a search, and so its reasons."""
@@ -173,7 +174,7 @@ class NextEdits:
         self._silences[snapshot.uri] = known
         return known[2]
 
-    async def _search(self, asked: Question) -> list[Suggestion]:
+    async def _search(self, asked: Question, cancel: Event) -> list[Suggestion]:
         """The first edit found: by rules, around the cursor, in a related region and, by key, where errors appeared."""
         silence = asked.silence
         if found := self._known(asked):
@@ -188,12 +189,12 @@ class NextEdits:
             silence.add("the model in use rewrites no regions")
         elif is_by_key or not self.regions.writes_edits():  # such a model was asked around the cursor
             if (region := named_place(asked.documents, asked.hunks, at_hand)) is not None:
-                found = await self.regions.related(region, asked)
+                found = await self.regions.related(region, asked, cancel)
             if not found and is_by_key:
                 broken = [*islice(broken_places(asked.documents, asked.hunks, asked.errors, at_hand), MAX_PLACES)]
                 if not broken:
                     silence.add("no error appeared elsewhere")
-                found = await self.regions.first(broken, asked, asked.cancel)
+                found = await self.regions.first(broken, asked, cancel)
         if not found:
             logger.info("no next edit: %s", "; ".join(silence.reasons))
         return found

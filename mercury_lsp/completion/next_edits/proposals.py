@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from threading import Event
 
 from mercury_lsp.completion.next_edits.edits import joined, moved_offset
 from mercury_lsp.completion.next_edits.history import Hunk
@@ -52,7 +51,6 @@ class Question:
     changes: Sequence[Edit] = ()
     """The user's changes of this document, oldest first."""
     silence: Silence = field(default_factory=lambda: Silence(""))
-    cancel: Event = field(default_factory=Event)
     proposed: Sequence[tuple[Proposal, Suggestion] | None] = ()
     """What the rules propose; empty until it is worked out."""
 

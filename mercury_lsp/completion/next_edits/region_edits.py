@@ -129,14 +129,14 @@ class RegionEdits:
                 found.append(Place.around(snapshot, asked.path, line))
         return found
 
-    async def related(self, region: Place, asked: Question) -> list[Suggestion]:
+    async def related(self, region: Place, asked: Question, cancel: Event) -> list[Suggestion]:
         """A sure edit in the line of a related region, which is rewritten once; raises as `first`."""
         known = region.snapshot.source, region.line, asked.hunks[-1]
         if known == self._in_vain:
             why = f"line {region.line + 1}: it was rewritten before, without an edit to show"
             asked.silence.add(why, region.snapshot.uri)
             return []
-        found = await self.first([region], asked, asked.cancel, is_at_line=True)
+        found = await self.first([region], asked, cancel, is_at_line=True)
         self._in_vain = None if found else known
         return found
 
