@@ -62,8 +62,9 @@ def is_secret_line(line: str, language_id: str) -> bool:
     if (
         KEYS.key_mark.search(line)
         or (any(map(_may_be_token, LINES.run.findall(line))) and _has_token(line))
-        or ("://" in line and _has_url_secret(line))
-        or (":" in line and _has_any(line, ADDRESSES.source, ADDRESSES.host))
+        or (":" in line and _has_any(line, ADDRESSES.user, ADDRESSES.source, ADDRESSES.host))
+        or any(map(values.looks_random, ADDRESSES.token.findall(line)))
+        or any(map(values.is_opaque, ADDRESSES.path.findall(line)))
         or (not is_code and "*" in line and _has_any(line, ADDRESSES.chap))
         or (LINES.any_word.search(low) and _has_named_value(line, is_code, language_id))
         or (LINES.any_command.search(low) and _has_command_secret(line))
@@ -102,12 +103,6 @@ def _has_token(line: str) -> bool:
     if KEYS.hashed.search(line) or (values.has_opaque_run(line) and not KEYS.embedded.search(line)):
         return True
     return any(map(values.looks_random, LINES.named_issuer.findall(line)))
-
-
-def _has_url_secret(line: str) -> bool:
-    """Whether a URL has a password, or a token as its user or its last segment."""
-    tokens, paths = ADDRESSES.token.findall(line), ADDRESSES.path.findall(line)
-    return _has_any(line, ADDRESSES.user) or any(map(values.looks_random, tokens)) or any(map(values.is_opaque, paths))
 
 
 def _has_command_secret(line: str) -> bool:
