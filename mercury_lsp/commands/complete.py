@@ -22,8 +22,8 @@ from mercury_lsp.context.context import CompletionContext, ContextBuilder
 from mercury_lsp.context.workspace import is_ignored, is_secret
 from mercury_lsp.documents.document import Document, Snapshot
 from mercury_lsp.documents.languages import language_of
+from mercury_lsp.documents.roots import path_of
 from mercury_lsp.documents.syntax import first_error
-from mercury_lsp.documents.uris import path_of
 from mercury_lsp.engine_host.loading import filled
 from mercury_lsp.errors import UsageError
 from mercury_lsp.settings import Settings, is_elsewhere

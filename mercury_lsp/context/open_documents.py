@@ -9,8 +9,7 @@ from lsprotocol import types
 from mercury_lsp.context.context import CompletionContext, ContextBuilder
 from mercury_lsp.context.scope import is_blank_before
 from mercury_lsp.documents.document import ContentChange, Document, Edit, Snapshot
-from mercury_lsp.documents.roots import Roots
-from mercury_lsp.documents.uris import path_of
+from mercury_lsp.documents.roots import Roots, path_of
 from mercury_lsp.errors import UnknownDocument
 
 CELL_SCHEME = "vscode-notebook-cell:"

@@ -1,8 +1,12 @@
 """The workspace's folders, and the paths of documents in them."""
 
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+_DRIVE = re.compile(r"/[a-zA-Z]:")
 
 
 class Roots:
@@ -32,3 +36,19 @@ class Roots:
                 return folder / path.relative_to(real), folder
         real_folder = self._reals.get(path.parent, path.parent)
         return self.named(real_folder / path.name) if real_folder != path.parent else None
+
+
+def path_of(uri: str) -> Path | None:
+    """The file or folder that a URI names; None if it names none or an impossible one."""
+    try:
+        if not uri.startswith("file:"):
+            return None
+        parts = urlparse(uri)
+        host, name = unquote(parts.netloc), unquote(parts.path)
+        if host and name:
+            name = f"//{host}{name}"
+        elif _DRIVE.match(name):
+            name = name[1].lower() + name[2:]
+        return Path(name) if name and b"\0" not in os.fsencode(name) else None
+    except ValueError:  # among others a lone surrogate
+        return None

@@ -15,8 +15,7 @@ from mercury_lsp.context.open_documents import OpenDocuments
 from mercury_lsp.context.workspace import IGNORE_FILES, Workspace, is_secret
 from mercury_lsp.debounce import TypingPauses
 from mercury_lsp.documents.document import ContentChange, Snapshot
-from mercury_lsp.documents.roots import Roots
-from mercury_lsp.documents.uris import path_of
+from mercury_lsp.documents.roots import Roots, path_of
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.settings import Settings, is_elsewhere
 from mercury_lsp.statistics import Statistics, edit_between

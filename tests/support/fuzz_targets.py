@@ -17,7 +17,7 @@ else:
 with instrumented:
     from mercury_lsp.documents.chunked_text import ChunkedText
     from mercury_lsp.documents.redaction import redacted_lines, without_secrets
-    from mercury_lsp.documents.uris import path_of
+    from mercury_lsp.documents.roots import path_of
     from mercury_lsp.transport import framing
     from mercury_lsp.transport.framing import MessageDecoder, Unreadable
 

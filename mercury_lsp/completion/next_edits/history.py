@@ -18,7 +18,7 @@ from mercury_lsp.context.open_documents import OpenDocuments
 from mercury_lsp.documents.chunked_text import ChunkedText, with_line_feeds
 from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.redaction import around_lines, change_without_secrets
-from mercury_lsp.documents.uris import path_of
+from mercury_lsp.documents.roots import path_of
 
 MAX_HUNKS = 16
 """Number of changes kept, for all documents together; an edit moves those of its document, at a microsecond each."""

@@ -16,7 +16,7 @@ from mercury_lsp.context.workspace.secret_files import is_secret
 from mercury_lsp.context.workspace.snippets import Snippet, SnippetKind, choose, words_of
 from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.redaction import chunk_without_secrets
-from mercury_lsp.documents.uris import path_of
+from mercury_lsp.documents.roots import path_of
 
 VISITED_DOCUMENTS = 3
 """Snippets come from this many other open documents, those visited last."""

@@ -7,7 +7,7 @@ import attrs
 from lsprotocol import types
 
 from mercury_lsp.documents.document import Snapshot
-from mercury_lsp.documents.uris import path_of
+from mercury_lsp.documents.roots import path_of
 from mercury_lsp.server.server import MercuryServer
 from mercury_lsp.server.structuring import invalid
 
