@@ -141,7 +141,8 @@ async def next_edit(server: MercuryServer, params: types.ExecuteCommandParams) -
     if (place := await server.suggester.next_place(asked.uri)) is None:
         return _refused(server, "no next edit")
     if not editor.capabilities.shows_documents:
-        return _refused(server, f"no next edit, but one is likely at line {place.position[0] + 1} of {place.path}")
+        of_file = f" of {place.path}" if place.path else ""
+        return _refused(server, f"no next edit, but one is likely at line {place.position[0] + 1}{of_file}")
     await editor.go_to(place.snapshot.uri, place.position)
     return _refused(server, "no next edit, but one is likely here")
 

@@ -535,3 +535,13 @@ def test_by_key_the_user_is_taken_to_a_likely_place_if_no_edit_is_known(placing:
     [shown] = placing.received("window/showDocument")
     assert (shown["uri"], shown["selection"]) == (uri, span((30, 4), (30, 4)))
     assert "one is likely here" in placing.received("window/showMessage")[0]["message"]
+
+
+@pytest.mark.parametrize(("uri", "where"), [("file:///a.py", "at line 31 of a.py"), ("untitled:a", "at line 31")])
+def test_an_editor_that_shows_no_documents_is_told_the_line(uri: str, where: str):
+    with Editor(ANSWERS, [*SERVER, "--place", "30"]) as editor:
+        editor.initialize({"workspace": {"applyEdit": True}})
+        editor.open(uri, script(**SILENT) + UNUSED + f"def g():\n{FAR}\n")
+        editor.change(uri, 2, {"range": span((1, 4), (1, 9)), "text": "total"})
+        assert editor.result(run(editor, uri, 2)) == {"applied": False}
+        assert editor.received("window/showMessage")[0]["message"].endswith(where)
