@@ -12,8 +12,7 @@ from pathlib import Path
 
 from mercury_engine.api import Control, Fill, InferenceEngine, OnStep
 
-from mercury_lsp.commands.loading import add_model_argument, load, settings_for
-from mercury_lsp.commands.terminal import note, print_json
+from mercury_lsp.commands.terminal import add_model_argument, load, note, print_json, settings_for
 from mercury_lsp.completion.postprocessing import postprocess
 from mercury_lsp.completion.price import Price
 from mercury_lsp.completion.silence import why_silent

@@ -22,8 +22,8 @@ from rich.text import Text
 
 from mercury_lsp import default_model, private_files
 from mercury_lsp.commands import gpu_report
-from mercury_lsp.commands.loading import add_model_argument, settings_for
-from mercury_lsp.commands.loading import load as load_at_terminal
+from mercury_lsp.commands.terminal import add_model_argument, settings_for
+from mercury_lsp.commands.terminal import load as load_at_terminal
 from mercury_lsp.daemon import control
 from mercury_lsp.daemon.address import Address, all_addresses
 from mercury_lsp.engine_host import gpu_proof

@@ -1,14 +1,20 @@
-"""What commands have in common at a terminal: numbers as arguments, tables, JSON and questions."""
+"""What commands have in common at a terminal: arguments, loading a model, tables, JSON and questions.
 
+`mercury-lsp serve` imports it before it listens, so what is slow to import is imported where it is needed.
+"""
+
+import argparse
 import json
 import sys
-from argparse import ArgumentTypeError
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from mercury_lsp import default_model
 from mercury_lsp.errors import UsageError
+from mercury_lsp.settings import Settings, named_engines
 
 if TYPE_CHECKING:
+    from mercury_engine.api import InferenceEngine
     from rich.table import Table
 
 
@@ -21,14 +27,44 @@ def number(kind: Callable[[str], float], lowest: int, highest: int) -> Callable[
                 return value
         except ValueError:
             pass
-        raise ArgumentTypeError(f"{text!r} is not a number from {lowest} to {highest}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from {lowest} to {highest}")
 
     return parsed
 
 
+def add_model_argument(parser: argparse.ArgumentParser, default: str = "the one that editors use") -> None:
+    """Declare `--model`; `default` describes the model used without it."""
+    help_text = f"a folder, GGUF file, model name or bundled (default: {default})"
+    parser.add_argument("--model", metavar="MODEL", help=help_text)
+
+
+def settings_for(model: str | None) -> Settings:
+    """The settings of a command: the model of its option, else the editors' model or remote engine.
+
+    Raises SettingsError and ModelNotFound.
+    """
+    engine = next(iter(named_engines()), None) if model is None else None
+    return Settings.parse({"model": default_model.named(model), "engine": engine})
+
+
+def load(settings: Settings) -> "InferenceEngine":
+    """The engine of the settings; a terminal shows that it is loading, or where a remote engine sends the text.
+
+    Raises what `load_engine` raises.
+    """
+    from mercury_lsp.engine_host.loading import load_engine
+
+    if sys.stderr.isatty():
+        sys.stderr.write("loading the model ...\n" if settings.engine is None else f"asking {settings.engine} ...\n")
+    engine = load_engine(settings)
+    if notice := getattr(engine, "notice", ""):
+        sys.stderr.write(f"{notice}\n")
+    return engine
+
+
 def table() -> "Table":
     """An empty table without a frame."""
-    from rich.box import SIMPLE_HEAD  # the daemon imports this module and draws no tables
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     return Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)

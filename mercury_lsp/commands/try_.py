@@ -10,7 +10,7 @@ from rich.text import Text
 
 import mercury_lsp
 from mercury_lsp.commands.complete import Shown, context_at, decoded, read_bytes
-from mercury_lsp.commands.loading import add_model_argument, load, settings_for
+from mercury_lsp.commands.terminal import add_model_argument, load, settings_for
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.errors import UsageError

@@ -10,8 +10,7 @@ from rich.live import Live
 from rich.text import Text
 
 from mercury_lsp.commands.complete import Shown, context_of
-from mercury_lsp.commands.loading import add_model_argument, load, settings_for
-from mercury_lsp.commands.terminal import number
+from mercury_lsp.commands.terminal import add_model_argument, load, number, settings_for
 from mercury_lsp.context.context import CompletionContext
 
 _CONFIDENCE_COLOURS = ("red", "dark_orange", "yellow", "chartreuse3", "bright_green")

@@ -47,7 +47,6 @@ PREPARED_PER_KIND = 32
 class DocumentView:
     """A document that needs snippets, and the other open documents by path, last visited first."""
 
-    uri: str
     path: str
     snapshot: Snapshot
     cursor: int
@@ -118,7 +117,7 @@ class Library:
 
     def prepare(self, view: DocumentView) -> None:
         """Prepare snippets for a document, now and whenever files change."""
-        self._views.put(view.uri, view)
+        self._views.put(view.snapshot.uri, view)
         self._deliver_snippets(view)
 
     def forget(self, uri: str, path: str | None) -> None:
@@ -190,7 +189,9 @@ class Library:
         texts = [each.text for each in prepared if each.kind is SnippetKind.CODE and each not in opened]
         separated = tuple(chain.from_iterable((text, "") for text in reversed(texts)))
         offered = tuple(other.uri for path, other in view.others.items() if path in self.index)
-        self._deliver(view.uri, PreparedSnippets(view.cursor, tuple(prepared), offered, frozenset(files), separated))
+        self._deliver(
+            view.snapshot.uri, PreparedSnippets(view.cursor, tuple(prepared), offered, frozenset(files), separated)
+        )
 
     def _imported(self, view: DocumentView) -> list[str]:
         """Paths of the files that a document imports."""

@@ -165,8 +165,8 @@ class Workspace:
     def prepare(self, uri: str) -> None:
         """Read a document's imports in the background, unless it is outside the workspace folders."""
         if self._is_enabled and uri in self._documents and (path := self._path(uri)) is not None:
-            cursor = self._cursors.get(uri, 0)
-            view = DocumentView(uri, path, self._documents.snapshot(uri), cursor, self._others(uri))
+            snapshot, cursor = self._documents.snapshot(uri), self._cursors.get(uri, 0)
+            view = DocumentView(path, snapshot, cursor, self._others(uri))
             self._background.put(lambda: self._library.prepare(view))
 
     def edited(self, uri: str, edits: Sequence[Edit] | None) -> None:

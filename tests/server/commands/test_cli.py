@@ -20,7 +20,7 @@ from mercury_lab.training.conversion.adapter_file import write_adapter
 from safetensors.numpy import load_file, save_file
 
 from mercury_lsp.cli import main
-from mercury_lsp.commands import doctor, loading, stdio, try_
+from mercury_lsp.commands import doctor, stdio, terminal, try_
 from mercury_lsp.commands.complete import Shown
 from mercury_lsp.engine_host.loading import why_not_loaded
 from mercury_lsp.installed_models import larger
@@ -42,7 +42,7 @@ def engine(settings: Settings | None = None) -> FakeEngine:
 
 @pytest.fixture
 def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(loading, "load_engine", engine)
+    monkeypatch.setattr("mercury_lsp.engine_host.loading.load_engine", engine)
     path = tmp_path / "sample.py"
     path.write_bytes(b"x = \r\ny = 2\r\n")
     return path
@@ -123,7 +123,9 @@ def test_complete_says_in_plain_words_why_an_editor_shows_nothing(
     sample: Path, capsys, monkeypatch, utility: Utility, text: str, why: str
 ):
     monkeypatch.setattr(FakeEngine, "utility", utility)
-    monkeypatch.setattr(loading, "load_engine", lambda settings: FakeEngine(text, confidence=0.75))
+    monkeypatch.setattr(
+        "mercury_lsp.engine_host.loading.load_engine", lambda settings: FakeEngine(text, confidence=0.75)
+    )
     assert main(["complete", f"{sample}:1:5"]) == 0
     assert capsys.readouterr() == ("", f"an editor shows nothing here, because {why}\n")
     assert main(["complete", f"{sample}:1:5", "--json"]) == 0
@@ -134,7 +136,9 @@ def test_complete_says_in_plain_words_why_an_editor_shows_nothing(
 @pytest.mark.parametrize("command", ["complete", "watch"])
 @pytest.mark.parametrize("name", [".env", ".aws/credentials"])
 def test_a_file_of_secrets_is_not_shown_to_the_model(tmp_path, monkeypatch, capsys, command: str, name: str):
-    monkeypatch.setattr(loading, "load_engine", lambda settings: pytest.fail("the model was loaded"))
+    monkeypatch.setattr(
+        "mercury_lsp.engine_host.loading.load_engine", lambda settings: pytest.fail("the model was loaded")
+    )
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     path.write_text("API_TOKEN=\n")
@@ -149,7 +153,7 @@ def test_a_file_of_secrets_is_not_shown_to_the_model(tmp_path, monkeypatch, caps
 def test_a_file_in_which_no_editor_gets_suggestions_gets_none_here(
     tmp_path, monkeypatch, capsys, line: str, count: int, said: str
 ):
-    monkeypatch.setattr(loading, "load_engine", lambda settings: pytest.fail("asked the model"))
+    monkeypatch.setattr("mercury_lsp.engine_host.loading.load_engine", lambda settings: pytest.fail("asked the model"))
     path = tmp_path / "long.py"
     path.write_text(line * count)
     assert main(["complete", f"{path}:1:1"]) == 2
@@ -293,8 +297,8 @@ RIGHT = {
 @pytest.mark.slow
 def test_the_bundled_model_shows_nothing_wrong_in_the_bundled_examples():
     examples = try_.examples(try_.bundled_folder())
-    settings = loading.settings_for("bundled")
-    bundled = loading.load(settings)
+    settings = terminal.settings_for("bundled")
+    bundled = terminal.load(settings)
     shown = {each.path.name: Shown.of(bundled, settings, *each.context()).text for each in examples}
     assert shown.keys() == RIGHT.keys()
     assert {name: text for name, text in shown.items() if text not in RIGHT[name]} == {}

@@ -45,7 +45,7 @@ def found(root: Path) -> set[str]:
 
 def prepare_for(library: Library, path: Path, text: str) -> None:
     document = Document(path.as_uri(), "python", 1, text)
-    library.prepare(DocumentView(path.as_uri(), path.as_posix(), document.snapshot(), 0, {}))
+    library.prepare(DocumentView(path.as_posix(), document.snapshot(), 0, {}))
 
 
 # Ignored files
