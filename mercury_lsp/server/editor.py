@@ -143,7 +143,9 @@ class Editor:
         if self.capabilities.takes_status:
             self.notify("didChangeStatus", asdict(status))
         if self.capabilities.is_copilot:
-            self.notify("statusNotification", status.to_status_notification())
+            kind = "Normal" if status.kind == "Inactive" else status.kind  # the older form has no inactive status
+            older = {"status": "InProgress" if status.busy else kind, "message": status.message}
+            self.notify("statusNotification", older)
 
     async def settings_section(self) -> Any:
         """The section `mercury` of the editor's configuration; None if it has none or does not answer."""

@@ -155,11 +155,6 @@ class Session:
         names = (self.settings.engine, self.settings.edit_model)
         return any(map(is_elsewhere, names)) and self.other_files.is_ignored(uri)
 
-    async def known_to_stay(self, uri: str) -> None:
-        """Wait until it is known whether a document's text may be sent to the remote engine, if there is one."""
-        if self._stays_here(uri):
-            await self.other_files.decided()
-
     def may_use(self, uri: str, other: str) -> bool:
         """Whether another document may be used for this one: a cell of the same notebook, or a workspace file."""
         return self.documents.notebooks.are_together(uri, other) or self.other_files.may_use(other)

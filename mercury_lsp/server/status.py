@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 StatusKind = Literal["Normal", "Error", "Warning", "Inactive"]
 
@@ -20,11 +20,6 @@ class Status:
     busy: bool = False
     message: str = ""
     """Never null, because clients search in it."""
-
-    def to_status_notification(self) -> dict[str, Any]:
-        """The parameters of the older `statusNotification`, which has no inactive status."""
-        status = "InProgress" if self.busy else "Normal" if self.kind == "Inactive" else self.kind
-        return {"status": status, "message": self.message}
 
 
 LOADING = Status(busy=True, message="loading the model")

@@ -74,7 +74,8 @@ class Suggester:
         if automatic:
             impression.is_hidden = is_ghost and self._session.settings.display == "subtle"
         context = self._session.with_surroundings(context, snapshot)
-        await self._session.known_to_stay(uri)
+        if completer.stays_here(uri):  # every file counts as ignored until the ignore files are read
+            await self._session.other_files.decided()
         if automatic and (begun := self._begun_again(snapshot, context.offset)) is not None:
             observer.answered(impression, [begun])
             return [begun], snapshot
