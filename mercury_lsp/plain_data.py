@@ -5,6 +5,7 @@ that is annotated with `Allowed` takes fewer values.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, asdict, fields, is_dataclass
 from functools import cache
 from types import UnionType
@@ -15,12 +16,7 @@ T = TypeVar("T")
 MAX_ITEMS = 2_000
 """Items of a list, unless they are strings or integers."""
 
-_SCALARS: dict[Any, tuple[tuple[type, ...], str]] = {
-    str: ((str,), "a string"),
-    bool: ((bool,), "true or false"),
-    int: ((int, float), "an integer"),
-    float: ((int, float), "a number"),
-}
+_SCALARS: dict[Any, str] = {str: "a string", bool: "true or false", int: "an integer", float: "a number"}
 
 
 class Allowed(NamedTuple):
@@ -52,34 +48,33 @@ def structured(value: Any, kind: Callable[..., T]) -> T:
     if not isinstance(value, Mapping):
         raise InvalidData(f"{value!r} is not an object", "")
     found = dict[str, Any]()
-    for name, its in types(kind).items():
+    for name, (its, is_required) in fields_of(kind).items():
         if (each := value.get(name)) is not None:
             try:
                 found[name] = read(each, its)
             except (TypeError, ArithmeticError) as error:
                 raise InvalidData(str(error), name) from None
-        elif name in _required(kind):
+        elif is_required:
             raise InvalidData("it is missing", name)
     return kind(**found)
 
 
 @cache
-def types(kind: Any) -> dict[str, Any]:
-    """The types of a dataclass's fields, with their annotations."""
-    return get_type_hints(kind, include_extras=True)
-
-
-@cache
-def _required(kind: Any) -> frozenset[str]:
-    """The fields without a default."""
-    return frozenset(each.name for each in fields(kind) if each.default is each.default_factory is MISSING)
+def fields_of(kind: Any) -> dict[str, tuple[Any, bool]]:
+    """By the name of each field of a dataclass its annotated type, and whether it has no default."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {each.name: (hints[each.name], each.default is each.default_factory is MISSING) for each in fields(kind)}
 
 
 def read(value: Any, kind: Any) -> Any:
     """The value as this type. Raises TypeError, ArithmeticError and InvalidData."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        return _allowed(value, parts[0], parts[1])
+        with suppress(TypeError, ArithmeticError):
+            found = read(value, parts[0])
+            if found is None or parts[1].accepts(found):
+                return found
+        raise TypeError(f"{value!r} is not {parts[1].described}")
     if origin is UnionType:  # with None
         return None if value is None else read(value, parts[0])
     if origin is tuple:
@@ -92,16 +87,6 @@ def read(value: Any, kind: Any) -> Any:
     if is_object:
         return structured(value, kind)
     return _scalar(value, kind) if kind in _SCALARS else value
-
-
-def _allowed(value: Any, kind: Any, allowed: Allowed) -> Any:
-    try:
-        found = read(value, kind)
-        if found is None or allowed.accepts(found):
-            return found
-    except (TypeError, ArithmeticError):
-        pass
-    raise TypeError(f"{value!r} is not {allowed.described}")
 
 
 def _items(value: Any, kind: Any) -> tuple[Any, ...]:
@@ -119,8 +104,6 @@ def _items(value: Any, kind: Any) -> tuple[Any, ...]:
 def _scalar(value: Any, kind: Any) -> Any:
     if type(value) is kind:
         return value
-    types, name = _SCALARS[kind]
-    is_one = isinstance(value, types) and not isinstance(value, bool)
-    if not is_one or (kind is int and value != value // 1):
-        raise TypeError(f"{value!r} is not {name}")
+    if type(value) not in (int, float) or kind not in (int, float) or (kind is int and value != value // 1):
+        raise TypeError(f"{value!r} is not {_SCALARS[kind]}")
     return kind(value)

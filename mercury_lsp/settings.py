@@ -14,7 +14,7 @@ from mercury_engine.errors import MercuryError
 from mercury_engine.model_folders import INSTALLED, is_path, path_of
 
 from mercury_lsp.errors import SettingsError
-from mercury_lsp.plain_data import Allowed, read, types, within
+from mercury_lsp.plain_data import Allowed, fields_of, read, within
 
 Device = Literal["auto", "cpu", "cuda"]
 
@@ -214,7 +214,8 @@ _CLIENT_KEYS = ("trace",)
 """Keys that clients keep in our section for their own use."""
 
 _FIELDS = {
-    re.sub("_([a-z])", lambda found: found[1].upper(), name): (name, kind) for name, kind in types(Settings).items()
+    re.sub("_([a-z])", lambda found: found[1].upper(), name): (name, kind)
+    for name, (kind, _) in fields_of(Settings).items()
 }
 """By the key in JSON, a field's name and its type."""
 

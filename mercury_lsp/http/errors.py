@@ -26,11 +26,6 @@ def bad_request(message: str, param: str | None = None) -> ApiError:
     return ApiError(400, message, param)
 
 
-def queue_full() -> ApiError:
-    """More requests wait than the engine answers in time."""
-    return ApiError(429, "too many requests are waiting; try again in a second", code="rate_limit_reached")
-
-
 def reply_to(error: ApiError, dialect: str = "") -> Response:
     """The reply; Ollama's clients get the error as a string."""
     kind = "server_error" if error.status >= 500 else "invalid_request_error"

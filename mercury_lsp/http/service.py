@@ -28,7 +28,7 @@ from mercury_engine.errors import Cancelled, ModelError
 from mercury_lsp.engine_host.edit_engine import EditEngine
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.http.draft import Completion, CompletionDraft
-from mercury_lsp.http.errors import queue_full
+from mercury_lsp.http.errors import ApiError
 from mercury_lsp.http.gap import Gap
 from mercury_lsp.settings import Settings
 
@@ -197,7 +197,7 @@ class Service:
     async def _open(self) -> AsyncIterator[None]:
         """Counts a request and loads the engine. Raises ApiError if too many are open, and what loading raises."""
         if self.under_way >= MAX_OPEN:
-            raise queue_full()
+            raise ApiError(429, "too many requests are waiting; try again in a second", code="rate_limit_reached")
         self.under_way += 1
         try:
             await self.engine()
