@@ -14,13 +14,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mercury_lsp.http import (
-    answers,
     chat,
     completions,
     edits,
     llama,
     ollama,
-    playground,
+    own_routes,
     tabby,
 )
 from mercury_lsp.http.draft import Completion
@@ -28,7 +27,7 @@ from mercury_lsp.http.errors import on_error
 from mercury_lsp.http.guard import Guard
 from mercury_lsp.http.service import Service
 
-DIALECTS = (chat, completions, tabby, llama, ollama, edits, answers, playground)
+DIALECTS = (chat, completions, tabby, llama, ollama, edits, own_routes)
 
 BUCKETS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 

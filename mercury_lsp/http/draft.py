@@ -79,14 +79,17 @@ class CompletionDraft:
         added = postprocess(fill.text, self.context.after(self._text), self._snapshot)
         is_cut = not added.startswith(fill.text.rstrip())  # brackets may have been closed after the cut
         self._text += added
-        if self._cut_at_stop() or self._cut_at_repeat():
+        if self._cut():
             return
         if is_cut or (fill.is_finished and (self._has_suffix or not self.context.multiline)):
             self._reason = "stop"
         elif self._gap.candidates > 1:
             self._reason = "stop" if fill.is_finished else "length"
-        elif fill.is_finished:
-            self._break_line(bool(added))
+        elif fill.is_finished and not added and self._text.endswith("\n\n"):
+            self._text, self._reason = self._text.rstrip(), "stop"
+        elif fill.is_finished:  # with its line, as nothing follows the gap
+            self._text += "\n"
+            self._cut()
         elif not added:  # although there was time: the model ends the text here
             left = self._milliseconds_left()
             is_late = not fill.steps or (left is not None and left <= 0)
@@ -98,24 +101,12 @@ class CompletionDraft:
         deadline = self._gap.deadline_ms
         return None if deadline is None else deadline - 1000 * (perf_counter() - self._started)
 
-    def _break_line(self, has_text: bool) -> None:
-        """Continue on the next line: if nothing follows the gap, a fill ends with its line."""
-        if not has_text and self._text.endswith("\n\n"):
-            self._text, self._reason = self._text.rstrip(), "stop"
-            return
-        self._text += "\n"
-        if not self._cut_at_stop():
-            self._cut_at_repeat()
-
-    def _cut_at_stop(self) -> bool:
-        """End the text before a stop text; False if it has none."""
+    def _cut(self) -> bool:
+        """End the text before a stop text, or before lines that repeat those above them; False if there are none."""
         end = first_of(self._text, filter(None, self._gap.stop))
         if end is not None:
             self._text, self._reason = self._text[:end], "stop"
-        return end is not None
-
-    def _cut_at_repeat(self) -> bool:
-        """End the text before lines that repeat those above them; False if there are none."""
+            return True
         lines = self._text.split("\n")
         start = repeat_start(lines[:-1], self._checked)
         self._checked = len(lines) - 1

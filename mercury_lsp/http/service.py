@@ -41,9 +41,6 @@ MAX_AT_ONCE = 3
 """Concurrent fills, and as many replies and rewrites; the engine runs four requests, so an editor's waits for a fill
 at most."""
 
-MAX_BESIDE_EDITOR = 1
-"""Concurrent fills while an editor is active; they yield to its next request."""
-
 MAX_STOPS = 8
 """A completion yields to an editor's requests this often; then it runs beside them."""
 
@@ -126,7 +123,8 @@ class Service:
         self._writings = set[Writing]()
         self._fills, self._long = asyncio.Semaphore(MAX_AT_ONCE), asyncio.Semaphore(MAX_AT_ONCE)
         """Places at the engine for fills, and for replies and rewrites."""
-        self._beside_editor = asyncio.Semaphore(MAX_BESIDE_EDITOR)
+        self._beside_editor = asyncio.Lock()
+        """Held by the one fill that runs while an editor is active, and yields to its next request."""
         self._preparing = ThreadPoolExecutor(1)
         self.note: Callable[[Completion], None] = lambda _: None
         """Called with each completion that has finished."""

@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 from mercury_engine.api import SlotView
 
-from mercury_lsp.http import playground
+from mercury_lsp.http import own_routes
 from tests.support.browser import Browser
 from tests.support.fake_engine import FakeEngine
 from tests.support.http_server import Scripted, served
@@ -38,7 +38,7 @@ TYPED = ".cm-line > span:not(.cm-ghost), .cm-line"
 """Lines, and their parts; grey text is a part of the line that it stands in."""
 
 needs_browser = pytest.mark.skipif(
-    find_chromium() is None or not (playground.PAGE / "index.html").is_file(),
+    find_chromium() is None or not (own_routes.PAGE / "index.html").is_file(),
     reason="needs Chromium, and the page that `make playground` builds",
 )
 
@@ -57,7 +57,7 @@ async def test_the_page_loads_nothing_from_elsewhere_and_its_styles_have_a_nonce
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     (tmp_path / "index.html").write_text('<meta name="csp-nonce" content="{nonce}" />', "utf-8")
-    monkeypatch.setattr(playground, "PAGE", tmp_path)
+    monkeypatch.setattr(own_routes, "PAGE", tmp_path)
     async with served() as server:
         first, second = [await server.client.get("/") for _ in range(2)]
     policies = [page.headers["content-security-policy"] for page in (first, second)]
@@ -71,7 +71,7 @@ async def test_the_page_needs_no_token_and_its_requests_do(monkeypatch: pytest.M
     async with served() as server:
         assert (await server.client.get("/")).status_code in (200, 404)
         assert (await server.post("/mercury/v1/steps", {})).status_code == 401
-        assert (await server.client.get("/..%2fplayground.py")).status_code == 401
+        assert (await server.client.get("/..%2fown_routes.py")).status_code == 401
 
 
 async def test_the_answer_says_why_an_editor_would_not_show_it():
