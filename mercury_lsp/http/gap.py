@@ -72,11 +72,6 @@ class Gap:
     """Ends all fills but the first, which may have to read all of the context."""
     candidates: int = 1
 
-    @property
-    def is_one_line(self) -> bool:
-        """Whether the first line break ends the text."""
-        return any(stop and "\n\n".startswith(stop) and len(stop) == 1 for stop in self.stop)
-
     def context(self) -> tuple[CompletionContext, Snapshot]:
         """The context without secrets, and both sides as a document."""
         before, after = self.prompt[-PROMPT_CHARS:], self.suffix[:SUFFIX_CHARS]
@@ -92,7 +87,7 @@ class Gap:
         return (
             replace(
                 context,
-                multiline=not self.is_one_line,
+                multiline="\n" not in self.stop,
                 snippets=snippets,
                 lookup_text=(*searched, *context.lookup_text),
                 is_redacted=context.is_redacted or _is_secret(self.path),
