@@ -26,22 +26,21 @@ def bad_request(message: str, param: str | None = None) -> ApiError:
     return ApiError(400, message, param)
 
 
-def reply_to(error: ApiError, dialect: str = "") -> Response:
-    """The reply; Ollama's clients get the error as a string."""
+def reply_to(error: ApiError, path: str) -> Response:
+    """The reply at a path; Ollama's clients get the error as a string."""
     kind = "server_error" if error.status >= 500 else "invalid_request_error"
     message = str(error).encode("utf-8", "replace").decode("utf-8")
     about = {"message": message, "type": kind, "param": error.param, "code": error.code}
-    body = {"error": message if dialect == "ollama" else about}
+    body = {"error": message if path.startswith("/api/") else about}
     headers = {"Retry-After": str(RETRY_SECONDS)} if error.status in (429, 503) else None
     return JSONResponse(body, error.status, headers)
 
 
 async def on_error(request: Request, error: Exception) -> Response:
-    dialect = "ollama" if request.url.path.startswith("/api/") else ""
     if isinstance(error, HTTPException) and error.status_code == 404:
         paths = sorted({route.path for route in request.app.routes if route.path.count("/") > 1})
         error = ApiError(404, f"no such route; the routes are {', '.join(paths)}")
-    return reply_to(as_api_error(error), dialect)
+    return reply_to(as_api_error(error), request.url.path)
 
 
 def as_api_error(error: Exception) -> ApiError:

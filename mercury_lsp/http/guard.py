@@ -34,7 +34,7 @@ class Guard:
             self._require_allowed(scope["path"], Headers(scope=scope))
             body = await _body(receive)
         except ApiError as error:
-            reply = reply_to(error)
+            reply = reply_to(error, scope["path"])
             reply.headers["Connection"] = "close"  # the rest of the body is not read
             await reply(scope, receive, send)
         else:

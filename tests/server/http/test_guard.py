@@ -53,6 +53,7 @@ async def test_with_a_token_every_route_but_health_asks_for_it(monkeypatch: pyte
         assert (await server.client.get("/health")).status_code == 200
         refused = await server.client.get("/v1/models")
         assert refused.json()["error"]["code"] == "invalid_api_key"
+        assert "wrong token" in (await server.client.get("/api/tags")).json()["error"], "as Ollama's clients read it"
 
 
 def test_others_reach_the_server_only_with_a_token(monkeypatch: pytest.MonkeyPatch):
