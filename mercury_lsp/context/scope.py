@@ -88,13 +88,11 @@ def classify(snapshot: Snapshot, offset: int) -> CursorClass:
 
 def headers(snapshot: Snapshot, offset: int, window_start: int) -> str:
     """Imports, then headers of the definitions around offset, outermost first, that the window cuts off."""
-    if snapshot.tree is None or window_start <= 0:
+    if snapshot.tree is None:
         return ""
-    rules = language(snapshot.language_id)
-    limit = snapshot.source.byte_of(window_start)
-    imports = _imports(snapshot, snapshot.tree, rules, limit)
-    around = [_header(snapshot, node) for node in _enclosing(snapshot, offset, rules) if node.start_byte < limit]
-    return imports + "".join(around)
+    rules, limit = language(snapshot.language_id), snapshot.source.byte_of(window_start)
+    around = [node for node in _enclosing(snapshot, snapshot.tree, offset, rules) if node.start_byte < limit]
+    return _imports(snapshot, snapshot.tree, rules, limit) + "".join(_header(snapshot, node) for node in around)
 
 
 def path_to(tree: Tree, byte: int) -> list[Node]:
@@ -194,15 +192,14 @@ def _imports(snapshot: Snapshot, tree: Tree, rules: Language, limit: int) -> str
     return found
 
 
-def _enclosing(snapshot: Snapshot, offset: int, rules: Language) -> list[Node]:
+def _enclosing(snapshot: Snapshot, tree: Tree, offset: int, rules: Language) -> list[Node]:
     """Definitions that enclose offset, outermost first; in an indented language, a blank line's indentation counts."""
-    assert snapshot.tree is not None
     prefix = _line_prefix(snapshot, offset)
     is_blank = rules.by_indent and not prefix.strip()
     if is_blank:
         before = snapshot.slice(offset - _BRACKET_REACH_CHARS, offset)
         offset -= len(before) - len(before.rstrip())
-    path = path_to(snapshot.tree, snapshot.source.byte_of(offset))
+    path = path_to(tree, snapshot.source.byte_of(offset))
     around = [node for node in path if node.type in rules.definitions]
     return [node for node in around if node.start_point.column < len(prefix)] if is_blank else around
 

@@ -121,8 +121,7 @@ def _settings(path: Path, included: list[Path]) -> Iterator[tuple[str, str]]:
     section = ""
     for line in _text(path).replace("\r\n", "\n").replace("\\\n", "").splitlines():
         found = _LINE.match(line)
-        if found is None:
-            continue
+        assert found is not None  # it matches an empty line
         if found["section"]:
             section = found["section"].lower() + ("." if found["sub"] is not None else "")
         if not found["name"]:

@@ -72,3 +72,15 @@ def test_a_decision_by_rules_that_have_changed_meanwhile_does_not_count(
     held.go_on.set()
     decided(workspace)
     assert not workspace.may_use(uri(tmp_path))
+
+
+def test_a_changed_exclude_file_counts_while_other_files_are_not_used(workspace: Workspace, tmp_path: Path):
+    (tmp_path / ".git" / "info").mkdir(parents=True)
+    assert workspace.is_ignored(uri(tmp_path))  # not known yet
+    decided(workspace)
+    assert not workspace.is_ignored(uri(tmp_path))
+    (tmp_path / ".git" / "info" / "exclude").write_text("a.py\n")
+    workspace.files_changed([tmp_path / ".git" / "info" / "exclude"])
+    assert workspace.is_ignored(uri(tmp_path))
+    decided(workspace)
+    assert workspace.is_ignored(uri(tmp_path))

@@ -4,17 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from mercury_lsp.context.workspace import snippets
 from mercury_lsp.context.workspace.imports import FileIndex, imports
 from mercury_lsp.context.workspace.library import DocumentView, Library, PreparedSnippets
-from mercury_lsp.context.workspace.snippets import (
-    MAX_FILE_BYTES,
-    Snippet,
-    SnippetKind,
-    choose,
-    declarations,
-    most_similar,
-    words_of,
-)
+from mercury_lsp.context.workspace.snippets import Snippet, SnippetKind, choose, most_similar, words_of
 from mercury_lsp.documents.document import Document
 
 
@@ -93,7 +86,9 @@ def test_a_file_that_becomes_ignored_is_no_longer_shown(tmp_path: Path):
     assert not prepared[main.as_uri()].snippets
 
 
-@pytest.mark.parametrize("text", ["reserve = 1\n" * MAX_FILE_BYTES, "reserve\0", f"reserve = '{'x' * 3000}'\n"])
+@pytest.mark.parametrize(
+    "text", ["reserve = 1\n" * snippets.MAX_FILE_BYTES, "reserve\0", f"reserve = '{'x' * 3000}'\n"]
+)
 def test_large_binary_and_minified_files_show_nothing(tmp_path: Path, text: str):
     written(tmp_path, {"stock.py": text})
     library, prepared = opened(tmp_path)
@@ -187,7 +182,7 @@ def test_imports_are_found_where_the_workspace_is_the_whole_disk(tmp_path: Path)
     ],
 )
 def test_declarations_are_signatures_one_per_line(language: str, text: str, expected: str):
-    assert declarations(language, text, lambda: None) == expected
+    assert snippets.declarations(language, text, lambda: None) == expected
 
 
 # Choice
