@@ -202,7 +202,7 @@ class Completer:
         control = Control(cancel, watch, check, stays_here=stays_here)
 
         async def filled() -> list[Suggestion]:
-            fill = await self._lease.fill(fill_request, control)
+            fill: Fill | None = await self._lease.answer(fill_request, control)
             if cancel.is_set():
                 raise Cancelled("cancelled just as the engine finished")
             return self._to_suggestions(context, request, anchor, fill) if fill is not None else []
@@ -283,7 +283,8 @@ class Completer:
         """A fill that no user waits for; None if it was cancelled or failed."""
         control = Control(check=check, stays_here=self.stays_here(uri))
         try:
-            return await self._lease.fill(request, control, ahead=True)
+            fill: Fill | None = await self._lease.answer(request, control, ahead=True)
+            return fill
         except Cancelled:
             return None
         except Exception:  # no request failed; if the next one does, it reports why

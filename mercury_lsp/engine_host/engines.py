@@ -9,16 +9,7 @@ from concurrent.futures import Future, wait
 from time import monotonic
 from typing import Any
 
-from mercury_engine.api import (
-    Answer,
-    Control,
-    Fill,
-    FillRequest,
-    InferenceEngine,
-    Request,
-    Rewrite,
-    RewriteRequest,
-)
+from mercury_engine.api import Answer, Control, InferenceEngine, Request, Rewrite, RewriteRequest
 from mercury_engine.errors import Cancelled
 
 from mercury_lsp.debounce import Debounced
@@ -181,21 +172,11 @@ class Lease:
         since, users = monotonic() - seconds, self._shared.users if self._shared is not None else ()
         return any(other.asked > since for other in users if other is not self)
 
-    async def fill(self, request: FillRequest, control: Control | None = None, ahead: bool = False) -> Fill | None:
-        """The engine's fill, once it is loaded; None without one. Raises Cancelled, and what the engine raises.
-
-        If the caller's task is cancelled, the fill stops before its next step.
-        """
-        found: Fill | None = await self.answer(request, control, ahead)
-        return found
-
-    async def rewrite(self, request: RewriteRequest, control: Control | None = None) -> Rewrite | None:
-        """The engine's rewrite; None, cancelled and raises as for `fill`."""
-        found: Rewrite | None = await self.answer(request, control)
-        return found
-
     async def answer(self, request: Request, control: Control | None = None, ahead: bool = False) -> Any:
-        """The engine's answer to any request; None, cancelled and raises as for `fill`."""
+        """The engine's answer, once it is loaded; None without one. Raises Cancelled, and what the engine raises.
+
+        If the caller's task is cancelled, the answer stops before its next step.
+        """
         control = control or Control()
         control.client, control.is_ahead = self, ahead
         if not ahead:
@@ -207,6 +188,11 @@ class Lease:
         except asyncio.CancelledError:
             control.cancel.set()
             raise
+
+    async def rewrite(self, request: RewriteRequest, control: Control | None = None) -> Rewrite | None:
+        """The engine's rewrite; None, cancelled and raises as for `answer`."""
+        found: Rewrite | None = await self.answer(request, control)
+        return found
 
     def unload(self) -> None:
         """Stop using an engine, and free it unless others use it; returns at once."""

@@ -7,14 +7,25 @@ Dimensions as in `network.py`; one request at a time (B = 1).
 """
 
 from collections.abc import Collection, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from mercury_kernels.cpu.blocks import BF16, F16, F32, BlockMatrix, rounded, widened
-from mercury_kernels.cpu.layers import FIRST_ADAPTER, WRITER_ROWS, Layers, Part, StoredArray
+from mercury_kernels.cpu.blocks import BF16, F16, F32, BlockMatrix, Floats, rounded, widened
+from mercury_kernels.cpu.layers import (
+    ALL_ROWS,
+    FIRST_ADAPTER,
+    WHOLE_MODEL,
+    WRITER_ROWS,
+    Layers,
+    MatrixName,
+    Part,
+    StoredArray,
+)
 
-from mercury_engine.models import cpu_weights, weights
+from mercury_engine.models import weights
 from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray, log_softmax_in_place
+from mercury_engine.models.gguf.checkpoint import GgufTensors
 from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, ModelConfig
 from mercury_engine.models.row_answers import RowAnswers, RowQuestion
 from mercury_engine.models.tensors import StoredTensors, Tensors
@@ -61,7 +72,7 @@ class CpuNetwork:
         """Fill `layers` with the folder's weights. Raises ModelNotFound and ModelCorrupt."""
         self.config, self.threads, self._stack = config, layers.threads, layers
         tensors = weights.read_model(folder)
-        cpu_weights.put_reader(layers, config, tensors, weights.reader_change(folder))
+        _put_reader(layers, config, tensors, weights.reader_change(folder))
         self.embedding = Embedding(tensors, config)
         width, divisor = config.head_dim, np.array(config.rope_factors or 1.0)
         self._frequencies = (config.rope_theta ** (-np.arange(0, width, 2) / width) / divisor).astype(np.float32)
@@ -73,14 +84,14 @@ class CpuNetwork:
     def _put_writer(self, folder: Path) -> None:
         """Load what the writer adds. Raises ModelNotFound and ModelCorrupt."""
         adapter = StoredTensors(folder, weights.ADAPTER_FILES)
-        cpu_weights.put_products(self._stack, adapter, WRITER_ROWS)
+        _put_products(self._stack, adapter, WRITER_ROWS)
         self.embedding.markers = widened(rounded(adapter.floats("markers", 2, self.config.hidden_size)))
 
     def _put_adapters(self, folder: Path) -> dict[str, int]:
         """Load the folder's adapters; their numbers by name. Raises ModelCorrupt."""
         found = weights.read_adapters(folder, self.config)
         for number, tensors in enumerate(found.values()):
-            cpu_weights.put_products(self._stack, tensors, FIRST_ADAPTER + number)
+            _put_products(self._stack, tensors, FIRST_ADAPTER + number)
         return {name: number for number, name in enumerate(found)}
 
     @property
@@ -200,3 +211,62 @@ def _mask(rows: int, block: int | None) -> FloatArray | None:
 
 def _kept(sides: Sequence[KeyValueSegment]) -> list[tuple[StoredArray, StoredArray]]:
     return [(side.keys, side.values) for side in sides]
+
+
+def _put_reader(layers: Layers, config: ModelConfig, tensors: Tensors, change: Tensors | None) -> None:
+    """Put a whole reader into the layers, with its low-rank change. Raises ModelCorrupt; ValueError beyond float16."""
+
+    def put(number: int) -> None:
+        if number == WHOLE_MODEL:
+            layers.put_vector(number, "last_norm", tensors.floats("model.norm.weight", config.hidden_size))
+            name = "model.embed_tokens.weight" if config.tie_word_embeddings else "lm_head.weight"
+            _put_matrix(layers, number, "head", tensors, [name], (config.vocab_size, config.hidden_size))
+        else:
+            _put_layer(layers, config, number, tensors)
+        if isinstance(tensors, GgufTensors):
+            tensors.file.release()
+
+    with ThreadPoolExecutor(weights.LOADER_THREADS) as pool:
+        list(pool.map(put, (WHOLE_MODEL, *range(config.num_hidden_layers))))
+    if change is not None:
+        _put_products(layers, change, ALL_ROWS)
+
+
+def _put_products(layers: Layers, tensors: Tensors, piece: int) -> None:
+    """Put low-rank products for every matrix into the layers. Raises ModelCorrupt.
+
+    `piece`: see `Layers.put_low_rank`.
+    """
+    for number in range(layers.layers):
+        for which, shape in layers.shapes.items():
+            layers.put_low_rank(number, which, *tensors.product(f"layers.{number}.{which}", shape), piece)
+
+
+def _put_layer(layers: Layers, config: ModelConfig, number: int, tensors: Tensors) -> None:
+    for which, shape in layers.shapes.items():
+        _put_matrix(layers, number, which, tensors, weights.matrix_names(tensors, number, which), shape)
+    for vector, values in weights.layer_vectors(tensors, config, number):
+        layers.put_vector(number, vector, values)
+        if vector == "bias" and layers.wide:
+            _put_large(layers, config, number, values)
+
+
+def _put_large(layers: Layers, config: ModelConfig, number: int, bias: Floats) -> None:
+    """Name the large dimensions of each head's keys: the pairs with the largest biases."""
+    asked, heads, half = config.num_attention_heads * config.head_dim, config.num_key_value_heads, config.head_dim // 2
+    keys = bias[asked : asked + heads * 2 * half].reshape(heads, 2, half)
+    largest = np.argsort(-np.linalg.norm(keys, axis=1), 1)[:, : layers.wide // 2]
+    layers.put_large(number, np.concatenate((largest, largest + half), 1).astype(np.int32))
+
+
+def _put_matrix(
+    layers: Layers, number: int, which: MatrixName, tensors: Tensors, names: Sequence[str], shape: tuple[int, int]
+) -> None:
+    """Put a matrix. Raises ModelCorrupt for values that are not finite, ValueError for those beyond float16."""
+    parts = tensors.parts(names, shape)
+    try:
+        layers.put_matrix(number, which, parts, split=which == "head" and isinstance(tensors, GgufTensors))
+    except ValueError:
+        for name, part in zip(names, parts, strict=True):
+            tensors.finite(name, part.floats())
+        raise

@@ -89,7 +89,10 @@ class RemoteEdits:
             raise RequestError("this server only makes edits around a cursor")
         began, window = self._clock(), self.family.clean(request)
         control = control or Control()
-        await self._pause(control)
+        if self._limit is not None:  # another key may cancel it before it is sent to another machine
+            await asyncio.sleep(PAUSE_SECONDS)
+        if control.cancel.is_set():
+            raise Cancelled("cancelled before the server was asked for an edit")
         written = text = None
         if window is not None and self._may_ask(self._clock()):
             written = await self._written(window, control, request.deadline_ms)
@@ -109,13 +112,6 @@ class RemoteEdits:
 
     def close(self) -> None:
         self._connection.close()
-
-    async def _pause(self, control: Control) -> None:
-        """Let another key cancel the request before it is sent to another machine. Raises Cancelled."""
-        if self._limit is not None:
-            await asyncio.sleep(PAUSE_SECONDS)
-        if control.cancel.is_set():
-            raise Cancelled("cancelled before the server was asked for an edit")
 
     def _may_ask(self, now: float) -> bool:
         """Whether another request is within the limit, and counts it."""

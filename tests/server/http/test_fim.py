@@ -173,7 +173,7 @@ async def test_fills_wait_while_an_editor_is_answered():
         server.engine.held = True
         typing = server.engines.lease()
         await typing.load(Settings())
-        editing = asyncio.ensure_future(typing.fill(FillRequest(near="typed")))
+        editing = asyncio.ensure_future(typing.answer(FillRequest(near="typed")))
         await begun(server.engine)
         bodies = [{"prompt": f"x{number} = ", "input_suffix": ")"} for number in range(3)]
         asking = [asyncio.ensure_future(server.json("/infill", body)) for body in bodies]
@@ -189,12 +189,12 @@ async def test_a_fill_gives_way_to_an_editors_request_and_begins_again():
     async with served() as server:
         typing = server.engines.lease()
         await typing.load(Settings())
-        await typing.fill(FillRequest(near="typed"))
+        await typing.answer(FillRequest(near="typed"))
         server.engine.begun.clear()
         server.engine.held = True
         asking = asyncio.ensure_future(server.json("/infill", {"prompt": "x = ", "input_suffix": ")"}))
         await begun(server.engine)
-        editing = asyncio.ensure_future(typing.fill(FillRequest(near="typed on")))
+        editing = asyncio.ensure_future(typing.answer(FillRequest(near="typed on")))
         assert await asyncio.to_thread(server.engine.controls[1].cancel.wait, 30)
         server.engine.held = False
         await editing
