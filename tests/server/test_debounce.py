@@ -37,17 +37,6 @@ async def test_it_does_not_call_when_it_is_cancelled():
     assert called == []
 
 
-async def test_keys_move_no_timer(monkeypatch):
-    loop, timers = asyncio.get_running_loop(), []
-    call_at = loop.call_at
-    monkeypatch.setattr(loop, "call_at", lambda *given: timers.append(given) or call_at(*given))
-    later = Debounced(lambda: None)
-    for _ in range(100):
-        later.postpone(600)
-    assert len(timers) == 1
-    later.cancel()
-
-
 async def test_documents_opened_together_are_worked_on_one_in_a_turn(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(debounce, "TYPING_PAUSE_SECONDS", 0.0)
     done: list[str] = []

@@ -82,20 +82,18 @@ async def test_closing_a_document_cancels_all_its_requests(editor: CompleterDesk
     assert all([await is_cancelled(each) for each in asked])
 
 
-async def test_a_request_that_is_replaced_in_the_turn_of_its_answer_is_cancelled_quietly():
+async def test_a_request_that_is_replaced_in_the_turn_of_its_answer_is_cancelled_quietly(editor: CompleterDesk):
     errors: list[object] = []
-    loop, coalescer = asyncio.get_running_loop(), Coalescer()
+    loop, coalescer, snapshot = asyncio.get_running_loop(), Coalescer(), editor.documents.snapshot(URI)
     loop.set_exception_handler(lambda _, context: errors.append(context))
-    desk, found = CompleterDesk(FakeEngine(), "x = "), loop.create_future()
-
-    async def search(cancel: object) -> list[Suggestion]:
-        return await found
-
-    asked = asyncio.ensure_future(
-        coalescer.answer(SuggestionRequest("inline", desk.documents.snapshot(URI), 4), search)
-    )
+    found = loop.create_future()
+    asked = asyncio.ensure_future(coalescer.answer(SuggestionRequest("inline", snapshot, 4), lambda _: wait(found)))
     await asyncio.sleep(0.01)
     found.set_result([])
     await asyncio.sleep(0)
     coalescer.cancel_where(lambda _: True)
     assert await is_cancelled(asked) and errors == []
+
+
+async def wait(found: asyncio.Future) -> list[Suggestion]:
+    return await found
