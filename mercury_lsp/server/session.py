@@ -107,7 +107,7 @@ class Session:
     def suggestion_rejected(self, suggestion_id: str) -> None:
         """A dismissed fill may be offered again; a next edit is not, in the same place."""
         self.statistics.observer.reported_rejected(suggestion_id)
-        self.completer.next_edits.dismissed(suggestion_id)
+        self.completer.next_edits.ledger.dismiss(suggestion_id)
 
     def files_changed(self, paths: Sequence[Path]) -> None:
         """Files were created, changed or deleted."""

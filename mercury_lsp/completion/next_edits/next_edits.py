@@ -68,16 +68,16 @@ class NextEdits:
 
     def __init__(self, coalescer: Coalescer):
         self._coalescer = coalescer
-        self._ledger = Ledger()
-        self._renamings = defaultdict[str, Renamings](lambda: Renamings(self._ledger.is_declined))
-        self.regions = RegionEdits(self._ledger)
+        self.ledger = Ledger()
+        self._renamings = defaultdict[str, Renamings](lambda: Renamings(self.ledger.is_declined))
+        self.regions = RegionEdits(self.ledger)
         self._silences: dict[str, tuple[ChunkedText, int | None, Silence]] = {}
         """Text and cursor of the last question about each document, and why nothing else was found."""
 
     def edited(self, uri: str, edits: Sequence[Edit]) -> None:
         """Record edits, in order."""
         self._renamings[uri].record(edits)
-        self._ledger.edited(uri, edits)
+        self.ledger.edited(uri, edits)
 
     def highlighted(self, snapshot: Snapshot, places: Iterable[tuple[int, int, bool]]) -> None:
         """Another server reports the places of the name at the cursor: start, end, and whether it is assigned there."""
@@ -92,10 +92,6 @@ class NextEdits:
     def reasons(self, uri: str) -> list[str]:
         """Why the last question about a document found nothing, or why other edits were not shown."""
         return [*self._silences[uri][2].reasons] if uri in self._silences else []
-
-    def dismissed(self, suggestion_id: str) -> None:
-        """The user dismissed an offered edit."""
-        self._ledger.dismiss(suggestion_id)
 
     def is_known(self, asked: Question) -> bool:
         """Whether the rules have an edit to show by key; asks no model."""
@@ -208,20 +204,20 @@ class NextEdits:
         [found] = asked.proposed or [self._proposed(asked)]
         if found is None:
             return []
-        proposal, suggestion = found
-        self._ledger.offer(suggestion.id, proposal.snapshot.uri, proposal.edits)
-        return [suggestion.seen_from(asked.snapshot, proposal.snapshot)]
+        suggestion = found.suggestion()
+        self.ledger.offer(suggestion.id, found.snapshot.uri, found.edits)
+        return [suggestion.seen_from(asked.snapshot, found.snapshot)]
 
     async def _at_hand(self, asked: Question, regions: Sequence[Place]) -> list[Suggestion]:
         """The edit in these regions, computed once for ghost text and next edits at the same cursor."""
         request = SuggestionRequest("region", asked.snapshot, asked.cursor, asked.cursor is None, is_next_edit=True)
         return await self._coalescer.answer(request, partial(self.regions.first, regions, asked))
 
-    def _proposed(self, asked: Question) -> tuple[Proposal, Suggestion] | None:
-        """The first of the rules' proposals that may be shown, and what is shown of it."""
+    def _proposed(self, asked: Question) -> Proposal | None:
+        """The first of the rules' proposals that may be shown."""
         started = perf_counter()
         found = next(self._proposals(asked), None)
-        return None if found is None else (found, found.suggestion(perf_counter() - started))
+        return None if found is None else replace(found, seconds=perf_counter() - started)
 
     def _proposals(self, asked: Question) -> Iterator[Proposal]:
         """What the rules find and may be shown, best first, except where the user has just undone a change."""
@@ -276,7 +272,7 @@ class NextEdits:
         for snapshot, _ in documents:
             is_wanted = asked.cursor is None or snapshot.uri == asked.snapshot.uri != origin.uri  # they went there
             for hunk, edit in paired_edits(hunks, snapshot, origin, is_wanted):
-                is_declined = self._ledger.is_declined(snapshot.uri, edit)
+                is_declined = self.ledger.is_declined(snapshot.uri, edit)
                 why_not = OFFERED if is_declined else objection(snapshot, edit, hunks)
                 if why_not is None and shown([hunk], snapshot.uri):
                     yield Proposal(snapshot, (edit,))

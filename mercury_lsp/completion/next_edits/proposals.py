@@ -21,15 +21,17 @@ class Proposal:
     edits: tuple[Edit, ...]
     renaming: Renaming | None = None
     """The renaming that it continues."""
+    seconds: float = 0.0
+    """How long it took to find."""
 
     @property
     def whole(self) -> Edit:
         """Its edits as one."""
         return joined(self.edits, self.snapshot)
 
-    def suggestion(self, seconds: float) -> Suggestion:
+    def suggestion(self) -> Suggestion:
         """What is shown of it. Rules are exact, so no model judges them."""
-        return replace(Suggestion.replacing(self.snapshot, self.whole, 1.0, seconds), renaming=self.renaming)
+        return replace(Suggestion.replacing(self.snapshot, self.whole, 1.0, self.seconds), renaming=self.renaming)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class Question:
     changes: Sequence[Edit] = ()
     """The user's changes of this document, oldest first."""
     silence: Silence = field(default_factory=lambda: Silence(""))
-    proposed: Sequence[tuple[Proposal, Suggestion] | None] = ()
+    proposed: Sequence[Proposal | None] = ()
     """What the rules propose; empty until it is worked out."""
 
     @property
