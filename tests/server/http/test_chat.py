@@ -6,11 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
-from mercury_engine.api import (
-    Chat,
-    Sampling,
-    TokenLogProbability,
-)
+from mercury_engine.api import Chat, Sampling, TokenLogProbability
 
 from tests.support import masked, tiny
 from tests.support.fake_engine import FakeEngine, begun
@@ -144,12 +140,8 @@ async def test_a_demanded_call_is_begun_and_follows_the_tools_schema(server: Ser
     server.engine.parts = ('{"name": "time", "arguments": {}}',)
     [found] = (await server.json(ROUTE, HELLO | {"tools": [TIME, WEATHER], "tool_choice": "required"}))["choices"]
     assert found["message"]["tool_calls"][0]["function"]["name"] == "time"
-    assert [
-        each["properties"]["name"]["const"] for each in json.loads(server.engine.generating[1].schema)["anyOf"]
-    ] == [
-        "time",
-        "weather",
-    ]
+    calls = json.loads(server.engine.generating[1].schema)["anyOf"]
+    assert [each["properties"]["name"]["const"] for each in calls] == ["time", "weather"]
 
 
 async def test_response_formats_are_schemas(server: Served):

@@ -63,10 +63,11 @@ async def test_the_first_of_several_whole_texts_has_ended_by_itself():
 
 
 @pytest.mark.parametrize("stream", [True, False])
-async def test_a_closed_connection_stops_the_fill(stream: bool):
+@pytest.mark.parametrize("path", ["/v1/fim/completions", "/infill", "/api/generate", "/mercury/v1/steps"])
+async def test_a_closed_connection_stops_the_fill(path: str, stream: bool):
     async with served() as server:
         server.engine.held = True
-        asking = asyncio.ensure_future(server.post("/v1/fim/completions", {"prompt": "x = ", "stream": stream}))
+        asking = asyncio.ensure_future(server.post(path, {"prompt": "x = ", "stream": stream}))
         await begun(server.engine)
         asking.cancel()
         [control] = server.engine.controls
