@@ -100,7 +100,8 @@ class Workspace:
     def offered(self, uri: str) -> list[str]:
         """URIs of other open documents whose text a document's requests may contain, last visited first."""
         prepared = self._prepared.get(uri) if self._is_enabled else None
-        return [other for other in prepared.offered if other in self._documents] if prepared is not None else []
+        offered = prepared.offered if prepared is not None else ()
+        return [other for other in reversed(self._visited) if other in offered]
 
     def may_use(self, uri: str) -> bool:
         """Whether a workspace document may be shown, or edited, with another one.
