@@ -169,7 +169,8 @@ class WrittenRegion:
     def add_hunk(self) -> None:
         """Add the hunk that was written to the others."""
         (start, new_start), texts = (text.count("\n") for text in self.before), self._up_to_hunk()
-        end, new_end = (line_count(text) if self.back is None else text.count("\n") for text in texts)
+        is_last = self.back is None  # and then the last line may have no line break
+        end, new_end = (text.count("\n") + (is_last and not is_line_start(text)) for text in texts)
         self.hunks.append(WrittenHunk(start, end, new_start, new_end, self.probability))
 
     def rewrite(self, text: str | None) -> Rewrite:
@@ -237,11 +238,6 @@ class WrittenRegion:
 
     def _text(self, ids: Sequence[int]) -> str:
         return "".join(self.texts[token] for token in ids)
-
-
-def line_count(text: str) -> int:
-    """The number of lines; the last one may have no line break."""
-    return text.count("\n") + (not is_line_start(text))
 
 
 def is_line_start(text: str) -> bool:

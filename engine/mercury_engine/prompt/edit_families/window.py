@@ -133,8 +133,6 @@ def _unwrapped(text: str, shown: str) -> str:
 
 def _without_cursor(text: str, mark: str) -> str:
     """A text without marks of the cursor; a line that was only one is dropped."""
-    if mark not in text:
-        return text
     return "".join(line.replace(mark, "") for line in lines_of(text) if line.strip() != mark)
 
 
