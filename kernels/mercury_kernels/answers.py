@@ -12,8 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from mercury_kernels import reference
-from mercury_kernels.launch import dot, guarded, options, power
+from mercury_kernels.launch import dot, options, power
 from mercury_kernels.operands import Matrix
 
 FIELDS = 6
@@ -33,7 +32,6 @@ def _tell(
     words: tl.tensor,
     scale: tl.tensor,
     never: tl.tensor,
-    KEEPS: tl.constexpr,
     BM: tl.constexpr,
     BV: tl.constexpr,
     BC: tl.constexpr,
@@ -58,7 +56,7 @@ def _tell(
     whole_top = tl.max(logits, 1)
     whole = tl.sum(tl.exp(logits - whole_top[:, None]), 1)
     logits = tl.where(allowed, logits, float("-inf"))
-    if KEEPS:
+    if kept is not None:
         tl.store(kept + m.to(tl.int64)[:, None] * V + v[None, :], logits, inside)
     top, best = tl.max(logits, 1, return_indices=True)
     base = tl.where(top == float("-inf"), 0.0, top)
@@ -111,7 +109,6 @@ def _join(
     tl.store(figures + row * 4 + 3, log_sum - mean / total)
 
 
-@guarded(reference.answers)
 def answers(
     hidden: Tensor,
     matrix: Matrix,
@@ -130,8 +127,8 @@ def answers(
     kept = torch.empty(rows, vocabulary, device=device) if keeps else None
     token, figures = torch.empty(rows, dtype=torch.int32, device=device), torch.empty(rows, 4, device=device)
     _tell[(triton.cdiv(rows, high), count)](
-        hidden, matrix.weight, bits, lists, partial, partial if kept is None else kept, rows, channels, vocabulary,
-        bits.shape[1], scale, never, keeps, high, wide, deep, **options(device, 8 if high > 16 else 4, 4),
+        hidden, matrix.weight, bits, lists, partial, kept, rows, channels, vocabulary, bits.shape[1], scale, never,
+        high, wide, deep, **options(device, 8 if high > 16 else 4, 4),
     )  # fmt: skip
     _join[(rows,)](partial, token, figures, rows, count, 256, **options(device, 4, 1))
     return token, figures, kept

@@ -13,9 +13,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from mercury_kernels import reference
-from mercury_kernels.counters import COUNTERS, counters
-from mercury_kernels.launch import dot, guarded, multiprocessors, options, power
+from mercury_kernels.capture import COUNTERS, counters
+from mercury_kernels.launch import dot, multiprocessors, options, power
 from mercury_kernels.operands import Rows
 
 LOG2_E = 1.4426950408889634
@@ -46,7 +45,6 @@ def _attend(
     stride: tl.tensor,
     shares: tl.tensor,
     G: tl.constexpr,
-    SPLIT: tl.constexpr,
     BM: tl.constexpr,
     BT: tl.constexpr,
     BD: tl.constexpr,
@@ -87,7 +85,7 @@ def _attend(
         total = total * keep + tl.sum(weights, 1)
         acc = dot(weights.to(v.dtype), v, acc * keep[:, None])
         top = higher
-    if SPLIT:
+    if partial is not None:
         number = head * tl.num_programs(0) + tile
         piece = number.to(tl.int64) * shares * BM + tl.arange(0, BM)
         tl.store(partial + (piece + share * BM)[:, None] * BD + d[None, :], acc)
@@ -111,7 +109,6 @@ def _attend(
     tl.store(out + at, (acc / total[:, None]).to(out.dtype.element_ty), inside)
 
 
-@guarded(reference.attention)
 def attention(q: Tensor, keys: Tensor, values: Tensor, rows: Rows, scale: float) -> Tensor:
     """See `reference.attention`; the heads of keys and values may lie farther apart."""
     heads, length, width = keys.shape
@@ -122,12 +119,13 @@ def attention(q: Tensor, keys: Tensor, values: Tensor, rows: Rows, scale: float)
     tile, warps, stages = _tile(count * groups, heads, block, q.element_size())
     tiles = triton.cdiv(count * groups, tile)
     splits = _splits(q.device, heads * tiles, triton.cdiv(length, KEYS))
-    pieces = heads * tiles * splits
-    partial = torch.empty(pieces * tile * block if splits > 1 else 1, dtype=torch.float32, device=q.device)
-    state = torch.empty(pieces * tile * 2 if splits > 1 else 1, dtype=torch.float32, device=q.device)
+    partial = state = None
+    if splits > 1:
+        partial = torch.empty(heads * tiles * splits * tile, block, device=q.device)
+        state = torch.empty(len(partial), 2, device=q.device)
     _attend[(tiles, heads * splits)](
         q, keys, values, out, rows.order, rows.first, rows.context, partial, state, counters(q.device),
-        scale * LOG2_E, count, heads, width, keys.stride(0), splits, groups, splits > 1, tile, KEYS, block,
+        scale * LOG2_E, count, heads, width, keys.stride(0), splits, groups, tile, KEYS, block,
         MOST_SHARES, 2, **options(q.device, warps, stages),
     )  # fmt: skip
     return out

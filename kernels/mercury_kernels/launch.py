@@ -1,82 +1,14 @@
-"""Launching Triton kernels: where they may run, and the fallback to their torch twins.
-
-A kernel runs on CUDA devices of compute capability 8.0 or newer (bfloat16 matrix units), and on CPU tensors in
-Triton's interpreter. If it cannot be compiled, its torch twin answers, and the log says so once; tests on a GPU set
-MERCURY_STRICT_KERNELS, so that they never compare a twin with itself.
-"""
+"""What launches of Triton kernels share: limits of the device, launch options, and a product."""
 
 import functools
-import logging
-import os
-from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 
-log = logging.getLogger("mercury_kernels")
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
 INTERPRETED = tl.constexpr(triton.knobs.runtime.interpret)
-"""Whether kernels run on the CPU, one program after another."""
-
-OLDEST_CAPABILITY = (8, 0)
-"""Lowest compute capability with bfloat16 matrix units."""
-
-STRICT_VARIABLE = "MERCURY_STRICT_KERNELS"
-"""Environment variable: with 1, a kernel that does not compile raises its error instead of calling its twin."""
-
-DEVICE_FAULTS = ("illegal memory access", "misaligned address", "illegal instruction", "launch failure", "assert")
-"""Parts of errors that a running kernel causes; launches return early, so any kernel may be at fault."""
-
-broken: dict[str, str] = {}
-"""Kernels that could not run, and why; their twins answer instead."""
-
-
-def guarded(twin: Callable[P, R]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Let the twin answer if the kernel does not compile; logs it once."""
-
-    def decorate(kernel: Callable[P, R]) -> Callable[P, R]:
-        @functools.wraps(kernel)
-        def run(*args: P.args, **kwargs: P.kwargs) -> R:
-            if INTERPRETED.value:
-                return kernel(*args, **kwargs)
-            if kernel.__name__ in broken:
-                return twin(*args, **kwargs)
-            try:
-                return kernel(*args, **kwargs)
-            except Exception as error:
-                if not compile_failure(error) or os.environ.get(STRICT_VARIABLE) == "1":
-                    raise
-                give_up(kernel.__name__, error)
-                return twin(*args, **kwargs)
-
-        return run
-
-    return decorate
-
-
-def compile_failure(error: Exception) -> bool:
-    """Whether the kernel never ran: a failed compiler or assembler, resource limits, no C compiler for the launcher.
-
-    A fault of the device is none: the kernel that reports it is not always the one at fault.
-    """
-    if isinstance(error, (torch.OutOfMemoryError, getattr(torch, "AcceleratorError", torch.OutOfMemoryError))):
-        return False
-    if any(words in str(error) for words in DEVICE_FAULTS):
-        return False
-    module = type(error).__module__
-    # Triton finds no compiler: RuntimeError; the compiler fails: CalledProcessError; MLIR fails: RuntimeError
-    return module.startswith(("triton", "subprocess")) or isinstance(error, (OSError, RuntimeError))
-
-
-def give_up(name: str, error: Exception) -> None:
-    """Use the kernel's twin from now on, and log why."""
-    broken[name] = " ".join(str(error).split())[:300] or type(error).__name__
-    log.warning("kernel %s is off, its torch twin answers (slower, same result): %s", name, broken[name])
+"""Whether kernels run on CPU tensors in Triton's interpreter, one program after another."""
 
 
 @functools.cache

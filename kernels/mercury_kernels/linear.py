@@ -9,16 +9,16 @@ An adapter adds (x A^T) B^T. A is small, so every program computes x A^T beside 
 Dimensions: M rows, K inputs, N outputs (of one half when gated).
 """
 
+import math
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from mercury_kernels import reference
-from mercury_kernels.counters import COUNTERS, counters
+from mercury_kernels.capture import COUNTERS, counters
 from mercury_kernels.launch import (
     dot,
-    guarded,
     multiprocessors,
     options,
     power,
@@ -47,7 +47,7 @@ def _weights(
     """Weights [BN,BK] from input `start` on, of rows at the pointers [BN]; their scales stand in [K/32,columns]."""
     k = start + tl.arange(0, BK)
     w = tl.load(rows[:, None] + k[None, :], valid[:, None] & (k < last)[None, :], 0)
-    if w.dtype == tl.int8:
+    if scales is not None:
         group = start // 32 + tl.arange(0, BK // 32)
         at = group.to(tl.int64)[:, None] * columns + column[None, :]
         scale = tl.load(scales + at, (group * 32 < last)[:, None] & valid[None, :], 0.0).to(tl.float32)
@@ -102,11 +102,7 @@ def _linear(
     each: tl.tensor,
     shares: tl.tensor,
     eps: tl.tensor,
-    HAS_NORM: tl.constexpr,
-    HAS_BIAS: tl.constexpr,
-    HAS_RESIDUAL: tl.constexpr,
     GATED: tl.constexpr,
-    SPLIT: tl.constexpr,
     RANK: tl.constexpr,
     BR: tl.constexpr,
     BM: tl.constexpr,
@@ -126,7 +122,7 @@ def _linear(
     for start in range(first, last, BK):
         k = start + tl.arange(0, BK)
         value = tl.load(rows[:, None] + k[None, :], (m < M)[:, None] & (k < last)[None, :], 0.0)
-        if HAS_NORM:
+        if norm is not None:
             wide = value.to(tl.float32)
             squares += tl.sum(wide * wide, 1)
             value = (wide * tl.load(norm + k, k < last, 0.0).to(tl.float32)[None, :]).to(value.dtype)
@@ -142,7 +138,7 @@ def _linear(
         acc = _raised(acc, low, adapter_up, n, N, RANK, BR)
         if GATED:
             up = _raised(up, low, adapter_up + N.to(tl.int64) * RANK, n, N, RANK, BR)
-    if SPLIT:
+    if partial is not None:
         number = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
         lane = tl.arange(0, BM)
         cell = lane[:, None] * BN + tl.arange(0, BN)[None, :]
@@ -152,7 +148,7 @@ def _linear(
         tl.store(mine + share * area + cell, acc)
         if GATED:
             tl.store(mine + share * area + BM * BN + cell, up)
-        if HAS_NORM:
+        if norm is not None:
             tl.store(sums_of + share * BM, squares)
         tl.debug_barrier()
         if tl.atomic_add(counter + number, 1, sem="acq_rel") != shares - 1:
@@ -163,25 +159,24 @@ def _linear(
             acc += tl.load(mine + s * area + cell, cache_modifier=".cg")
             if GATED:
                 up += tl.load(mine + s * area + BM * BN + cell, cache_modifier=".cg")
-            if HAS_NORM:
+            if norm is not None:
                 squares += tl.load(sums_of + s * BM, cache_modifier=".cg")
         tl.store(counter + number, 0)
-    if HAS_NORM:
+    if norm is not None:
         rms = tl.rsqrt(squares / K + eps)[:, None]
         acc, up = acc * rms, up * rms
-    if HAS_BIAS:
+    if bias is not None:
         acc += tl.load(bias + n, n < N, 0.0).to(tl.float32)[None, :]
         if GATED:
             up += tl.load(bias + N + n, n < N, 0.0).to(tl.float32)[None, :]
     if GATED:
         acc = acc * tl.sigmoid(acc) * up
     inside, at = (m < M)[:, None] & (n < N)[None, :], m.to(tl.int64)[:, None] * N + n[None, :]
-    if HAS_RESIDUAL:
+    if residual is not None:
         acc += tl.load(residual + at, inside, 0.0).to(tl.float32)
     tl.store(out + at, acc.to(out.dtype.element_ty), inside)
 
 
-@guarded(reference.linear)
 def linear(
     x: Tensor,
     matrix: Matrix,
@@ -201,19 +196,18 @@ def linear(
     rank, width = ranks(matrix)
     depth = min(depth, 64) if rank and gated else depth  # 128 spills 112 bytes on 8.9
     each = triton.cdiv(triton.cdiv(inner, depth), splits) * depth
-    cells = grid[0] * grid[1] * splits * rows * columns * (2 if gated else 1) if splits > 1 else 1
-    partial = torch.empty(cells, dtype=torch.float32, device=x.device)
-    squares = torch.empty(grid[0] * grid[1] * splits * rows if splits > 1 else 1, device=x.device)
+    partial = squares = None
+    if splits > 1:
+        squares = torch.empty(math.prod(grid) * rows, device=x.device)
+        partial = torch.empty(len(squares) * columns * (1 + gated), device=x.device)
     warps = 8 if rows * columns * (1 + gated) > (2048 if is_coded else 4096) else 4  # with 4, 32 rows spill on 10.0
     most = 3 if norm is not None and columns == 128 else 4  # a fourth spills 8 bytes on 10.0
     beside = (rows + (norm is not None) + width * (rank > 0)) * x.element_size()
     step = int(depth * (beside + columns * (1 + gated) * matrix.weight_bytes))
     _linear[grid](
-        x, matrix.weight, _or(matrix.scales, x), out, _or(matrix.bias, x), _or(norm, x), _or(residual, x),
-        _or(matrix.down, x), _or(matrix.up, x), partial, squares, counters(x.device), len(x), outputs, inner, each,
-        splits, eps,
-        norm is not None, matrix.bias is not None, residual is not None, gated, splits > 1,
-        rank, width, rows, columns, depth, **options(x.device, warps, stages(x.device, most, step)),
+        x, matrix.weight, matrix.scales, out, matrix.bias, norm, residual, matrix.down, matrix.up, partial, squares,
+        counters(x.device), len(x), outputs, inner, each, splits, eps, gated, rank, width, rows, columns, depth,
+        **options(x.device, warps, stages(x.device, most, step)),
     )  # fmt: skip
     return out
 
@@ -242,7 +236,3 @@ def ranks(matrix: Matrix) -> tuple[int, int]:
     """The rank of a matrix's adapter, 0 for none, and the rank padded for tiles."""
     rank = 0 if matrix.down is None else len(matrix.down)
     return rank, power(rank)
-
-
-def _or(tensor: Tensor | None, other: Tensor) -> Tensor:
-    return other if tensor is None else tensor

@@ -14,9 +14,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from mercury_kernels import reference
-from mercury_kernels.launch import dot, guarded, multiprocessors, options, power, stages
-from mercury_kernels.linear import _lowered, _or, _raised, _weights, ranks
+from mercury_kernels.launch import dot, multiprocessors, options, power, stages
+from mercury_kernels.linear import _lowered, _raised, _weights, ranks
 from mercury_kernels.operands import Matrix, Rows
 
 
@@ -61,8 +60,6 @@ def _project_qkv(
     stride: tl.tensor,
     HQ: tl.tensor,
     H: tl.tensor,
-    HAS_BIAS: tl.constexpr,
-    HAS_NORMS: tl.constexpr,
     RANK: tl.constexpr,
     BR: tl.constexpr,
     BM: tl.constexpr,
@@ -98,14 +95,14 @@ def _project_qkv(
     rms = tl.rsqrt(squares / C + eps)[:, None]
     left, right = left * rms, right * rms
     valid, inside = m < M, (m < M)[:, None] & (pair < E)[None, :]
-    if HAS_BIAS:
+    if bias is not None:
         left += tl.load(bias + column, pair < E, 0.0).to(tl.float32)[None, :]
         right += tl.load(bias + column + E, pair < E, 0.0).to(tl.float32)[None, :]
     slot = (tl.load(context) + m) * 2 * E
     if head >= HQ + H:
         _put(values, (head - HQ - H).to(tl.int64) * stride + slot, pair, E, left, right, inside)
     else:
-        if HAS_NORMS:
+        if head_norms is not None:
             rms = tl.rsqrt((tl.sum(left * left, 1) + tl.sum(right * right, 1)) / (2 * E) + eps)[:, None]
             scale = head_norms + tl.where(head < HQ, 0, 2 * E) + pair
             left = left * rms * tl.load(scale, pair < E, 0.0).to(tl.float32)[None, :]
@@ -120,7 +117,6 @@ def _project_qkv(
             _put(keys, (head - HQ).to(tl.int64) * stride + slot, pair, E, ahead, behind, inside)
 
 
-@guarded(reference.project_qkv)
 def project_qkv(
     x: Tensor,
     norm: Tensor,
@@ -146,10 +142,9 @@ def project_qkv(
     step = int(depth * ((high + 1 + added) * x.element_size() + 2 * block * matrix.weight_bytes))
     warps = 8 if high * (2 * block + added) > (2048 if is_coded else 4096) else 4
     _project_qkv[grid](
-        x, norm, matrix.weight, _or(matrix.scales, x), _or(matrix.bias, x), _or(head_norms, x), _or(matrix.down, x),
-        _or(matrix.up, x), out, own, rows.cos, rows.sin, rows.position, rows.context, keys, values, eps, len(x),
-        x.shape[1], pairs, keys.stride(0), queries, heads, matrix.bias is not None, head_norms is not None, rank,
-        wide, high, block, depth, **options(x.device, warps, stages(x.device, 4, step)),
+        x, norm, matrix.weight, matrix.scales, matrix.bias, head_norms, matrix.down, matrix.up, out, own,
+        rows.cos, rows.sin, rows.position, rows.context, keys, values, eps, len(x), x.shape[1], pairs, keys.stride(0),
+        queries, heads, rank, wide, high, block, depth, **options(x.device, warps, stages(x.device, 4, step)),
     )  # fmt: skip
     return out, own
 

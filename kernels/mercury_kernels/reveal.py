@@ -10,8 +10,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from mercury_kernels import reference
-from mercury_kernels.launch import guarded, options, power
+from mercury_kernels.launch import options, power
 from mercury_kernels.operands import UNSEEN, Slots
 
 PADDING = tl.constexpr(UNSEEN)
@@ -108,7 +107,6 @@ def _reveal(
         tl.store(seen + to - left, tl.where(place < PADDING, new, -1).to(tl.int32), here)
 
 
-@guarded(reference.draw)
 def draw(tokens: Tensor, logits: Tensor, slots: Slots) -> tuple[Tensor, Tensor]:
     """See `reference.draw`."""
     (rows, candidates), device = tokens.shape, tokens.device
@@ -121,7 +119,6 @@ def draw(tokens: Tensor, logits: Tensor, slots: Slots) -> tuple[Tensor, Tensor]:
     return token, sure
 
 
-@guarded(reference.reveal)
 def reveal(token: Tensor, told: Tensor, slots: Slots) -> Tensor:
     """See `reference.reveal`."""
     rows, device = len(slots.ids), token.device

@@ -7,47 +7,53 @@ from types import SimpleNamespace
 import pytest
 import torch
 from mercury_kernels import capture, launch, linear, ops, reference
-from mercury_kernels.capture import WARMUPS, Captures
-from mercury_kernels.counters import counters
+from mercury_kernels.capture import WARMUPS, Captures, counters
 from mercury_kernels.operands import Matrix
+
+ON_GPU = SimpleNamespace(is_cuda=True, device=torch.device("cuda"))
 
 
 @pytest.fixture
-def compiled(monkeypatch):
-    """A machine that compiles kernels, none of which has failed yet."""
-    monkeypatch.setattr(launch, "INTERPRETED", SimpleNamespace(value=False))
-    monkeypatch.setattr(launch, "broken", {})
-    monkeypatch.delenv(launch.STRICT_VARIABLE, raising=False)
+def failing(monkeypatch):
+    """An operation whose kernel raises an error, and what was called."""
+    monkeypatch.setattr(ops, "broken", {})
+    monkeypatch.delenv(ops.STRICT_VARIABLE, raising=False)
+    calls: list[str] = []
 
+    def twin(x):
+        calls.append("twin")
+        return 2.0
 
-def guarded(error, calls):
-    def kernel(x):
-        calls.append("kernel")
-        raise error
+    def made(error):
+        def kernel(x):
+            calls.append("kernel")
+            raise error
 
-    return launch.guarded(lambda x: calls.append("twin") or x + 1)(kernel)
+        monkeypatch.setattr(ops, "_kernels", lambda *_: SimpleNamespace(twin=kernel))
+        return ops._on_gpus("module", twin), calls
+
+    return made
 
 
 @pytest.mark.parametrize("error", [RuntimeError("Failed to find C compiler"), OSError("ptxas not found")])
-def test_a_kernel_that_does_not_compile_is_given_up_and_its_twin_answers(compiled, caplog, error):
-    calls: list[str] = []
-    run, x = guarded(error, calls), torch.ones(1)
+def test_a_kernel_that_does_not_compile_is_given_up_and_its_twin_answers(failing, caplog, error):
+    run, calls = failing(error)
     with caplog.at_level(logging.WARNING):
-        assert [float(run(x)) for _ in range(3)] == [2.0, 2.0, 2.0]
+        assert [run(ON_GPU) for _ in range(3)] == [2.0, 2.0, 2.0]
     assert calls == ["kernel", "twin", "twin", "twin"]
     assert len(caplog.records) == 1
     assert str(error) in caplog.text
-    assert launch.broken == {"kernel": str(error)}
+    assert ops.broken == {"twin": str(error)}
 
 
 @pytest.mark.parametrize(
     "said", ["CUDA error: an illegal memory access", "Triton Error [CUDA]: an illegal memory access was encountered"]
 )
-def test_a_fault_of_the_device_gives_no_kernel_up(compiled, said):
-    calls: list[str] = []
+def test_a_fault_of_the_device_gives_no_kernel_up(failing, said):
+    run, calls = failing(RuntimeError(said))
     with pytest.raises(RuntimeError, match="illegal memory access"):
-        guarded(RuntimeError(said), calls)(torch.ones(1))
-    assert calls == ["kernel"] and not launch.broken
+        run(ON_GPU)
+    assert calls == ["kernel"] and not ops.broken
 
 
 @pytest.fixture
@@ -120,4 +126,4 @@ def test_kernels_answer_on_a_gpu(device, monkeypatch):
     monkeypatch.setattr(linear, "linear", lambda *given: (seen.append(1), product(*given))[1])
     ops.linear(torch.ones(2, 16, device=device), Matrix(torch.ones(16, 16, device=device)))
     assert seen
-    assert not launch.broken
+    assert not ops.broken
