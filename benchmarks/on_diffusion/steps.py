@@ -9,29 +9,29 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from mercury_engine.decoding.diffusion.canvas import Canvas, Tokens
+from mercury_engine.decoding.diffusion.canvas import Canvas
 from mercury_engine.decoding.diffusion.rules import (
-    ConfidenceThreshold,
-    EntropyBound,
-    ExpandAndDelete,
-    LinearSchedule,
-    PathPlanning,
     Rule,
+    confidence_threshold,
+    entropy_bound,
+    expand_and_delete,
+    linear_schedule,
+    path_planning,
 )
 from mercury_engine.models.arrays import FloatArray
-from mercury_engine.models.row_answers import RowAnswers, RowQuestion, answered
+from mercury_engine.models.row_answers import RowAnswers, RowQuestion, Tokens, answered
 from mercury_kernels.cpu.layers import Layers
 
 VOCABULARY, SLOTS, BANNED = 151_938, (8, 16), 2_000
 
-TOKENS = Tokens(mask=5, delete=6, expand=7)
+TOKENS, EDITED = Tokens(mask=5), Tokens(mask=5, delete=6, expand=7)
 
 RULES: dict[str, Rule] = {
-    "entropy bound": EntropyBound(1.0),
-    "threshold": ConfidenceThreshold(0.9),
-    "linear schedule": LinearSchedule(16),
-    "path planning": PathPlanning(16),
-    "expand and delete": ExpandAndDelete(),
+    "entropy bound": entropy_bound(1.0),
+    "threshold": confidence_threshold(0.9),
+    "linear schedule": linear_schedule(16),
+    "path planning": path_planning(16),
+    "expand and delete": expand_and_delete(),
 }
 
 
@@ -57,7 +57,7 @@ def measured(layers: Layers, name: str, slots: int, rounds: int) -> dict[str, An
         question = RowQuestion.of([hidden_V.copy()] * slots, VOCABULARY, rule.choice.draws)
         told = answers(logits_SV, question)
         drawn = rule.choice.draw(told, np.random.default_rng(0))
-        return rule.step(Canvas.masked(slots, TOKENS), drawn, 0)
+        return rule.step(Canvas.masked(slots, EDITED if name == "expand and delete" else TOKENS), drawn, 0)
 
     assert np.array_equal(step(native).ids, step(answered).ids), f"{name}: the twin writes something else"
     ms, twin_ms = min(times(lambda: step(native), rounds)), min(times(lambda: step(answered), 2))

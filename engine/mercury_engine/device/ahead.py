@@ -117,7 +117,7 @@ class DenoiseAhead:
         question, after = _question(forward), _after(forward)
         if question.rows > ROWS[-1] or len(question.banned_N) > LISTS or forward.runs:
             return None
-        if question.draws and (not reveal.temperature or (after is not None and after.block.tokens > MOST_AFTER)):
+        if question.draws and (not reveal.choice.temperature or (after and after.block.tokens > MOST_AFTER)):
             return None
         shape = self._step.load(forward, adapted)
         if shape is None or shape.rows > ROWS[-1]:
@@ -187,11 +187,12 @@ class DenoiseAhead:
 
 def numbers_of(reveal: Reveal, limits: Limits, drawn: int) -> tuple[float, ...]:
     """A rule, see `Slots`, and numbers from 0 to 1 with which tokens are drawn, after this many others."""
-    tokens = (-1.0 if each is None else float(each) for each in (reveal.end, reveal.delete, reveal.expand))
-    choice, uniform = (reveal.temperature, reveal.top_p, float(reveal.top_k or CANDIDATES)), np.zeros(ROWS[-1])
+    choice, (_, *others), uniform = reveal.choice, astuple(reveal.tokens), np.zeros(ROWS[-1])
+    drawn_by = choice.temperature, choice.top_p, float(choice.top_k or CANDIDATES)
+    tokens = (-1.0 if each is None else float(each) for each in others)
     if reveal.random is not None:
         uniform = deepcopy(reveal.random).random(drawn + ROWS[-1])[drawn:]
-    return *astuple(limits), float(reveal.by_entropy), *tokens, *choice, *uniform.tolist()
+    return *astuple(limits), float(choice.confidence == "entropy"), *tokens, *drawn_by, *uniform.tolist()
 
 
 def _at_least(rows: int) -> int:

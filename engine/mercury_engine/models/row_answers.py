@@ -2,18 +2,18 @@
 
 Every device answers with the same arrays: `Layers.answers` in C, a GPU after its head. `answered` is their twin.
 
-Dimensions: W wanted rows, V vocabulary, N ban lists, K = 64 candidates, A tokens asked for.
+Dimensions: W wanted rows, S slots that rows tell of, V vocabulary, N ban lists, K = 64 candidates, A tokens asked for.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray
+from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray, log_softmax
 
 CANDIDATES = 64
 
@@ -41,27 +41,96 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Tokens:
+    """The special tokens of a model; None for those it lacks."""
+
+    mask: int
+    end: int | None = None
+    """The text ends before this slot, so that all slots after it are ends, too."""
+    delete: int | None = None
+    """Removes its slot."""
+    expand: int | None = None
+    """Turns its slot into two masks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A token for every slot."""
+
+    token_S: IdArray
+    confidence_S: FloatArray
+    probability_S: FloatArray
+    """The model's probability of the token, whatever distribution it was drawn from."""
+
+    @classmethod
+    def ranked(cls, told: "RowAnswers", rank: int) -> "Drawn":
+        """The candidate of this rank for each slot; 0 is the likeliest."""
+        probability_S = np.exp(told.candidate_logp_WK[:, rank])
+        return cls(told.candidate_WK[:, rank].astype(np.int64), probability_S, probability_S)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How a slot's token is drawn and its confidence computed; temperature 0 takes the likeliest token."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0
+    """Number of tokens that are kept; 0 for all candidates."""
+    confidence: Literal["probability", "entropy"] = "probability"
+
+    @property
+    def draws(self) -> bool:
+        """Whether it needs candidates."""
+        return self.temperature > 0 or self.top_p < 1 or self.top_k > 0
+
+    def draw(self, told: "RowAnswers", random: np.random.Generator) -> Drawn:
+        """A token for each slot, drawn from its candidates.
+
+        Temperature, then the smallest set of tokens with at least `top_p`, then the `top_k` largest; the confidence is
+        that of the cut distribution. Source: `sample_tokens` of Dream, DreamOn and Open-dCoder.
+        """
+        if not self.draws:
+            probability_S = np.exp(told.logp_W)
+            confidence_S = -told.entropy_W if self.confidence == "entropy" else probability_S
+            return Drawn(told.token_W.astype(np.int64), confidence_S, probability_S)
+        logp_SK = told.candidate_logp_WK.astype(np.float64)
+        cut_SK = self._cut(logp_SK / self.temperature if self.temperature > 0 else logp_SK)
+        power_SK = np.exp(log_softmax(cut_SK))
+        place_S = power_SK.argmax(-1)
+        if self.temperature > 0:
+            order_SK = told.candidate_WK.argsort(-1, kind="stable")  # by number, so that no draw depends on their rank
+            sums_SK = np.take_along_axis(power_SK, order_SK, -1).cumsum(-1)
+            drawn_S = (sums_SK > random.random((len(place_S), 1))).argmax(-1)
+            place_S = np.take_along_axis(order_SK, drawn_S[:, None], -1)[:, 0]
+        confidence_S = _at(power_SK, place_S)
+        if self.confidence == "entropy":
+            confidence_S = (power_SK * np.log(np.maximum(power_SK, 1e-10))).sum(-1)
+        return Drawn(_at(told.candidate_WK, place_S).astype(np.int64), confidence_S, np.exp(_at(logp_SK, place_S)))
+
+    def _cut(self, logits_SK: NDArray[Any]) -> NDArray[Any]:
+        """The logits, which fall, with -inf for those that are cut."""
+        kept_SK = np.ones(logits_SK.shape, np.bool_)
+        if self.top_p < 1:
+            power_SK = np.exp(log_softmax(logits_SK))
+            kept_SK = power_SK.cumsum(-1) - power_SK <= self.top_p
+        if self.top_k:
+            kept_SK[:, self.top_k :] = False
+        return np.where(kept_SK, logits_SK, -np.inf)
+
+
+@dataclass(frozen=True, slots=True)
 class Reveal:
     """How a GPU goes on while the host decides: it reveals slots and begins the next pass, which the host may drop."""
 
     shift: int
     """A slot stands so many rows after the row that tells of it."""
-    end: int | None
-    """The token after which all slots are ends, too."""
-    by_entropy: bool
-    """Whether the confidence of a slot is its negative entropy; else its token's probability."""
+    tokens: Tokens
+    choice: Choice
     limits: tuple[Limits, ...]
     """Of this step and of the next one; none if there is no next one."""
-    delete: int | None = None
-    """The token that takes its slot away, and all masks after it."""
-    expand: int | None = None
-    """The token that turns its slot into two masks."""
-    temperature: float = 0.0
-    """Above 0, tokens are drawn from the candidates, of which `top_p` and `top_k` leave some out."""
-    top_p: float = 1.0
-    top_k: int = 0
-    random: np.random.Generator | None = None
-    """What the host draws this step's tokens with, and then the next step's."""
+    random: np.random.Generator | None
+    """What the host draws this step's tokens with, and then the next step's; None if it draws none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +231,11 @@ def bits_of(hidden_V: MaskArray) -> WordArray:
     padded = np.zeros(-(-len(hidden_V) // WORD) * WORD, np.bool_)
     padded[: len(hidden_V)] = hidden_V
     return np.packbits(padded, bitorder="little").view(np.uint32)
+
+
+def _at(values_SK: NDArray[Any], place_S: IdArray) -> NDArray[Any]:
+    """[S]: the value at a place of each row."""
+    return np.take_along_axis(values_SK, place_S[:, None], -1)[:, 0]
 
 
 def answered(logits_WV: FloatArray, question: RowQuestion) -> RowAnswers:

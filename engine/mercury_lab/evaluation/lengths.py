@@ -14,13 +14,13 @@ from itertools import product
 
 import numpy as np
 from mercury_engine.api import Control
-from mercury_engine.decoding.diffusion.canvas import Tokens
 from mercury_engine.decoding.diffusion.decoder import DiffusionDecoder
 from mercury_engine.decoding.diffusion.layouts import TwoSided
 from mercury_engine.decoding.diffusion.length import LengthBias
-from mercury_engine.decoding.diffusion.rules import EntropyBound
+from mercury_engine.decoding.diffusion.rules import entropy_bound
 from mercury_engine.decoding.diffusion.texts import GapText
 from mercury_engine.errors import RequestError
+from mercury_engine.models.row_answers import Tokens
 from rich.table import Table
 
 from mercury_lab.engine import Engine, finished
@@ -57,7 +57,7 @@ def sure(engine: Engine, gap: Gap) -> list[float]:
     text, found = GapText(written, mask, layout.ends, decoder.rules, gap.request, Control()), list[float]()
     for slots in range(1, LONGEST + 1):
         text.open(slots)
-        [told] = finished(layout.told(around, [text], EntropyBound()), engine.reader)
+        [told] = finished(layout.told(around, [text], entropy_bound()), engine.reader)
         found.append(float(np.exp(told.logp_W).mean()))
     return found
 

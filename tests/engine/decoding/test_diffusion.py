@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mercury_engine.api import Control, FillRequest, RewriteRequest
 from mercury_engine.decoding.diffusion.denoise import accept, reveal
 from mercury_engine.decoding.diffusion.layouts import Around
-from mercury_engine.decoding.diffusion.rules import EntropyBound, Rule, chosen
+from mercury_engine.decoding.diffusion.rules import Rule, chosen, entropy_bound
 from mercury_engine.decoding.diffusion.texts import GapText
 from mercury_engine.decoding.hypothesis import Hypothesis, SlotLimits
 from mercury_engine.decoding.options import DiffusionOptions
@@ -23,7 +23,7 @@ from tests.support.asking import told
 
 SETTINGS = {"decoding": {"bound": 6.0}}
 
-REVEAL_ALL = EntropyBound(100.0)
+REVEAL_ALL = entropy_bound(100.0)
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +138,7 @@ SLOTS = st.lists(st.tuples(st.floats(0, 6), st.booleans()), min_size=1, max_size
 @given(SLOTS, st.floats(0, 3))
 def test_chosen_slots_are_masked_at_least_one_and_within_the_bound(slots, bound):
     entropy, masked = (np.array(column) for column in zip(*slots, strict=True))
-    found = chosen(-entropy.astype(np.float32), masked, EntropyBound(bound).limits(0, len(slots)))
+    found = chosen(-entropy.astype(np.float32), masked, entropy_bound(bound).limits(0, len(slots)))
     assert not (found & ~masked).any()
     assert found.any() == masked.any()
     risked = entropy.astype(np.float32)[found]

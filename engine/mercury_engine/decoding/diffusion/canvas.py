@@ -13,19 +13,7 @@ import numpy as np
 
 from mercury_engine.api import SlotView
 from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray
-
-
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """The special tokens of a model; None for those it lacks."""
-
-    mask: int
-    end: int | None = None
-    """The text ends before this slot, so that all slots after it are ends, too."""
-    delete: int | None = None
-    """Removes its slot."""
-    expand: int | None = None
-    """Turns its slot into two masks."""
+from mercury_engine.models.row_answers import Drawn, Tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +39,10 @@ class Canvas:
         """bool [S]."""
         return self.ids == self.tokens.mask
 
-    def revealed(self, chosen: IdArray | MaskArray, token_S: IdArray, probability_S: FloatArray) -> "Canvas":
-        """The canvas with these tokens in the chosen slots."""
+    def revealed(self, chosen: IdArray | MaskArray, drawn: Drawn) -> "Canvas":
+        """The canvas with the drawn tokens in the chosen slots."""
         ids_S, sure_S = self.ids.copy(), self.probability.copy()
-        ids_S[chosen], sure_S[chosen] = token_S[chosen], probability_S[chosen]
+        ids_S[chosen], sure_S[chosen] = drawn.token_S[chosen], drawn.probability_S[chosen]
         if (end := self.tokens.end) is not None and end in ids_S:
             after = int(np.argmax(ids_S == end)) + 1
             ids_S[after:], sure_S[after:] = end, 1.0

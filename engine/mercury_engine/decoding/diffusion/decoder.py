@@ -12,14 +12,14 @@ from mercury_engine.decoding.decoder import Decoder
 from mercury_engine.decoding.diffusion.denoise import denoise
 from mercury_engine.decoding.diffusion.layouts import FIRST_SLOTS, Around, Blocks, CausalContext, Layout, TwoSided
 from mercury_engine.decoding.diffusion.length import LengthBias, searched
-from mercury_engine.decoding.diffusion.rules import Choice, rule_of, threshold_of
+from mercury_engine.decoding.diffusion.rules import rule_of, threshold_of
 from mercury_engine.decoding.diffusion.texts import Continuation, GapText
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.errors import RequestError
 from mercury_engine.models.batching import DeadlineReached, ForwardSteps
-from mercury_engine.models.row_answers import RowAnswers
+from mercury_engine.models.row_answers import Choice, RowAnswers, Tokens
 
 
 class DiffusionDecoder(Decoder):
@@ -89,7 +89,8 @@ class DiffusionDecoder(Decoder):
             )
         rule = threshold_of(attention, self.options, Choice(asked.temperature, asked.top_p, asked.top_k))
         never = [token for token in (attention.mask_id, attention.expand_id) if token is not None]
-        text, around = Continuation(layout.tokens, self.rules, request, control, most, never), Around()
+        tokens = Tokens(attention.mask_id)  # a text without a gap has no length to find
+        text, around = Continuation(tokens, self.rules, request, control, most, never), Around()
         with suppress(DeadlineReached):
             around = yield from layout.continued(prompt)
             yield from denoise([text], layout, around, rule)

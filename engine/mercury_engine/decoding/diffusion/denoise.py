@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from mercury_engine.decoding.diffusion.layouts import Around, Layout
-from mercury_engine.decoding.diffusion.rules import Choice, Drawn, Rule
+from mercury_engine.decoding.diffusion.rules import LIKELIEST, Rule
 from mercury_engine.decoding.diffusion.texts import Text
 from mercury_engine.models.batching import ForwardSteps
-from mercury_engine.models.row_answers import RowAnswers
+from mercury_engine.models.row_answers import Drawn, RowAnswers
 
-FIRST, LIKELIEST = np.zeros(1, np.int64), Choice()
+FIRST = np.zeros(1, np.int64)
 
 
 def denoise(texts: Sequence[Text], layout: Layout, around: Around, rule: Rule) -> ForwardSteps[None]:
@@ -46,11 +46,11 @@ def reveal(text: Text, told: RowAnswers, rule: Rule) -> None:
     slots, is_last = len(told.token_W), text.is_last
     canvas, rest = text.canvas[:slots], text.canvas[slots:]
     if text.written.rank:
-        canvas = Drawn.ranked(told, text.written.take_rank()).on(canvas, FIRST)
+        canvas = canvas.revealed(FIRST, Drawn.ranked(told, text.written.take_rank()))
     elif not is_last:
         canvas = rule.step(canvas, rule.choice.draw(told, text.random), text.number)
     if is_last:
-        canvas = LIKELIEST.draw(told, text.random).on(canvas, canvas.is_mask)
+        canvas = canvas.revealed(canvas.is_mask, LIKELIEST.draw(told, text.random))
     text.canvas, text.length = canvas + rest, text.length + len(canvas) - slots
     text.number, text.written.steps = text.number + 1, text.written.steps + 1
 

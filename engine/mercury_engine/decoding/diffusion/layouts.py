@@ -15,7 +15,6 @@ import numpy as np
 
 from mercury_engine.api import FillRequest
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
-from mercury_engine.decoding.diffusion.canvas import Tokens
 from mercury_engine.decoding.diffusion.rules import Rule
 from mercury_engine.decoding.diffusion.texts import Ends, Text
 from mercury_engine.decoding.options import DiffusionOptions
@@ -24,7 +23,7 @@ from mercury_engine.kv_cache.cache import CachedContext
 from mercury_engine.kv_cache.two_sided import TwoSidedCache, TwoSides
 from mercury_engine.models.batching import ForwardResult, ForwardSteps
 from mercury_engine.models.network import ForwardRequest, MaskedAttention, Network
-from mercury_engine.models.row_answers import RowAnswers, RowQuestion
+from mercury_engine.models.row_answers import RowAnswers, RowQuestion, Tokens
 from mercury_engine.prompt.tokenizer import Tokenizer
 
 TOKENS_BEFORE, TOKENS_AFTER = 384, 128

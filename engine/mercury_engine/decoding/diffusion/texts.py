@@ -11,10 +11,11 @@ import numpy as np
 
 from mercury_engine.api import Control, FillRequest, GenerateRequest, Generation
 from mercury_engine.decoding.autoregressive.streamed_text import StreamedText
-from mercury_engine.decoding.diffusion.canvas import Canvas, Tokens
+from mercury_engine.decoding.diffusion.canvas import Canvas
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis, SlotLimits
 from mercury_engine.models.arrays import IdArray, MaskArray
+from mercury_engine.models.row_answers import Tokens
 
 Ends = Literal["end marker", "last slot", "text below"]
 """What ends a fill: an end token; its last slot, if it has as many slots as the gap; or the text below, which a model

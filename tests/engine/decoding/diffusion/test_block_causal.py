@@ -10,7 +10,7 @@ import torch
 from mercury_engine.api import Control, FillRequest, GenerateRequest, Sampling
 from mercury_engine.decoding.diffusion.decoder import DiffusionDecoder
 from mercury_engine.decoding.diffusion.layouts import Around, Blocks
-from mercury_engine.decoding.diffusion.rules import EntropyBound
+from mercury_engine.decoding.diffusion.rules import entropy_bound
 from mercury_engine.decoding.diffusion.texts import Text
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.errors import ModelCorrupt, RequestError
@@ -69,7 +69,7 @@ def told_of(engine: Engine, layout: Blocks, ids: list[int], masks: int) -> np.nd
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(layout.cache, "read", asking)
         around = Around(seen=TwoSides(tuple(ids), ()))
-        return logp(finished(layout.told(around, [text], EntropyBound()), engine.reader)[0])
+        return logp(finished(layout.told(around, [text], entropy_bound()), engine.reader)[0])
 
 
 def rows_read(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[int]:
