@@ -19,8 +19,10 @@ from mercury_engine.decoding.diffusion.rules import (
     path_planning,
 )
 from mercury_engine.models.arrays import FloatArray
-from mercury_engine.models.row_answers import RowAnswers, RowQuestion, Tokens, answered
+from mercury_engine.models.row_answers import RowAnswers, RowQuestion, Tokens
 from mercury_kernels.cpu.layers import Layers
+
+from tests.support.asking import answered
 
 VOCABULARY, SLOTS, BANNED = 151_938, (8, 16), 2_000
 

@@ -11,8 +11,10 @@ from mercury_engine.api import Control, FillRequest
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.models.arrays import Array
 from mercury_engine.models.network import ForwardRequest, KeyValueBlock, Network
-from mercury_engine.models.row_answers import RowAnswers, RowQuestion, answered
+from mercury_engine.models.row_answers import RowAnswers, RowQuestion
 from mercury_lab.engine import Engine, finished
+
+from tests.support.asking import answered
 
 WAYS = (
     DiffusionOptions(),

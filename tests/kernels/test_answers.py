@@ -3,8 +3,10 @@
 import compile_kernels
 import numpy as np
 import pytest
-from mercury_engine.models.row_answers import RowAnswers, RowQuestion, answered, bits_of
+from mercury_engine.models.row_answers import RowAnswers, RowQuestion, bits_of
 from mercury_kernels.cpu.layers import Layers
+
+from tests.support.asking import answered
 
 pytestmark = pytest.mark.skipif(compile_kernels.compiler() is None, reason="no C compiler")
 

@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from mercury_engine.models.row_answers import CANDIDATES, RowQuestion, answered, bits_of
+from mercury_engine.models.row_answers import CANDIDATES, RowQuestion, bits_of
 from mercury_kernels import answers, reference
 from mercury_kernels.operands import Matrix
 
+from tests.support.asking import answered
 from tests.support.close import randn
 
 

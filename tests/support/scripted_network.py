@@ -6,12 +6,13 @@ from pathlib import Path
 import numpy as np
 from mercury_engine.loading import ModelParts
 from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment
-from mercury_engine.models.row_answers import RowAnswers, RowQuestion, answered, parted_by_rows
+from mercury_engine.models.row_answers import RowAnswers, RowQuestion
 from mercury_engine.prompt.edit_families import Family
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_lab.engine import Engine
 
 from tests.support import tiny
+from tests.support.asking import answered
 
 Script = Callable[[list[int]], Mapping[int, float]]
 """All tokens before the next one -> the probabilities of the next one."""
@@ -64,7 +65,7 @@ class ScriptedNetwork:
         self, hidden_WC: np.ndarray, questions: Sequence[RowQuestion], is_canvas: bool = False
     ) -> list[RowAnswers]:
         assert not is_canvas, "a causal model"
-        parts = parted_by_rows(self.log_probabilities(hidden_WC), questions)
+        parts = np.split(self.log_probabilities(hidden_WC), np.cumsum([each.rows for each in questions])[:-1])
         return [answered(part, question) for part, question in zip(parts, questions, strict=True)]
 
     def told_ahead(self, forward: ForwardRequest) -> None:

@@ -1,4 +1,4 @@
-"""The network's head on a GPU: only what a rule needs comes to the host, in one copy for all questions of a pass.
+"""The network's head in torch: only what a rule needs comes to the host, in one copy for all questions of a pass.
 
 Questions are joined and padded to a fixed shape, whose work is captured when the shape is first met. A joined question
 that fits no shape is answered launch by launch.
@@ -55,8 +55,9 @@ def sent(array: NDArray[np.generic], device: torch.device) -> Tensor:
 class Head:
     """The head of one network, its answers in flat arrays of four-byte numbers."""
 
-    def __init__(self, decoder: TorchDecoder) -> None:
-        self._decoder, device = decoder, decoder.device
+    def __init__(self, decoder: TorchDecoder, sizes: Sequence[int] = ROWS) -> None:
+        """`sizes`: rows of the shapes; without any, every question is answered launch by launch."""
+        self._decoder, self._sizes, device = decoder, sizes, decoder.device
         self._captures = Captures[AskedShape, Tensor](device)
         channels, words = decoder.config.hidden_size, -(-(decoder.config.vocab_size + 2) // WORD)
         self._hidden = decoder.embedding.new_zeros(ROWS[-1], channels)
@@ -69,13 +70,12 @@ class Head:
         """Answers about consecutive rows; those of slots have mask and end at the end of their vocabulary."""
         asks = _joined(questions)
         rows, asked, lists = asks.rows, len(asks.asked_A), len(asks.banned_N)
-        fitting = (AskedShape(*each, asks.draws, is_slots) for each in product(ROWS, ASKED) if lists <= LISTS)
+        fitting = (AskedShape(*each, asks.draws, is_slots) for each in product(self._sizes, ASKED) if lists <= LISTS)
         shape = next((each for each in fitting if each.rows >= rows and each.asked >= asked), None)
         if shape is None:
-            given = sent(asks.banned_N.view(np.int32), hidden_WC.device), sent(asks.list_W, hidden_WC.device)
-            tokens = sent(asks.asked_A, hidden_WC.device)
+            given = asks.banned_N.view(np.int32), asks.list_W, asks.asked_A
             shape = AskedShape(rows, asked, asks.draws, is_slots)
-            flat = joined(self._told(shape, hidden_WC, *given, tokens))
+            flat = joined(self.told(shape, hidden_WC, [sent(each, hidden_WC.device) for each in given]))
         else:
             self._captures.prepare(shape, lambda: joined(self.told(shape, self._hidden[: shape.rows])))
             self._hidden[:rows].copy_(hidden_WC)
@@ -95,15 +95,14 @@ class Head:
             wide[:, : lists.shape[1]] = lists
             self._bits[: len(lists)].copy_(staged(wide, device), non_blocking=True)
 
-    def told(self, shape: AskedShape, hidden_WC: Tensor) -> list[Tensor]:
-        """The answers to what was last sent, as `answers_in` reads them when they are joined; may be captured."""
-        lists, asked = self._numbers[: shape.rows], self._numbers[ROWS[-1] : ROWS[-1] + shape.asked]
-        return self._told(shape, hidden_WC, self._bits, lists, asked)
+    def told(self, shape: AskedShape, hidden_WC: Tensor, given: Sequence[Tensor] = ()) -> list[Tensor]:
+        """The answers to what was last sent, as `answers_in` reads them when they are joined; may be captured.
 
-    def _told(
-        self, shape: AskedShape, hidden_WC: Tensor, bits: Tensor, lists_W: Tensor, asked_A: Tensor
-    ) -> list[Tensor]:
-        """Tokens [W], figures [W,4], candidates [W,K] and their logits [W,K], logits asked for [W,A]."""
+        They are tokens [W], figures [W,4], candidates [W,K] and their logits [W,K], logits asked for [W,A]. `given`:
+        ban lists, the list of each row and the tokens asked for, in place of what was sent.
+        """
+        lists_W, asked_A = self._numbers[: shape.rows], self._numbers[ROWS[-1] : ROWS[-1] + shape.asked]
+        bits, lists_W, asked_A = given or (self._bits, lists_W, asked_A)
         config, matrix = self._decoder.config, Matrix(self._decoder.head_matrix(shape.is_slots))
         scale, never = 1 / config.logits_scaling, config.mask_id if shape.is_slots else -1
         asks = bits, lists_W, scale, never, shape.draws

@@ -13,12 +13,12 @@ from mercury_kernels import ops
 from torch import Tensor
 
 from mercury_engine.device.ahead import DenoiseAhead
-from mercury_engine.device.answers import Head
+from mercury_engine.device.answers import ROWS, Head
 from mercury_engine.device.step import DeviceStep, PlacedSegment
 from mercury_engine.models import decoder_weights
 from mercury_engine.models.decoder import Adapted, TorchDecoder
 from mercury_engine.models.network import NO_BLOCK, ForwardRequest, KeyValueBlock, KeyValueSegment
-from mercury_engine.models.row_answers import RowAnswers, RowQuestion, answered, parted_by_rows
+from mercury_engine.models.row_answers import RowAnswers, RowQuestion
 
 OLDEST_BFLOAT16_CAPABILITY = (8, 0)
 """Compute capability of the first GPUs that multiply bfloat16."""
@@ -36,14 +36,13 @@ class TorchNetwork:
         self.decoder, self.config, self.device = decoder, decoder.config, str(decoder.device)
         self.adapters: Collection[str] = decoder.named_adapters
         self.step = step or DeviceStep(decoder, lengths=())
-        self._head = Head(decoder) if decoder.device.type == "cuda" else None
+        self._head = Head(decoder, ROWS if decoder.device.type == "cuda" else ())
         self._ahead: DenoiseAhead | None = None
         self._latest: PlacedSegment | None = None
 
     def capture(self) -> None:
         """Run passes in graphs from now on, if there is room for them."""
         decoder, why = self.decoder, ops.why_not(self.decoder.device)
-        assert self._head is not None
         if why is not None:
             _log.warning("the kernels do not run (%s): torch's operations do (slower, same text)", why)
         free = torch.cuda.mem_get_info(decoder.device)[0]
@@ -98,10 +97,7 @@ class TorchNetwork:
 
     @torch.no_grad()
     def answers(self, hidden_WC: Tensor, questions: Sequence[RowQuestion], is_canvas: bool = False) -> list[RowAnswers]:
-        if self._head is not None:
-            return self._head.answers(hidden_WC, questions, is_canvas)
-        parts = parted_by_rows(self.decoder.logits(hidden_WC, is_canvas).numpy(), questions)
-        return [answered(logits, asks) for logits, asks in zip(parts, questions, strict=True)]
+        return self._head.answers(hidden_WC, questions, is_canvas)
 
     def kept(self, block: KeyValueBlock) -> KeyValueBlock:
         return KeyValueBlock(block.keys.clone(), block.values.clone())

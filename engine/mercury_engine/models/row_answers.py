@@ -1,6 +1,6 @@
 """A decoder's question to a pass and its answer, which never holds the logits of a whole vocabulary.
 
-Every device answers with the same arrays: `Layers.answers` in C, a GPU after its head. `answered` is their twin.
+Every device answers with the same arrays: `Layers.answers` in C, `device.answers` in torch.
 
 Dimensions: W wanted rows, S slots that rows tell of, V vocabulary, N ban lists, K = 64 candidates, A tokens asked for.
 """
@@ -236,34 +236,3 @@ def bits_of(hidden_V: MaskArray) -> WordArray:
 def _at(values_SK: NDArray[Any], place_S: IdArray) -> NDArray[Any]:
     """[S]: the value at a place of each row."""
     return np.take_along_axis(values_SK, place_S[:, None], -1)[:, 0]
-
-
-def answered(logits_WV: FloatArray, question: RowQuestion) -> RowAnswers:
-    """The answers of logits float32 [W,V] on the host."""
-    bits_N = np.unpackbits(question.banned_N.view(np.uint8), axis=1, count=logits_WV.shape[1], bitorder="little")
-    banned_NV = np.pad(bits_N.astype(np.bool_), ((0, 1), (0, 0)))  # the list at -1 bans nothing
-    free_WV = np.where(banned_NV[question.list_W], np.float32(-np.inf), logits_WV)
-    best_WK = np.argsort(-free_WV, kind="stable")[:, : CANDIDATES if question.draws else 0]
-    missing = ((0, 0), (0, CANDIDATES - best_WK.shape[1] if question.draws else 0))
-    logit_WK = np.pad(np.take_along_axis(free_WV, best_WK, 1), missing, constant_values=-np.inf)
-    candidate_WK = np.where(np.isneginf(logit_WK), 0, np.pad(best_WK, missing)).astype(np.int32)
-    (log_sum_W, entropy_W), (whole_W, _) = _sums(free_WV), _sums(logits_WV)
-    figures = free_WV.max(1), log_sum_W, whole_W, entropy_W, candidate_WK, logit_WK, logits_WV[:, question.asked_A]
-    return RowAnswers(free_WV.argmax(1).astype(np.int32), *figures)
-
-
-def parted_by_rows(logits_WV: FloatArray, questions: Sequence[RowQuestion]) -> list[FloatArray]:
-    """The logits of each question's rows, which follow one another."""
-    return np.split(logits_WV, np.cumsum([each.rows for each in questions])[:-1])
-
-
-def _sums(logits_WV: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Log-sums and entropies of distributions; -inf and NaN where no token is allowed."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        top_W1 = logits_WV.max(1, keepdims=True)
-        below_WV = (logits_WV - top_W1).astype(np.float64)
-        power_WV = np.exp(below_WV)
-        total_W = power_WV.sum(1)
-        mean_W = (power_WV * np.maximum(below_WV, -88.0)).sum(1) / total_W
-        log_sum_W = np.where(np.isneginf(top_W1[:, 0]), -np.inf, top_W1[:, 0] + np.log(total_W))
-        return log_sum_W.astype(np.float32), (np.log(total_W) - mean_W).astype(np.float32)

@@ -2,7 +2,9 @@
 
 import numpy as np
 from mercury_engine.decoding.next_characters import NextCharacters
-from mercury_engine.models.row_answers import RowQuestion, answered
+from mercury_engine.models.row_answers import RowQuestion
+
+from tests.support.asking import answered
 
 TEXTS = ["pa", "path", "pat", "pack", "(", " ="]
 

@@ -11,10 +11,10 @@ from mercury_engine.decoding.autoregressive.ngram_lookup import NgramLookup
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis, Vocabulary
 from mercury_engine.decoding.results import Cutter
-from mercury_engine.models.row_answers import answered
 from mercury_engine.utility import Utility
 
 from tests.support import tiny
+from tests.support.asking import answered
 
 ASKED = FillRequest("", utility=Utility())
 PROSE = FillRequest("# ", utility=Utility(), prose=True)

@@ -7,10 +7,10 @@ from mercury_engine.decoding.autoregressive.next_tokens import NextTokens
 from mercury_engine.decoding.autoregressive.ngram_lookup import NgramLookup
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.stopping import StoppingCriteria, find_end
-from mercury_engine.models.row_answers import answered
 from mercury_lab.engine import Engine
 
 from tests.support import tiny
+from tests.support.asking import answered
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 from mercury_engine.device.answers import LISTS, ROWS, Head
-from mercury_engine.models.row_answers import RowQuestion, answered, bits_of
+from mercury_engine.models.row_answers import RowQuestion, bits_of
 
 from tests.support import tiny
+from tests.support.asking import answered
 
 
 @pytest.fixture(scope="module")

@@ -15,11 +15,11 @@ from mercury_engine.kv_cache.two_sided import MOST_NEW, MOST_USES, TwoSides
 from mercury_engine.models import batching, weights
 from mercury_engine.models.batching import DeadlineReached
 from mercury_engine.models.network import ForwardRequest
-from mercury_engine.models.row_answers import RowQuestion, answered
+from mercury_engine.models.row_answers import RowQuestion
 from mercury_lab.engine import Engine, finished
 
 from tests.support import masked, tiny
-from tests.support.asking import everything, logp
+from tests.support.asking import answered, everything, logp
 
 REQUEST = FillRequest("def add(a, b):\n    return ", suffix=("\n\n\nprint(add(1, 2))\n",), max_slots=16)
 
