@@ -20,22 +20,10 @@ FIELDS = 6
 
 @triton.jit(do_not_specialize=["W", "V", "never"])
 def _tell(
-    x: tl.tensor,
-    weight: tl.tensor,
-    bits: tl.tensor,
-    lists: tl.tensor,
-    partial: tl.tensor,
-    kept: tl.tensor,
-    W: tl.tensor,
-    C: tl.tensor,
-    V: tl.tensor,
-    words: tl.tensor,
-    scale: tl.tensor,
-    never: tl.tensor,
-    BM: tl.constexpr,
-    BV: tl.constexpr,
-    BC: tl.constexpr,
-) -> None:
+    x, weight, bits, lists, partial, kept,
+    W, C, V, words, scale, never,
+    BM: tl.constexpr, BV: tl.constexpr, BC: tl.constexpr,
+):  # fmt: skip
     m = tl.program_id(0) * BM + tl.arange(0, BM)
     v = tl.program_id(1) * BV + tl.arange(0, BV)
     rows = x + m.to(tl.int64) * C
@@ -73,9 +61,7 @@ def _tell(
 
 
 @triton.jit(do_not_specialize=["W", "count"])
-def _join(
-    partial: tl.tensor, token: tl.tensor, figures: tl.tensor, W: tl.tensor, count: tl.tensor, BT: tl.constexpr
-) -> None:
+def _join(partial, token, figures, W, count, BT: tl.constexpr):
     row, lane = tl.program_id(0), tl.arange(0, BT)
     field = W.to(tl.int64) * count
     top, whole_top = tl.full((BT,), float("-inf"), tl.float32), tl.full((BT,), float("-inf"), tl.float32)

@@ -28,29 +28,10 @@ KEYS = 64
 
 @triton.jit(do_not_specialize=["M", "shares"])
 def _attend(
-    q: tl.tensor,
-    keys: tl.tensor,
-    values: tl.tensor,
-    out: tl.tensor,
-    order: tl.tensor,
-    firsts: tl.tensor,
-    contexts: tl.tensor,
-    partial: tl.tensor,
-    state: tl.tensor,
-    counter: tl.tensor,
-    scale: tl.tensor,
-    M: tl.tensor,
-    H: tl.tensor,
-    D: tl.tensor,
-    stride: tl.tensor,
-    shares: tl.tensor,
-    G: tl.constexpr,
-    BM: tl.constexpr,
-    BT: tl.constexpr,
-    BD: tl.constexpr,
-    SHARES: tl.constexpr,
-    UNROLL: tl.constexpr,
-) -> None:
+    q, keys, values, out, order, firsts, contexts, partial, state, counter,
+    scale, M, H, D, stride, shares,
+    G: tl.constexpr, BM: tl.constexpr, BT: tl.constexpr, BD: tl.constexpr, SHARES: tl.constexpr, UNROLL: tl.constexpr,
+):  # fmt: skip
     tile, head = tl.program_id(0), tl.program_id(1) // shares
     share = tl.program_id(1) % shares
     m = tile * BM + tl.arange(0, BM)

@@ -17,13 +17,7 @@ import triton.language as tl
 from torch import Tensor
 
 from mercury_kernels.capture import COUNTERS, counters
-from mercury_kernels.launch import (
-    dot,
-    multiprocessors,
-    options,
-    power,
-    stages,
-)
+from mercury_kernels.launch import dot, multiprocessors, options, power, stages
 from mercury_kernels.operands import Matrix
 
 LARGE = 2048
@@ -32,18 +26,7 @@ than rows."""
 
 
 @triton.jit
-def _weights(
-    rows: tl.tensor,
-    scales: tl.tensor,
-    column: tl.tensor,
-    columns: tl.tensor,
-    valid: tl.tensor,
-    start: tl.tensor,
-    last: tl.tensor,
-    kind: tl.constexpr,
-    BN: tl.constexpr,
-    BK: tl.constexpr,
-) -> tl.tensor:
+def _weights(rows, scales, column, columns, valid, start, last, kind: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     """Weights [BN,BK] from input `start` on, of rows at the pointers [BN]; their scales stand in [K/32,columns]."""
     k = start + tl.arange(0, BK)
     w = tl.load(rows[:, None] + k[None, :], valid[:, None] & (k < last)[None, :], 0)
@@ -56,16 +39,7 @@ def _weights(
 
 
 @triton.jit
-def _lowered(
-    low: tl.tensor,
-    value: tl.tensor,
-    down: tl.tensor,
-    k: tl.tensor,
-    last: tl.tensor,
-    K: tl.tensor,
-    RANK: tl.constexpr,
-    BR: tl.constexpr,
-) -> tl.tensor:
+def _lowered(low, value, down, k, last, K, RANK: tl.constexpr, BR: tl.constexpr):
     """low [BM,BR] and the product of rows [BM,BK] with an adapter's first factor."""
     r = tl.arange(0, BR)
     a = tl.load(down + r[:, None] * K + k[None, :], (r < RANK)[:, None] & (k < last)[None, :], 0.0)
@@ -73,9 +47,7 @@ def _lowered(
 
 
 @triton.jit
-def _raised(
-    acc: tl.tensor, low: tl.tensor, up: tl.tensor, n: tl.tensor, N: tl.tensor, RANK: tl.constexpr, BR: tl.constexpr
-) -> tl.tensor:
+def _raised(acc, low, up, n, N, RANK: tl.constexpr, BR: tl.constexpr):
     """acc [BM,BN] and the product of low with the rows n of an adapter's second factor."""
     r = tl.arange(0, BR)
     b = tl.load(up + n.to(tl.int64)[:, None] * RANK + r[None, :], (n < N)[:, None] & (r < RANK)[None, :], 0.0)
@@ -84,31 +56,10 @@ def _raised(
 
 @triton.jit(do_not_specialize=["M", "shares"])
 def _linear(
-    x: tl.tensor,
-    weight: tl.tensor,
-    scales: tl.tensor,
-    out: tl.tensor,
-    bias: tl.tensor,
-    norm: tl.tensor,
-    residual: tl.tensor,
-    adapter_down: tl.tensor,
-    adapter_up: tl.tensor,
-    partial: tl.tensor,
-    square_sums: tl.tensor,
-    counter: tl.tensor,
-    M: tl.tensor,
-    N: tl.tensor,
-    K: tl.tensor,
-    each: tl.tensor,
-    shares: tl.tensor,
-    eps: tl.tensor,
-    GATED: tl.constexpr,
-    RANK: tl.constexpr,
-    BR: tl.constexpr,
-    BM: tl.constexpr,
-    BN: tl.constexpr,
-    BK: tl.constexpr,
-) -> None:
+    x, weight, scales, out, bias, norm, residual, adapter_down, adapter_up, partial, square_sums, counter,
+    M, N, K, each, shares, eps,
+    GATED: tl.constexpr, RANK: tl.constexpr, BR: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
     m = tl.program_id(0) * BM + tl.arange(0, BM)  # tiles of rows are neighbours, so they share the weights in the cache
     n = tl.program_id(1) * BN + tl.arange(0, BN)
     share = tl.program_id(2)

@@ -20,15 +20,7 @@ from mercury_kernels.operands import Matrix, Rows
 
 
 @triton.jit
-def _put(
-    base: tl.tensor,
-    at: tl.tensor,
-    pair: tl.tensor,
-    E: tl.tensor,
-    left: tl.tensor,
-    right: tl.tensor,
-    inside: tl.tensor,
-) -> None:
+def _put(base, at, pair, E, left, right, inside):
     """Store both halves of rows at the offsets `at` [BM]."""
     to = base + at[:, None] + pair[None, :]
     tl.store(to, left.to(base.dtype.element_ty), inside)
@@ -37,35 +29,11 @@ def _put(
 
 @triton.jit(do_not_specialize=["M"])
 def _project_qkv(
-    x: tl.tensor,
-    norm: tl.tensor,
-    weight: tl.tensor,
-    scales: tl.tensor,
-    bias: tl.tensor,
-    head_norms: tl.tensor,
-    adapter_down: tl.tensor,
-    adapter_up: tl.tensor,
-    out: tl.tensor,
-    own: tl.tensor,
-    cos: tl.tensor,
-    sin: tl.tensor,
-    positions: tl.tensor,
-    context: tl.tensor,
-    keys: tl.tensor,
-    values: tl.tensor,
-    eps: tl.tensor,
-    M: tl.tensor,
-    C: tl.tensor,
-    E: tl.tensor,
-    stride: tl.tensor,
-    HQ: tl.tensor,
-    H: tl.tensor,
-    RANK: tl.constexpr,
-    BR: tl.constexpr,
-    BM: tl.constexpr,
-    BE: tl.constexpr,
-    BC: tl.constexpr,
-) -> None:
+    x, norm, weight, scales, bias, head_norms, adapter_down, adapter_up, out, own,
+    cos, sin, positions, context, keys, values,
+    eps, M, C, E, stride, HQ, H,
+    RANK: tl.constexpr, BR: tl.constexpr, BM: tl.constexpr, BE: tl.constexpr, BC: tl.constexpr,
+):  # fmt: skip
     tiles = tl.cdiv(E, BE)
     head = tl.program_id(1) // tiles
     pair = tl.program_id(1) % tiles * BE + tl.arange(0, BE)

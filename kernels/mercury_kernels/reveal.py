@@ -17,20 +17,7 @@ PADDING = tl.constexpr(UNSEEN)
 
 
 @triton.jit
-def _draw(
-    tokens: tl.tensor,
-    logits: tl.tensor,
-    token: tl.tensor,
-    sure: tl.tensor,
-    ids: tl.tensor,
-    answer: tl.tensor,
-    rule: tl.tensor,
-    uniform: tl.tensor,
-    mask: tl.tensor,
-    R: tl.tensor,
-    K: tl.constexpr,
-    BR: tl.constexpr,
-) -> None:
+def _draw(tokens, logits, token, sure, ids, answer, rule, uniform, mask, R, K: tl.constexpr, BR: tl.constexpr):
     again, by_entropy = tl.load(rule + 4), tl.load(rule + 5)
     temperature, top_p, top_k = tl.load(rule + 9), tl.load(rule + 10), tl.load(rule + 11)
     row, k, r = tl.program_id(0), tl.arange(0, K), tl.arange(0, BR)
@@ -52,20 +39,7 @@ def _draw(
 
 
 @triton.jit
-def _reveal(
-    token: tl.tensor,
-    told: tl.tensor,
-    ids: tl.tensor,
-    order: tl.tensor,
-    answer: tl.tensor,
-    seen: tl.tensor,
-    rule: tl.tensor,
-    mask: tl.tensor,
-    R: tl.tensor,
-    W: tl.tensor,
-    IS_DRAWN: tl.constexpr,
-    BR: tl.constexpr,
-) -> None:
+def _reveal(token, told, ids, order, answer, seen, rule, mask, R, W, IS_DRAWN: tl.constexpr, BR: tl.constexpr):
     count, share, least, bound = tl.load(rule), tl.load(rule + 1), tl.load(rule + 2), tl.load(rule + 3)
     again, by_entropy, end = tl.load(rule + 4), tl.load(rule + 5), tl.load(rule + 6)
     r = tl.arange(0, BR)
