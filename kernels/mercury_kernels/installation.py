@@ -4,7 +4,7 @@ import json
 import shlex
 import subprocess
 import sys
-from importlib.metadata import Distribution, PackageNotFoundError, distribution, version
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
@@ -23,10 +23,8 @@ _CLONE = Path(__file__).resolve().parents[2]
 
 def version_of(package: str) -> str | None:
     """The version of an installed package; None if it is not installed."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+    found = _distribution(package)
+    return None if found is None else found.version
 
 
 def install_command(extra: str) -> str:
@@ -91,8 +89,8 @@ def _installer() -> str:
     return (found.read_text("INSTALLER") or "pip").strip()
 
 
-def _distribution() -> Distribution | None:
+def _distribution(package: str = NAME) -> Distribution | None:
     try:
-        return distribution(NAME)
+        return distribution(package)
     except PackageNotFoundError:
         return None

@@ -22,6 +22,7 @@ from mercury_engine.device.answers import sent, staged
 from mercury_engine.models.arrays import IdArray
 from mercury_engine.models.decoder import Adapted, TorchDecoder
 from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment
+from mercury_engine.text.common_prefix import common_prefix
 
 ROWS = (16, 32, 64)
 """Rows of a step; a GPU takes about as long for 16 as for one."""
@@ -44,15 +45,8 @@ class Shape(NamedTuple):
     adapted: Adapted
 
 
-class Held(NamedTuple):
-    """A segment in a buffer, its keys rotated by this many positions."""
-
-    segment: KeyValueSegment
-    turn: int = 0
-
-    @property
-    def tokens(self) -> int:
-        return int(self.segment.values.shape[3])
+Held = tuple[KeyValueSegment, int]
+"""A segment, and the positions by which its keys are rotated in a buffer."""
 
 
 class PlacedSegment(KeyValueSegment):
@@ -78,26 +72,22 @@ class Buffer:
     @property
     def context(self) -> int:
         """Number of tokens in the segments."""
-        return sum(each.tokens for each in self.held)
+        return sum(segment.tokens for segment, _ in self.held)
 
     def hold(self, sides: Sequence[Held]) -> None:
         """Make the context these segments; those that stand there already are not copied."""
-        same, start = True, 0
-        for number, each in enumerate(sides):
-            earlier = self.held[number] if number < len(self.held) else None
-            same = same and earlier is not None and earlier.segment is each.segment and earlier.turn == each.turn
-            if not same:
-                part = slice(start, start + each.tokens)
-                self.keys[:, :, part].copy_(self._turned(each)[:, 0])
-                self.values[:, :, part].copy_(each.segment.values[:, 0])
-            start += each.tokens
+        same, start = common_prefix(self.held, sides), 0
+        for number, (segment, turn) in enumerate(sides):
+            part = slice(start, start + segment.tokens)
+            if number >= same:
+                keys: Tensor = segment.keys
+                if turn:
+                    angles = self._decoder.angles(torch.full((1,), turn, device=keys.device))
+                    keys = reference.rotate(keys, *angles)
+                self.keys[:, :, part].copy_(keys[:, 0])
+                self.values[:, :, part].copy_(segment.values[:, 0])
+            start = part.stop
         self.held = [*sides]
-
-    def _turned(self, side: Held) -> Tensor:
-        keys: Tensor = side.segment.keys
-        if not side.turn:
-            return keys
-        return reference.rotate(keys, *self._decoder.angles(torch.full((1,), side.turn, device=keys.device)))
 
     def read(self, own: Tensor, forward: ForwardRequest) -> PlacedSegment:
         """The segment of the rows of a pass, and its block; `own`: their keys [L,R,H,D] before rotation."""
@@ -159,18 +149,18 @@ class DeviceStep:
             hidden, own = self._captures.run(shape)
             return hidden[: forward.rows].clone(), own, self.buffer
         numbers, sides = _inputs(forward)
-        buffer, decoder = Buffer(self._decoder, sum(each.tokens for each in sides) + forward.rows), self._decoder
+        decoder, context = self._decoder, sum(segment.tokens for segment, _ in sides)
+        buffer = Buffer(decoder, context + forward.rows)
         buffer.hold(sides)
         ids, position, order, first = sent(numbers, decoder.device)
         place = torch.arange(forward.rows, device=decoder.device)
-        context = torch.full((), buffer.context, device=decoder.device)
-        rows = Rows(place, order, first, context, *decoder.angles(position))
+        rows = Rows(place, order, first, torch.full((), context, device=decoder.device), *decoder.angles(position))
         return *decoder(ids, rows, buffer.keys, buffer.values, adapted), buffer
 
     def load(self, forward: ForwardRequest, adapted: Adapted) -> Shape | None:
         """Make the inputs those of a forward; None if it fits no shape."""
         numbers, sides = _inputs(forward)
-        rows, context = forward.rows, sum(each.tokens for each in sides)
+        rows, context = forward.rows, sum(segment.tokens for segment, _ in sides)
         fitting = (Shape(r, t, adapted) for r, t in self.sizes if r >= rows and t >= context + r)
         shape, positions = next(fitting, None), len(self.angles[0])
         if shape is None or numbers[1].max() >= positions:
@@ -205,10 +195,10 @@ class DeviceStep:
 
 def _inputs(forward: ForwardRequest) -> tuple[IdArray, list[Held]]:
     """Token, position, order and first of every row [4,R], and the segments that they see."""
-    lengths, place_R, sides = forward.lengths, forward.place_T, [*map(Held, forward.past)]
+    lengths, place_R, sides = forward.lengths, forward.place_T, [(each, 0) for each in forward.past]
     if forward.after:
         [length] = {*lengths}
-        sides += [Held(each, forward.start + length) for each in forward.after]  # seen from the prefix's frame
+        sides += [(each, forward.start + length) for each in forward.after]  # seen from the prefix's frame
     first_R = np.repeat(np.arange(len(lengths)), lengths) * forward.rows + 1
     order_R = first_R + (0 if forward.block is None else place_R // forward.block)
     return np.stack((forward.ids_T, forward.start + place_R, order_R, first_R)), sides

@@ -126,12 +126,16 @@ class KeyValueBlock:
 NO_BLOCK = KeyValueBlock(*np.empty((2, 0, 1, 0, 0, 0), np.float32))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class KeyValueSegment:
     """Rotated keys and values [L,B,H,T,D] on one side of the canvas."""
 
     keys: Array
     values: Array
+
+    @property
+    def tokens(self) -> int:
+        return int(self.values.shape[3])
 
 
 @dataclass(frozen=True, slots=True)
