@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from mercury_engine.decoding.diffusion.canvas import Canvas
 from mercury_engine.decoding.diffusion.rules import (
+    Canvas,
     Rule,
     confidence_threshold,
     entropy_bound,

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 from mercury_engine.decoding.diffusion import rules
-from mercury_engine.decoding.diffusion.canvas import Canvas
-from mercury_engine.decoding.diffusion.rules import linear_schedule
+from mercury_engine.decoding.diffusion.rules import Canvas, linear_schedule
 from mercury_engine.device.ahead import numbers_of
 from mercury_engine.models.row_answers import Choice, Tokens
 from mercury_kernels import reference, reveal

@@ -1,4 +1,4 @@
-"""Rules of masked diffusion: which slots a denoise step reveals, masks again, inserts or deletes.
+"""The canvas of a masked diffusion model, and rules: which slots a step reveals, masks again, inserts or deletes.
 
 A rule is data: how tokens are drawn, and the limits of every step. So the host applies it to a canvas, and a GPU to its
 rows. Ties go to the leftmost slot.
@@ -6,15 +6,14 @@ rows. Ties go to the leftmost slot.
 Dimensions: S slots.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from mercury_engine.api import Effort
-from mercury_engine.decoding.diffusion.canvas import Canvas
+from mercury_engine.api import Effort, SlotView
 from mercury_engine.decoding.options import DiffusionOptions
-from mercury_engine.models.arrays import FloatArray, MaskArray
+from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray
 from mercury_engine.models.network import MaskedAttention
 from mercury_engine.models.row_answers import Choice, Drawn, Limits, Reveal, Tokens
 
@@ -29,6 +28,70 @@ LAST_TIME = 1e-3
 LIKELIEST, BY_ENTROPY = Choice(), Choice(confidence="entropy")
 PATH_PLANNING = Choice(temperature=0.6, top_p=0.95)
 EXPAND_AND_DELETE = Choice(temperature=0.2, top_p=0.9, confidence="entropy")
+
+
+@dataclass(frozen=True, slots=True)
+class Canvas:
+    """A row of slots after the accepted tokens of a text, from the left, each a mask or a token.
+
+    A canvas is a value. Tokens revealed at its left end are accepted, and the rest is the next canvas.
+    """
+
+    ids: IdArray
+    """int64 [S]."""
+    probability: FloatArray
+    """float32 [S]: the probability of each token when it was revealed; 0 for masks."""
+    tokens: Tokens
+
+    @classmethod
+    def masked(cls, slots: int, tokens: Tokens) -> "Canvas":
+        """A canvas of masks."""
+        return cls(np.full(slots, tokens.mask, np.int64), np.zeros(slots, np.float32), tokens)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def is_mask(self) -> MaskArray:
+        """bool [S]."""
+        return self.ids == self.tokens.mask
+
+    def revealed(self, chosen: IdArray | MaskArray, drawn: Drawn) -> "Canvas":
+        """The canvas with the drawn tokens in the chosen slots."""
+        ids_S, sure_S = self.ids.copy(), self.probability.copy()
+        ids_S[chosen], sure_S[chosen] = drawn.token_S[chosen], drawn.probability_S[chosen]
+        if (end := self.tokens.end) is not None and end in ids_S:
+            after = int(np.argmax(ids_S == end)) + 1
+            ids_S[after:], sure_S[after:] = end, 1.0
+        return Canvas(ids_S, sure_S, self.tokens)
+
+    def masked_again(self, chosen: IdArray | MaskArray) -> "Canvas":
+        """The canvas with masks in the chosen slots."""
+        ids_S, sure_S = self.ids.copy(), self.probability.copy()
+        ids_S[chosen], sure_S[chosen] = self.tokens.mask, 0.0
+        return Canvas(ids_S, sure_S, self.tokens)
+
+    def repeated(self, times_S: IdArray) -> "Canvas":
+        """The canvas with each slot repeated: 0 times deletes it, 2 times inserts a copy."""
+        return Canvas(self.ids.repeat(times_S), self.probability.repeat(times_S), self.tokens)
+
+    def __getitem__(self, slots: slice) -> "Canvas":
+        return Canvas(self.ids[slots], self.probability[slots], self.tokens)
+
+    def __add__(self, other: "Canvas") -> "Canvas":
+        ids_S, sure_S = np.concatenate((self.ids, other.ids)), np.concatenate((self.probability, other.probability))
+        return Canvas(ids_S, sure_S, self.tokens)
+
+    def views(self, texts: Sequence[str]) -> list[SlotView]:
+        """The slots for displaying the denoising."""
+        return [self._view(*slot, texts) for slot in zip(self.ids.tolist(), self.probability.tolist(), strict=True)]
+
+    def _view(self, token: int, probability: float, texts: Sequence[str]) -> SlotView:
+        if token == self.tokens.mask:
+            return SlotView("", "mask", 0.0)
+        if token == self.tokens.end:
+            return SlotView("", "end", probability)
+        return SlotView(texts[token], "committed", probability)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from mercury_engine.api import Control, FillRequest, GenerateRequest, Generation
 from mercury_engine.decoding.autoregressive.streamed_text import StreamedText
-from mercury_engine.decoding.diffusion.canvas import Canvas
+from mercury_engine.decoding.diffusion.rules import Canvas
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis, SlotLimits
 from mercury_engine.models.arrays import IdArray, MaskArray

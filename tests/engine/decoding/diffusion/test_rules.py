@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import numpy as np
-from mercury_engine.decoding.diffusion.canvas import Canvas
 from mercury_engine.decoding.diffusion.rules import (
+    Canvas,
     confidence_threshold,
     entropy_bound,
     expand_and_delete,
