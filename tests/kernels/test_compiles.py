@@ -12,9 +12,7 @@ pytest.importorskip("triton")
 
 from tests.kernels.compile_all import CARDS
 
-KERNELS = {
-    "_attend", "_draw", "_join", "_linear", "_project_qkv", "_reveal", "_tell",
-}  # fmt: skip
+KERNELS = {"_attend", "_draw", "_join", "_linear", "_project_qkv", "_reveal", "_tell"}
 
 MOST_HEAD_REGISTERS = 160
 """Registers of the kernel that computes logits, of which two programs fit on a multiprocessor with 8 warps."""

@@ -394,15 +394,8 @@ def test_what_stands_revealed_at_the_left_when_time_is_up_is_the_answer(tmp_path
 def test_a_word_spelled_in_pieces_adds_a_step_for_each_to_a_schedule(tmp_path, monkeypatch):
     engine = Engine.load(masked.folder(tmp_path, "A2D-qwen2")[0], device="cpu", dtype=torch.float32)
     letters = [engine.tokenizer.encode(letter)[0] for letter in "view"]
-
-    def answers(hidden_WC, questions, is_canvas):
-        """What begins the word is spelled letter by letter."""
-        logits_V = np.zeros(engine.reader.config.vocab_size, np.float32)
-        logits_V[letters] = 9
-        return [answered(np.tile(logits_V, (question.rows, 1)), question) for question in questions]
-
-    monkeypatch.setattr(engine.reader, "answers", answers)
     fixed = engine.varied(DiffusionOptions(schedule="linear", searches_length=False))
     request = replace(REQUEST, near="self.\nview", effort="low", max_slots=6)
     assert fixed.tokenizer.cut(request.near).spell == "view"
+    questions_of(fixed, monkeypatch, request, *letters)  # it spells what begins the word letter by letter
     assert fixed.fill(request).steps <= 6 + 4
