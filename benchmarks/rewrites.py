@@ -58,7 +58,7 @@ class RightRewriter(Rewriter):
     """Writes a known text, whatever the reader thinks."""
 
     def __init__(self, engine: Engine) -> None:
-        super().__init__(engine.reader, engine.decoder.rules.vocabulary.texts)
+        super().__init__(engine.reader, engine.decoder.rules.texts)
         self.ids: list[int] = []
 
     def kept(self, written: WrittenRegion, read_V: Array) -> float:

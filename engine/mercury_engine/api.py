@@ -83,7 +83,7 @@ class FillRequest:
     utility: Utility | None = None
     """Return the most useful part, and stop when none is worth showing; None: return the whole fill.
 
-    A fill of several lines then ends with the block, or with the statements up to a blank line (`text.thought`).
+    A fill of several lines then ends with the block, or with the statements up to a blank line (`text.ends`).
     """
     adapter: str = "gap"
     """The adapter to fill with, if the model has it."""

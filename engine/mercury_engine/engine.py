@@ -23,9 +23,13 @@ from mercury_engine.api import (
     Request,
     RewriteRequest,
 )
-from mercury_engine.decoders import contexts_of, decoder_of
+from mercury_engine.decoding.autoregressive.decoder import AutoregressiveDecoder
 from mercury_engine.decoding.context_reader import ContextReader
+from mercury_engine.decoding.decoder import Decoder
+from mercury_engine.decoding.gap_rules import GapRules
+from mercury_engine.decoding.options import AutoregressiveOptions, DiffusionOptions
 from mercury_engine.errors import Cancelled, DeviceError, RequestError
+from mercury_engine.kv_cache.cache import BlockCache
 from mercury_engine.loading import Backend, Device, ModelParts, load_model
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.memory import collect_and_return_memory, is_out_of_memory
@@ -46,10 +50,10 @@ class Engine:
         self.parts, self.path, self.name = parts, parts.folder, parts.reader.config.name
         self.utility, self.device = parts.utility, parts.reader.device
         self.tokenizer, self.reader = parts.tokenizer, parts.reader
-        contexts = contexts or contexts_of(parts)
+        contexts = contexts or _contexts_of(parts)
         self.cache = contexts.cache
         """Keys and values of the contexts read so far."""
-        self.decoder = decoder_of(parts, contexts)
+        self.decoder = _decoder_of(parts, contexts)
         self._serving: Serving | None = None
         """The engine's thread, once something is to be answered there."""
         self._is_closed = False
@@ -162,6 +166,26 @@ class Engine:
         else:
             ids = required(self._chat_template, self.name).encode(request.chat)
         return ids[1:] if ids[:1] == [self.tokenizer.start_id] else ids
+
+
+def _contexts_of(parts: ModelParts) -> ContextReader:
+    """What reads a model's contexts, with a cache of its own."""
+    start = parts.tokenizer.start_id if parts.markers is None else parts.markers.start
+    cache = BlockCache(parts.reader, start)
+    sees_after = isinstance(parts.options, DiffusionOptions) and parts.reader.config.adapter_rank > 0
+    return ContextReader(cache, parts.tokenizer, parts.markers, sees_after)
+
+
+def _decoder_of(parts: ModelParts, contexts: ContextReader) -> Decoder:
+    """The decoder of a model."""
+    rules = GapRules(parts.tokenizer, parts.reader.config, parts.calibration, parts.markers is not None)
+    if isinstance(parts.options, AutoregressiveOptions):
+        return AutoregressiveDecoder(contexts, rules, parts.options, parts.edit_family)
+    from mercury_engine.decoding.diffusion.decoder import DiffusionDecoder  # 13 ms, for few models
+    from mercury_engine.decoding.diffusion.layouts import layout_of
+
+    layout = layout_of(parts.reader, contexts, parts.options)
+    return DiffusionDecoder(layout, contexts, rules, parts.options)
 
 
 def _check(request: Request) -> None:

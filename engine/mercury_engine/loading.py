@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from mercury_kernels.installation import install_command
 
-from mercury_engine.decoding.calibration import Calibration
-from mercury_engine.decoding.options import AutoregressiveOptions, DecodingOptions, DiffusionOptions
+from mercury_engine.decoding.options import AutoregressiveOptions, Calibration, DecodingOptions, DiffusionOptions
 from mercury_engine.errors import DeviceError, ModelCorrupt, ModelNotFound, RequestError
 from mercury_engine.model_folders import BUNDLED_MODEL, INSTALLED, PACKAGED_MODELS, is_path, path_of, user_models
 from mercury_engine.models import limits, weights

@@ -15,9 +15,8 @@ from mercury_engine.api import (
     Rewrite,
     RewriteRequest,
 )
-from mercury_engine.decoding.calibration import Calibration
 from mercury_engine.decoding.context_reader import GapContext
-from mercury_engine.decoding.options import DecodingOptions
+from mercury_engine.decoding.options import Calibration, DecodingOptions
 from mercury_engine.models import batching
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.network import Network

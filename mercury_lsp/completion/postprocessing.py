@@ -17,8 +17,8 @@ from mercury_engine.text.brackets import (
     code_outside_strings,
     outside_strings,
 )
+from mercury_engine.text.ends import overrun
 from mercury_engine.text.lines import indent_of
-from mercury_engine.text.overrun import overrun
 
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.documents.document import Snapshot

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from mercury_engine.api import Chat, GenerateRequest, Sampling, TokenLogProbability
 from mercury_engine.prompt.chat_template import TOOL_CALL, TOOL_CALL_END
-from mercury_engine.text.stop_texts import begun
+from mercury_engine.text.ends import begun
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route

@@ -5,8 +5,7 @@ from time import perf_counter
 from typing import Literal
 
 from mercury_engine.api import MAX_SLOTS, Fill, FillRequest, TokenLogProbability
-from mercury_engine.text.repeats import repeat_begun, repeat_start
-from mercury_engine.text.stop_texts import begun, first_of
+from mercury_engine.text.ends import begun, first_of, repeat_begun, repeat_start
 
 from mercury_lsp.completion.postprocessing import postprocess
 from mercury_lsp.http.gap import Gap

@@ -7,7 +7,7 @@ import pytest
 import torch
 from mercury_engine.api import FillRequest
 from mercury_engine.decoding.autoregressive.verifier import Verifier
-from mercury_engine.decoding.hypothesis import SlotLimits
+from mercury_engine.decoding.gap_rules import SlotLimits
 from mercury_engine.models.network import ForwardRequest, KeyValueBlock
 from mercury_engine.prompt.layout import rest_and_below
 from mercury_lab.engine import Engine, finished
@@ -107,10 +107,10 @@ def test_a_document_that_spells_the_markers_is_read_as_text(engine):
 
 @pytest.mark.parametrize("multiline", [False, True])
 def test_special_tokens_end_a_fill_and_are_never_written(engine, multiline):
-    stopping = engine.decoder.rules.stopping
+    rules = engine.decoder.rules
     for follows in (")\n", "\n", "name(1)\n", ""):
         for written in ("x", "f(x"):
-            stop = stopping.at(follows, multiline, written)
+            stop = rules.stop_tokens(follows, multiline, written)
             assert stop is not None and {PREFIX, SUFFIX, MIDDLE, FILE, 0} <= set(stop.tokens.tolist())
     hidden_V = engine.decoder.rules.hidden_tokens(SlotLimits("", multiline))
     assert hidden_V[[0, *range(500, 504)]].all()

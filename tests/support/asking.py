@@ -1,9 +1,18 @@
-"""Questions about rows, and what logits tell of them."""
+"""Questions about rows, what logits tell of them, and rules of a small vocabulary."""
 
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+from mercury_engine.decoding.options import Calibration
 from mercury_engine.models.row_answers import CANDIDATES, RowAnswers, RowQuestion
+
+
+def rules_of(*texts: str) -> Any:
+    """The rules of a vocabulary of these texts, as far as a hypothesis and its cuts need them."""
+    tokenizer = SimpleNamespace(decode=lambda ids: "".join(texts[token] for token in ids))
+    return SimpleNamespace(texts=texts, end_id=len(texts) + 1, tokenizer=tokenizer, calibration=Calibration())
 
 
 def everything(rows: int, vocabulary: int) -> RowQuestion:

@@ -41,7 +41,7 @@ class Decoder(Protocol):
 
     def fill(self, request: FillRequest, control: Control) -> ForwardSteps[Fill]:
         """Fill the gap, by default with what `write` writes. Raises ModelCorrupt when the weights compute NaN."""
-        return fill_of(request, *(yield from self.write(request, control)), self.rules, control.check)
+        return fill_of(*(yield from self.write(request, control)), control.check)
 
     def rewrite(self, request: RewriteRequest) -> ForwardSteps[Rewrite]:
         """Rewrite the region. Raises as `fill` does, and RequestError if the model cannot rewrite, as by default."""

@@ -1,35 +1,25 @@
-"""What both decoders ask about a hypothesis: its text, whether that leaves the gap, whether going on makes sense.
+"""The rules of a model's vocabulary: what a slot may hold, which tokens end a gap, what a token closes.
+
+A fill ends where the reader expects the text after the gap. A reader of a gap format also writes a special token.
 
 Dimensions: V vocabulary with mask and end.
 """
 
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
 import numpy as np
 
-from mercury_engine.api import MAX_SLOTS, Control, Effort, FillRequest
-from mercury_engine.decoding.calibration import Calibration
-from mercury_engine.decoding.hypothesis import Hypothesis, SlotLimits, Vocabulary
-from mercury_engine.decoding.stopping import StoppingCriteria, StopTokens, find_end, first_line_end
+from mercury_engine.decoding.options import Calibration
 from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.models.arrays import IdArray, MaskArray
 from mercury_engine.models.network import ModelConfig
-from mercury_engine.prompt.tokenizer import PrefixCut, Tokenizer
-from mercury_engine.text.brackets import CLOSING, QUOTES
-from mercury_engine.text.overrun import overrun
-from mercury_engine.text.thought import definition_end, thought_end
-from mercury_engine.utility import typed_characters
+from mercury_engine.prompt.tokenizer import LONGEST_TOKEN, Tokenizer
+from mercury_engine.text.brackets import CLOSING, CLOSING_MARKS, QUOTES, has_open_bracket
 
-MOST_CHARS_AHEAD = 12
-"""A fill goes on while a text this many characters longer, as sure as what is accepted, would be worth showing.
-
-In 3,941 replayed keystrokes this keeps 99 % of the characters saved and takes 6 % more steps than the fixed gate before
-it; without a bound it would be 59 %.
-"""
-
-BELOW_CHARS = 1200
-"""Characters after the gap whose lines a fill of several lines must not repeat."""
-
-BLOCKS_ABOVE = 4
-"""Blocks above the cursor's that are searched for the header of the definition that a fill must not leave."""
+END_MARKS = CLOSING_MARKS + QUOTES
+"""Characters that end a gap with any token that begins with them: for `)` a reader may predict `);`."""
 
 CLOSERS = f"{CLOSING};{QUOTES}"
 """Characters that end a bracket, a statement or a string."""
@@ -40,131 +30,101 @@ REMEMBERED_STARTS = 256
 REMEMBERED_MASKS = 64
 """Remembered limits, with the tokens that they hide."""
 
-SLOTS: dict[Effort, int] = {"instant": 8, "low": 16, "medium": 32, "high": MAX_SLOTS}
-"""Longest fill by effort, in tokens."""
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StopTokens:
+    """Tokens that mean that the gap is over; compared by identity."""
+
+    tokens: IdArray
+    is_certain: bool
+    """Whether they can only mean the end, so that none of them may be content."""
+
+
+class SlotLimits(NamedTuple):
+    """What limits a slot: text to spell, whether it may break the line, a token that proved wrong there."""
+
+    spell: str
+    multiline: bool
+    banned: int | None = None
 
 
 class GapRules:
     """The rules of one model's vocabulary."""
 
     def __init__(self, tokenizer: Tokenizer, config: ModelConfig, calibration: Calibration, has_markers: bool) -> None:
-        """`has_markers`: the model reads in a gap format."""
+        """`has_markers`: the model reads in a gap format, so a special token always means the end."""
         self.tokenizer, self.calibration, self.has_markers = tokenizer, calibration, has_markers
-        texts = tokenizer.texts + [""] * (config.vocab_size - tokenizer.size)  # unused rows of the embedding
-        self.vocabulary = Vocabulary(texts, config.mask_id, config.end_id, tokenizer.decode)
-        self.stopping = StoppingCriteria(tokenizer, texts, has_markers)
-        self.closers = np.unique([token for mark in CLOSERS for token in tokenizer.starting(mark)]).astype(np.int64)
+        self.mask_id, self.end_id = config.mask_id, config.end_id
+        self.texts = texts = tokenizer.texts + [""] * (config.vocab_size - tokenizer.size)
+        """The text of each token; "" for one without text and for unused rows of the embedding."""
+        self.breaks = _array(i for i, text in enumerate(texts) if "\n" in text and not text.partition("\n")[0].strip())
+        """Tokens that break the line before any text; some vocabularies also join a break to the text before it."""
+        special = tokenizer.special_ids
+        self.ends_text = _array(i for i, text in enumerate(texts) if not text or text.startswith("<|") or i in special)
+        """Tokens that are not text; no fill holds them."""
+        self._blanks = frozenset(i for i, text in enumerate(texts) if text and not text.strip(" \t"))
+        """Tokens of blanks alone: they come before a digit, too, and do not tell that the text after the gap begins."""
+        self.closers = np.unique(_array(token for mark in CLOSERS for token in tokenizer.starting(mark)))
         """The tokens that begin with a mark that closes something."""
         self._starts = LeastRecentlyUsed[str, IdArray](REMEMBERED_STARTS)
         self._hidden = LeastRecentlyUsed[SlotLimits, MaskArray](REMEMBERED_MASKS)
+        self._last_stop: tuple[tuple[str, bool], StopTokens] | None = None
 
-    def begin(self, request: FillRequest, cut: PrefixCut, writes_on: bool = False) -> list[Hypothesis]:
-        """The hypotheses that a request asks for, each with another first token."""
-        slots = min(request.max_slots, SLOTS[request.effort])
-        above, _, line = request.near.rpartition("\n")
-        if request.multiline and request.utility is None:
-            above = "".join((*request.far[-BLOCKS_ABOVE:], above))
-        return [
-            Hypothesis(
-                self.vocabulary,
-                ids=[*cut.known],
-                capacity=len(cut.known) + slots,
-                begun=cut.spell,
-                rank=rank,
-                follows=request.follows,
-                below="".join(request.suffix)[:BELOW_CHARS] if request.multiline else "",
-                line=line if request.multiline else None,
-                above=None if request.utility else above,
-                multiline=request.multiline,
-                writes_on=writes_on,
-            )
-            for rank in range(max(1, request.candidates))
-        ]
-
-    def text(self, hypothesis: Hypothesis, tokens: int | None = None) -> str:
-        """The text that the accepted tokens put after the cursor, up to where it leaves the gap.
-
-        `tokens`: only the text of this many tokens from the left.
-        """
-        whole = self.tokenizer.decode(hypothesis.ids[hypothesis.known : tokens])
-        text = whole[len(hypothesis.begun) :] if whole.startswith(hypothesis.begun) else ""
-        return text[: _end(text, hypothesis)]
-
-    def leaves_gap(self, hypothesis: Hypothesis) -> bool:
-        """Whether the last token continues after the gap, breaks its only line, or begins another thought."""
-        whole = self.tokenizer.decode(hypothesis.ids[hypothesis.known :])
-        return _end(whole[len(hypothesis.begun) :], hypothesis) is not None
-
-    def is_open(self, request: FillRequest, hypothesis: Hypothesis) -> bool:
-        """Whether another step makes sense."""
-        if hypothesis.is_full or self._is_hopeless(request, hypothesis):
-            return False
-        return request.max_steps is None or hypothesis.steps < request.max_steps
-
-    def stop_tokens(self, hypothesis: Hypothesis) -> StopTokens | None:
-        """The tokens that would end the hypothesis here; None where it cannot end."""
-        if hypothesis.writes_on:
-            return None
-        return self.stopping.at(hypothesis.follows, hypothesis.multiline, self.text(hypothesis))
+    def stop_tokens(self, follows: str, multiline: bool, written: str) -> StopTokens | None:
+        """The stop tokens before the text `follows`, given the text written so far; None where the fill cannot end."""
+        if follows[:1] and follows[0] in CLOSING_MARKS and has_open_bracket(written):
+            return StopTokens(self.ends_text, is_certain=False) if self.has_markers else None
+        key = (follows[:LONGEST_TOKEN], multiline)
+        if self._last_stop is None or self._last_stop[0] != key:
+            stop = self._expected(follows, multiline)
+            if self.has_markers:
+                stop = replace(stop, tokens=np.union1d(stop.tokens, self.ends_text))
+            self._last_stop = key, stop
+        return self._last_stop[1]
 
     def hidden_tokens(self, limits: SlotLimits) -> MaskArray:
         """bool [V]: tokens that a slot within these limits may not get."""
         return self._hidden.get_or_make(limits, lambda: self._hidden_by(limits))
 
+    def closing_starts(self, token: int) -> list[str]:
+        """The marks that a token begins with and closes something by: the first one, and so on to all."""
+        text = "" if token == self.end_id else self.texts[token]
+        return [text[:count] for count in range(1, len(text) - len(text.lstrip(CLOSERS)) + 1)]
+
+    def starting(self, marks: str) -> IdArray:
+        """The places among `closers` of the tokens that begin with these marks."""
+        return self._starts.get_or_make(marks, lambda: np.searchsorted(self.closers, self.tokenizer.starting(marks)))
+
+    def _expected(self, follows: str, multiline: bool) -> StopTokens:
+        """The tokens that the text after the gap begins with."""
+        if multiline and follows.startswith(("\n", "\r")):  # the fill may also go on in the next line
+            return StopTokens(_array(self.tokenizer.beginning(follows)), is_certain=False)
+        if not follows.strip() or follows.startswith(("\n", "\r")):
+            return StopTokens(np.concatenate((self.breaks, self.ends_text)), is_certain=False)
+        begin = self.tokenizer.spelling(follows[0]) if follows[0] in END_MARKS else self.tokenizer.beginning(follows)
+        tokens = _array(token for token in begin if token not in self._blanks)
+        return StopTokens(tokens if multiline else np.union1d(tokens, self.breaks), is_certain=True)
+
     def _hidden_by(self, limits: SlotLimits) -> MaskArray:
-        hidden_V = np.zeros(len(self.vocabulary.texts) + 2, np.bool_)
+        hidden_V = np.zeros(len(self.texts) + 2, np.bool_)
         if limits.spell:
             hidden_V[:] = True
             hidden_V[self._continuing(limits.spell, limits.multiline)] = False
         elif not limits.multiline:
-            hidden_V[self.stopping.breaks] = True
-        hidden_V[self.stopping.ends_text] = True
-        hidden_V[self.vocabulary.mask_id] = True
+            hidden_V[self.breaks] = True
+        hidden_V[self.ends_text] = True
+        hidden_V[self.mask_id] = True
         if limits.banned is not None:
             hidden_V[limits.banned] = True
         return hidden_V
 
     def _continuing(self, spell: str, multiline: bool) -> list[int]:
         """Tokens that continue a text to spell and, unless `multiline`, do more than break the line after it."""
-        texts, breaks = self.vocabulary.texts, set(self.stopping.breaks.tolist())
-        tokens = self.tokenizer.spelling(spell)
+        tokens, breaks = self.tokenizer.spelling(spell), set(self.breaks.tolist())
         if multiline or (spell.strip() and "\n" not in spell):  # these do more than break the line
             return tokens
-        return [i for i in tokens if i not in breaks or "\n" not in texts[i][len(spell) :]]
-
-    def closing_starts(self, token: int) -> list[str]:
-        """The marks that a token begins with and closes something by: the first one, and so on to all."""
-        text = "" if token == self.vocabulary.end_id else self.vocabulary.texts[token]
-        return [text[:count] for count in range(1, len(text) - len(text.lstrip(CLOSERS)) + 1)]
-
-    def repaired(self, control: Control, hypothesis: Hypothesis) -> bool:
-        """Whether tokens of an ended hypothesis were taken back because its text breaks the document's syntax."""
-        wrong = control.check(self.text(hypothesis)) if control.check else None
-        if wrong is not None:
-            hypothesis.reopen(wrong)
-        return wrong is not None
-
-    def starting(self, marks: str) -> IdArray:
-        """The places among `closers` of the tokens that begin with these marks."""
-        return self._starts.get_or_make(marks, lambda: np.searchsorted(self.closers, self.tokenizer.starting(marks)))
-
-    def _is_hopeless(self, request: FillRequest, hypothesis: Hypothesis) -> bool:
-        """Whether nothing that begins with the accepted tokens can be worth showing, or is sure enough."""
-        if hypothesis.confidence < self.calibration.raw(request.give_up_below):
-            return True
-        if request.utility is None:
-            return False
-        longest = typed_characters(self.text(hypothesis)) + MOST_CHARS_AHEAD
-        return hypothesis.prospect < self.calibration.raw(request.utility.least_probability(longest))
+        return [i for i in tokens if i not in breaks or "\n" not in self.texts[i][len(spell) :]]
 
 
-def _end(text: str, hypothesis: Hypothesis) -> int | None:
-    """Where a text goes beyond what the fill is for; None if it does not."""
-    ends = [find_end(text, hypothesis.follows), hypothesis.limit]
-    if not hypothesis.multiline:
-        ends.append(first_line_end(text))
-    line, above = hypothesis.line, hypothesis.above
-    if line is not None and "\n" in text:
-        ends.append(thought_end(text, line) if above is None else definition_end(text, line, above))
-        ends.append(overrun(text, line, hypothesis.below))
-    return min((end for end in ends if end is not None), default=None)
+def _array(ids: Iterable[int]) -> IdArray:
+    return np.array([*ids], np.int64)

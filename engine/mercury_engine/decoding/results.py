@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from mercury_engine.api import PART_OF_A_CHARACTER, Check, Fill, FillRequest
+from mercury_engine.api import PART_OF_A_CHARACTER, Check, Fill
 from mercury_engine.decoding.context_reader import GapContext
-from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
-from mercury_engine.decoding.truncation import is_word_character, truncated, word_start
-from mercury_engine.text.boundaries import CLOSING_MARKS, closing_of, ends_whole
+from mercury_engine.decoding.truncation import closing_of, ends_whole, is_word_character, truncated, word_start
+from mercury_engine.text.brackets import CLOSING_MARKS
 from mercury_engine.utility import Utility
 
 CERTAIN = 0.9
@@ -32,40 +31,14 @@ class Cut:
     """Nothing was cut off."""
 
 
-def fill_of(
-    request: FillRequest,
-    hypotheses: Sequence[Hypothesis],
-    context: GapContext | None,
-    rules: GapRules,
-    check: Check | None = None,
-) -> Fill:
+def fill_of(hypotheses: Sequence[Hypothesis], context: GapContext | None, check: Check | None = None) -> Fill:
     """The fill that the hypotheses make; an empty one where the context could not be read in time.
 
     `check`: see `Control`.
     """
     if context is None:
         return Fill("", 0.0, steps=0)
-    fills = [_fill_from(request, each, rules, context, check) for each in hypotheses]
-    return ranked(fills, [each.fit for each in hypotheses])
-
-
-def _fill_from(
-    request: FillRequest, hypothesis: Hypothesis, rules: GapRules, context: GapContext, check: Check | None
-) -> Fill:
-    cutter = Cutter(hypothesis, request, rules)
-    cut = cutter.closed(cutter.best(), check)
-    return Fill(
-        text=cut.text,
-        confidence=rules.calibration.kept(cut.confidence),
-        steps=hypothesis.steps,
-        is_finished=cut.is_finished,
-        unsure_from=cutter.unsure_from(cut),
-        tokens_read=context.cached.tokens_read,
-        tokens_unread=context.cached.tokens_unread,
-        prompt_tokens=context.tokens,
-        tokens=len(hypothesis.ids) - hypothesis.known,
-        next_characters=() if hypothesis.foreseen is None else hypothesis.foreseen.likeliest(),
-    )
+    return ranked([Cutter(each).fill(context, check) for each in hypotheses], [each.fit for each in hypotheses])
 
 
 def ranked(fills: Sequence[Fill], fits: Sequence[float]) -> Fill:
@@ -87,11 +60,31 @@ def ranked(fills: Sequence[Fill], fits: Sequence[float]) -> Fill:
 class Cutter:
     """Finds where a hypothesis may be cut, and where it is cut best."""
 
-    def __init__(self, hypothesis: Hypothesis, request: FillRequest, rules: GapRules) -> None:
-        self._hypothesis, self._request, self._rules = hypothesis, request, rules
-        self._whole = rules.text(hypothesis)
+    def __init__(self, hypothesis: Hypothesis) -> None:
+        self._hypothesis, self._request, self._calibration = (
+            hypothesis,
+            hypothesis.request,
+            hypothesis.rules.calibration,
+        )
+        self._whole = hypothesis.text()
         """All that the model has written."""
-        self._line_prefix, self._line_suffix = request.near.rpartition("\n")[2], request.follows.partition("\n")[0]
+        self._line_suffix = hypothesis.follows.partition("\n")[0]
+
+    def fill(self, context: GapContext, check: Check | None) -> Fill:
+        """The fill of the best cut."""
+        hypothesis, cut = self._hypothesis, self.closed(self.best(), check)
+        return Fill(
+            text=cut.text,
+            confidence=self._calibration.kept(cut.confidence),
+            steps=hypothesis.steps,
+            is_finished=cut.is_finished,
+            unsure_from=self.unsure_from(cut),
+            tokens_read=context.cached.tokens_read,
+            tokens_unread=context.cached.tokens_unread,
+            prompt_tokens=context.tokens,
+            tokens=len(hypothesis.ids) - hypothesis.known,
+            next_characters=() if hypothesis.foreseen is None else hypothesis.foreseen.likeliest(),
+        )
 
     def best(self) -> Cut:
         """The most useful beginning, or without a utility the longest one that is sure enough; perhaps empty."""
@@ -101,9 +94,9 @@ class Cutter:
     def after(self, tokens: int, is_whole: bool = True) -> Cut:
         """What may be shown of the first tokens; one more than are accepted counts the end marker.
 
-        What is shown of code ends where an expression does if it `is_whole` (`text.boundaries`), else after any word,
-        as prose does. Nothing is shown of tokens whose bytes are no characters: a model that denoises in any order may
-        reveal half of one.
+        What is shown of code ends where an expression does (`truncation.ends_whole`) if it `is_whole`, else after any
+        word, as prose does. Nothing is shown of tokens whose bytes are no characters: a model that denoises in any
+        order may reveal half of one.
         """
         hypothesis, probability = self._hypothesis, self._hypothesis.probability(tokens)
         if hypothesis.ended and tokens >= len(hypothesis.probabilities):
@@ -125,17 +118,17 @@ class Cutter:
 
     def unsure_from(self, cut: Cut) -> int | None:
         """Where the text becomes more likely wrong than right, by the calibrated probability of everything before."""
-        hypothesis, even = self._hypothesis, self._rules.calibration.raw(EVEN_PROBABILITY)
+        hypothesis, even = self._hypothesis, self._calibration.raw(EVEN_PROBABILITY)
         if cut.confidence >= even:
             return None
         sure_ids = hypothesis.ids[hypothesis.known : hypothesis.sure_tokens(even)]
-        sure_text = self._rules.tokenizer.decode(sure_ids).rstrip(PART_OF_A_CHARACTER)
+        sure_text = hypothesis.rules.tokenizer.decode(sure_ids).rstrip(PART_OF_A_CHARACTER)
         characters = max(0, len(sure_text) - len(hypothesis.begun))
         return word_start(cut.text, characters) if characters < len(cut.text) else None
 
     def _sure_enough(self) -> Cut:
         """The longest beginning that is right with at least the probability that the request gives up below."""
-        tokens = self._hypothesis.sure_tokens(self._rules.calibration.raw(self._request.give_up_below))
+        tokens = self._hypothesis.sure_tokens(self._calibration.raw(self._request.give_up_below))
         lengths = range(tokens, self._hypothesis.known, -1)
         return next((cut for cut in map(self.after, lengths) if cut.text), None) or self._rest_of_name(lengths)
 
@@ -143,8 +136,8 @@ class Cutter:
         """The beginning that is worth most, the longest of equals; the empty one if none is worth anything."""
         best, most = Cut("", 1.0), 0.0
         for tokens, closing, product in self._ends():
-            probability = self._rules.calibration.kept(product)
-            text = self._rules.text(self._hypothesis, tokens) + closing
+            probability = self._calibration.kept(product)
+            text = self._hypothesis.text(tokens) + closing
             gain, loss = len(text) + CLOSING_CHARS, (1 - probability) * utility.wrong_cost
             if probability < utility.min_probability or probability * gain - loss <= most:
                 continue  # finding out what of it may be shown takes much longer
@@ -173,21 +166,21 @@ class Cutter:
 
     def _certain(self, utility: Utility) -> Cut:
         """The rest of a half-typed name if the model is certain of it, worth a look though more may follow."""
-        hypothesis, calibration = self._hypothesis, self._rules.calibration
+        hypothesis, calibration = self._hypothesis, self._calibration
         tokens = min(hypothesis.sure_tokens(calibration.raw(CERTAIN)), len(hypothesis.ids))
         cut = self._rest_of_name(range(tokens, hypothesis.known, -1))
         return cut if utility.is_enough(calibration.kept(cut.confidence), cut.text, cut.is_finished) else Cut("", 1.0)
 
     def _unfinished(self, tokens: int, is_whole: bool) -> tuple[str, bool]:
         """What may be shown of tokens that others may follow, and whether nothing was cut off."""
-        hypothesis, text = self._hypothesis, self._rules.text(self._hypothesis, tokens)
+        hypothesis, text = self._hypothesis, self._hypothesis.text(tokens)
         if not self._whole.startswith(text.rstrip()):  # later tokens have told that it leaves the gap
             return "", False
         if text.strip() and text.rstrip(" \t").endswith("\n"):
             return text.rstrip(), True
         after, ids = None, hypothesis.ids
         if tokens < len(hypothesis.probabilities):
-            after = "" if tokens == len(ids) else hypothesis.vocabulary.texts[ids[tokens]]
+            after = "" if tokens == len(ids) else hypothesis.rules.texts[ids[tokens]]
         shown = truncated(text, after)
         if self._request.utility is None and self._request.give_up_below == 0:
             return shown, False
@@ -209,5 +202,5 @@ class Cutter:
         return "\n" in text and not self._rest(text).lstrip(CLOSING_MARKS + " \t\r").startswith("\n")
 
     def _ends_whole(self, text: str) -> bool:
-        """Whether a text ends where an expression of its code does (`text.boundaries`)."""
-        return ends_whole(text, self._rest(text), self._line_prefix, self._line_suffix)
+        """Whether a text ends where an expression of its code does (`truncation.ends_whole`)."""
+        return ends_whole(text, self._rest(text), self._hypothesis.line, self._line_suffix)

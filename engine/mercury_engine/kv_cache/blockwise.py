@@ -13,7 +13,7 @@ import numpy as np
 
 from mercury_engine.kv_cache.cache import first_tokens
 from mercury_engine.models.batching import ForwardResult, ForwardSteps
-from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, Network, join
+from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, Network, join, part_of
 from mercury_engine.models.row_answers import RowAnswers, RowQuestion
 from mercury_engine.text.common_prefix import common_prefix
 
@@ -87,8 +87,7 @@ class BlockwiseCache:
         clean = ids.index(self._mask) if self._mask in ids else len(ids)
         new, kept = clean // self._block * self._block - len(before.ids), text
         if new > 0:
-            block = KeyValueBlock(read.keys[:, :, :, :new], read.values[:, :, :, :new])
-            segments = (*before.segments, self._network.rotated(block, len(before.ids)))
+            segments = (*before.segments, self._network.rotated(part_of(read, 0, new), len(before.ids)))
             joined = (join([*segments]),) if len(segments) > MOST_SEGMENTS else segments
             kept = _Read((*before.ids, *ids[len(before.ids) : len(before.ids) + new]), joined)
         if kept.ids:

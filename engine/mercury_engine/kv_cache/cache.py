@@ -19,7 +19,7 @@ from mercury_engine.kv_cache.read_ahead import ReadAhead, TokenIds
 from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.gpu import free_bytes
-from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, Network, join
+from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, Network, join, part_of
 from mercury_engine.text.common_prefix import common_prefix
 
 SegmentKey = tuple[bool, tuple[TokenIds, ...]]
@@ -124,8 +124,6 @@ class BlockCache:
         With `adapted`, more tokens follow the near prefix, read with an adapter. What has been read is kept even if the
         caller stops before the rest is read. `leaves`: a few tokens at the end may be left to the caller.
         """
-        most_left = LEFT_TOKENS if leaves else 0
-        is_adapted, left = adapted is not None and len(adapted.ids) > 0, 0
         ahead, following = (True, tuple(b for b in far if b)), (False, tuple(b for b in suffix if b))
         # held from here on: other requests may read in the meantime
         sides = {side: self._sides.get(side) for side in (ahead, following)}
@@ -133,16 +131,16 @@ class BlockCache:
         missing = [key for side, keys in nearest_first if sides[side] is None for key in keys]
         blocks, read = yield from self.read(missing)  # in one go: a block may be part of both sides
         before = [sides[ahead] or self._assembled(ahead, blocks)]
-        place: StackKey = (ahead[1], (), "")
-        last = near
-        if near:
-            pushed, left = yield from self._near(place, near, before, 0, 0 if is_adapted else most_left)
-            read += pushed
-        if adapted is not None:
-            place, last = (ahead[1], near, adapted.adapter), adapted.ids
-        if adapted is not None and is_adapted:
-            pushed, left = yield from self._near(place, last, before, adapted.kept, most_left)
-            read += pushed
+        stacks: list[tuple[StackKey, TokenIds, int]] = [((ahead[1], (), ""), near, 0)]
+        if adapted is not None and adapted.ids:
+            stacks.append(((ahead[1], near, adapted.adapter), adapted.ids, adapted.kept))
+        place, last, _ = stacks[-1]
+        left = 0
+        for stack in stacks:
+            if stack[1]:
+                most_left = LEFT_TOKENS if leaves and stack is stacks[-1] else 0
+                pushed, left = yield from self._near(*stack, before, most_left)
+                read += pushed
         after = [sides[following] or self._assembled(following, blocks)] if following[1] else []
         return CachedContext(before, after, read, left=left, near=last[: len(last) - left], ahead=self._ahead_of(place))
 
@@ -215,16 +213,13 @@ class BlockCache:
         if not self._tokens_per_pass:
             [key] = keys
             result = yield ForwardRequest(np.array([self.start_id, *key]))
-            return {key: self._keep(key, without_start(result.block))}
+            return {key: self._keep(key, part_of(result.block, 1, 1 + len(key)))}
         lengths = [len(key) for key in keys]
-        start = self.network.rotated(self.start, 0)
-        result = yield ForwardRequest(np.concatenate(keys), [start], 1, lengths)
-        ends = np.cumsum(lengths)
-        parts = [slice(end - length, end) for end, length in zip(ends, lengths, strict=True)]
-        read = result.block
+        result = yield ForwardRequest(np.concatenate(keys), [self.network.rotated(self.start, 0)], 1, lengths)
+        ends = accumulate(lengths)
         return {
-            key: self._keep(key, KeyValueBlock(read.keys[:, :, :, part], read.values[:, :, :, part]))
-            for key, part in zip(keys, parts, strict=True)
+            key: self._keep(key, part_of(result.block, end - len(key), end))
+            for key, end in zip(keys, ends, strict=True)
         }
 
     def _keep(self, key: TokenIds, read: KeyValueBlock) -> KeyValueBlock:
@@ -236,7 +231,7 @@ class BlockCache:
         return block
 
     def _near(
-        self, place: StackKey, near: TokenIds, before: list[KeyValueSegment], kept_tokens: int, most_left: int
+        self, place: StackKey, near: TokenIds, kept_tokens: int, before: list[KeyValueSegment], most_left: int
     ) -> ForwardSteps[tuple[int, int]]:
         """Add a stack of these tokens at the place to the sides; how many of them are new, and left to be read."""
         stacks, ahead = self._stacks.get(place) or (), self._ahead_of(place)
@@ -249,8 +244,11 @@ class BlockCache:
         new = len(near) - kept
         left = new if new <= most_left else 0
         if new > left:
-            side = yield from self._push(side, near[kept:], place, kept, before)
-            kept = len(near)
+            past, start = before if side is None else [*before, side], len(place[1]) + kept
+            result = yield ForwardRequest(np.array(near[kept:]), [*past], start, adapter=place[2])
+            self.tokens_read += new
+            pushed = self.network.rotated(result.block, start)
+            side, kept = pushed if side is None else join([side, pushed]), len(near)
         self.tokens_read += left
         if side is not None and kept > stacked:
             ids, others = near[:kept], self._stacks.get(place) or ()  # some may have been read in the meantime
@@ -260,28 +258,12 @@ class BlockCache:
         before += [] if side is None else [side]
         return new, left
 
-    def _push(
-        self, side: KeyValueSegment | None, ids: TokenIds, place: StackKey, kept: int, before: list[KeyValueSegment]
-    ) -> ForwardSteps[KeyValueSegment]:
-        """The side with more tokens after its `kept` ones."""
-        past = [*before] if side is None else [*before, side]
-        _, prefix, adapter = place
-        start = len(prefix) + kept
-        result = yield ForwardRequest(np.array(ids), past, start, adapter=adapter)
-        self.tokens_read += len(ids)
-        pushed = self.network.rotated(result.block, start)
-        return pushed if side is None else join([side, pushed])
-
-
-def without_start(block: KeyValueBlock) -> KeyValueBlock:
-    return KeyValueBlock(block.keys[:, :, :, 1:], block.values[:, :, :, 1:])
-
 
 def first_tokens(side: KeyValueSegment, tokens: int) -> KeyValueSegment | None:
     """The first tokens of a side; None for 0 tokens."""
     if tokens == side.keys.shape[3]:
         return side
-    return KeyValueSegment(side.keys[:, :, :, :tokens], side.values[:, :, :, :tokens]) if tokens else None
+    return part_of(side, 0, tokens) if tokens else None
 
 
 def _affordable_bytes(network: Network, token_bytes: int) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mercury_engine.models.arrays import Array
-from mercury_engine.models.network import KeyValueSegment
+from mercury_engine.models.network import KeyValueSegment, part_of
 from mercury_engine.text.common_prefix import common_prefix
 
 TokenIds = tuple[int, ...]
@@ -35,9 +35,8 @@ class ReadRows:
 
     def part(self, start: int, end: int) -> "ReadRows":
         """The rows of the tokens from `start` up to `end`."""
-        rows = slice(start - self.first, end - self.first)
-        side = KeyValueSegment(self.side.keys[:, :, :, rows], self.side.values[:, :, :, rows])
-        return ReadRows(self.ids[:end], side, self.hidden_TC[rows])
+        first, last = start - self.first, end - self.first
+        return ReadRows(self.ids[:end], part_of(self.side, first, last), self.hidden_TC[first:last])
 
 
 class ReadAhead:

@@ -9,12 +9,12 @@ Dimensions: L layers, B batch (1), H key heads, T tokens, D head width, S slots.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mercury_engine.models.batching import ForwardResult, ForwardSteps, Together
-from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, Network
+from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, Network, part_of
 from mercury_engine.models.row_answers import RowAnswers, RowQuestion
 from mercury_engine.text.common_prefix import common_prefix
 
@@ -47,52 +47,48 @@ class TwoSides:
         return [*self.before, *slots, *self.after]
 
 
-class StaleSides:
-    """The part of an earlier pass that is reused: its first `before` tokens and its last `after` ones."""
-
-    def __init__(self, network: Network, kept: KeyValueBlock, before: int, after: int) -> None:
-        self.before, self.after, self._network = before, after, network
-        self._kept = [_part(kept, 0, before), _part(kept, kept.tokens - after, kept.tokens)]
-        self._placed: dict[tuple[int, int], KeyValueSegment] = {}
-
-    def segments(self, sides: TwoSides, slots: int) -> list[KeyValueSegment]:
-        """Their keys and values around a gap of this many slots; kept by position."""
-        after_at = sides.tokens + slots - self.after
-        return [self._at(side, start) for side, start in ((0, 0), (1, after_at)) if self._kept[side].tokens]
-
-    def _at(self, side: int, start: int) -> KeyValueSegment:
-        if (side, start) not in self._placed:
-            if len(self._placed) >= MOST_PLACES:
-                self._placed.clear()
-            self._placed[side, start] = self._network.rotated(self._kept[side], start)
-        return self._placed[side, start]
-
-
-@dataclass(slots=True)
-class _TextPass:
-    """A pass over a whole text, and how often its keys and values were used."""
-
-    sides: TwoSides
-    kept: KeyValueBlock
-    uses: int = 0
-    stale: StaleSides | None = field(default=None)
-
-
 @dataclass(frozen=True, slots=True)
 class Overlap:
     """The tokens that a text shares with an earlier one, at its beginning and at its end."""
 
-    earlier: _TextPass
+    earlier: "TextPass"
     before: int
     after: int
     new: int
     """Number of tokens that the earlier text lacks; more than `MOST_NEW` if it is another place."""
 
-    @classmethod
-    def of(cls, earlier: _TextPass, sides: TwoSides) -> "Overlap":
-        before = min(common_prefix(earlier.sides.before, sides.before), len(sides.before) - 1)
-        after = common_prefix(reversed(earlier.sides.after), reversed(sides.after))
-        return cls(earlier, before, after, MOST_NEW + 1 if before < 0 else sides.tokens - before - after)
+
+class TextPass:
+    """A pass over a whole text, how often its keys and values were used, and the part of them that was used last."""
+
+    def __init__(self, sides: TwoSides, kept: KeyValueBlock) -> None:
+        self.sides, self._kept, self.uses = sides, kept, 0
+        self._shared: tuple[int, int] | None = None
+        self._parts: list[KeyValueBlock] = []
+        """Its first `_shared[0]` tokens and its last `_shared[1]` ones."""
+        self._placed: dict[tuple[int, int], KeyValueSegment] = {}
+        """These by number and position."""
+
+    def overlap(self, sides: TwoSides) -> Overlap:
+        """What a text shares with it."""
+        before = min(common_prefix(self.sides.before, sides.before), len(sides.before) - 1)
+        after = common_prefix(reversed(self.sides.after), reversed(sides.after))
+        return Overlap(self, before, after, MOST_NEW + 1 if before < 0 else sides.tokens - before - after)
+
+    def segments(self, network: Network, found: Overlap, after_at: int) -> list[KeyValueSegment]:
+        """Keys and values of the shared tokens, those after the gap from position `after_at` on; kept by position."""
+        if (found.before, found.after) != self._shared:
+            end, self._placed, self._shared = self._kept.tokens, {}, (found.before, found.after)
+            self._parts = [part_of(self._kept, 0, found.before), part_of(self._kept, end - found.after, end)]
+        places = (0, 0), (1, after_at)
+        return [self._at(network, side, start) for side, start in places if self._parts[side].tokens]
+
+    def _at(self, network: Network, side: int, start: int) -> KeyValueSegment:
+        if (side, start) not in self._placed:
+            if len(self._placed) >= MOST_PLACES:
+                self._placed.clear()
+            self._placed[side, start] = network.rotated(self._parts[side], start)
+        return self._placed[side, start]
 
 
 class TwoSidedCache:
@@ -101,7 +97,7 @@ class TwoSidedCache:
     def __init__(self, network: Network, shift: int, exact: bool = False) -> None:
         """`shift`: 1 where a row predicts the token of the next one. `exact`: every pass reads the whole text."""
         self._network, self._shift, self._exact = network, shift, exact
-        self._passes: list[_TextPass] = []
+        self._passes: list[TextPass] = []
 
     def empty(self) -> "TwoSidedCache":
         """An empty cache of this network, for a text that must not depend on what was read before."""
@@ -114,7 +110,7 @@ class TwoSidedCache:
 
     def _overlap(self, sides: TwoSides) -> Overlap | None:
         """The overlap with the pass that lacks the fewest of a text's tokens; None where the text must be read."""
-        usable = [Overlap.of(each, sides) for each in self._passes if each.uses < MOST_USES and not self._exact]
+        usable = [each.overlap(sides) for each in self._passes if each.uses < MOST_USES and not self._exact]
         return min((each for each in usable if each.new <= MOST_NEW), key=lambda each: each.new, default=None)
 
     def is_exact(self, sides: TwoSides) -> bool:
@@ -130,8 +126,8 @@ class TwoSidedCache:
             block=None,
         )
         result: ForwardResult = yield forward
-        others = [each for each in self._passes if Overlap.of(each, sides).new > MOST_NEW]
-        self._passes = [_TextPass(sides, self._network.kept(result.block)), *others[: MOST_TEXTS - 1]]
+        others = [each for each in self._passes if each.overlap(sides).new > MOST_NEW]
+        self._passes = [TextPass(sides, self._network.kept(result.block)), *others[: MOST_TEXTS - 1]]
         return result.told
 
     def reread(self, sides: TwoSides, slots: Sequence[int], question: RowQuestion) -> ForwardSteps[RowAnswers]:
@@ -147,8 +143,9 @@ class TwoSidedCache:
             first = yield from self.read(sides, slots[0], questions[0])
             others = (yield from self.reread_together(sides, slots[1:], questions[1:])) if slots[1:] else []
             return [first, *others]
-        stale = self._stale(found)
-        forwards = [self._over(stale, sides, *each) for each in zip(slots, questions, strict=True)]
+        found.earlier.uses += 1
+        self._passes = [found.earlier, *(each for each in self._passes if each is not found.earlier)]
+        forwards = [self._over(found, sides, *each) for each in zip(slots, questions, strict=True)]
         results: list[ForwardResult]
         results = (yield Together(tuple(forwards))) if len(forwards) > 1 else [(yield forwards[0])]
         return [result.told for result in results]
@@ -156,12 +153,13 @@ class TwoSidedCache:
     def clear(self) -> None:
         self._passes.clear()
 
-    def _over(self, stale: StaleSides, sides: TwoSides, slots: Sequence[int], question: RowQuestion) -> ForwardRequest:
-        before, after = sides.before[stale.before :], sides.after[: len(sides.after) - stale.after]
+    def _over(self, found: Overlap, sides: TwoSides, slots: Sequence[int], question: RowQuestion) -> ForwardRequest:
+        """A pass over the slots and the new tokens beside them."""
+        before, after = sides.before[found.before :], sides.after[: len(sides.after) - found.after]
         return ForwardRequest(
             np.array([*before, *slots, *after], np.int64),
-            stale.segments(sides, len(slots)),
-            stale.before,
+            found.earlier.segments(self._network, found, sides.tokens + len(slots) - found.after),
+            found.before,
             wanted=self._last(len(before) + len(slots), question),
             question=question,
             block=None,
@@ -170,16 +168,3 @@ class TwoSidedCache:
     def _last(self, end: int, question: RowQuestion) -> range:
         """The rows of the last slots in front of a row, as many as are asked about."""
         return range(end - self._shift - question.rows, end - self._shift)
-
-    def _stale(self, found: Overlap) -> StaleSides:
-        """The part of a pass that a text reuses; this counts as a use of the pass."""
-        earlier = found.earlier
-        earlier.uses += 1
-        self._passes = [earlier, *(each for each in self._passes if each is not earlier)][:MOST_TEXTS]
-        if earlier.stale is None or (earlier.stale.before, earlier.stale.after) != (found.before, found.after):
-            earlier.stale = StaleSides(self._network, earlier.kept, found.before, found.after)
-        return earlier.stale
-
-
-def _part(block: KeyValueBlock, start: int, end: int) -> KeyValueBlock:
-    return KeyValueBlock(block.keys[:, :, :, start:end], block.values[:, :, :, start:end])

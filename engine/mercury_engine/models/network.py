@@ -14,7 +14,7 @@ end.
 
 from collections.abc import Collection, Generator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 
@@ -138,6 +138,9 @@ class KeyValueSegment:
         return int(self.values.shape[3])
 
 
+Side = TypeVar("Side", KeyValueBlock, KeyValueSegment)
+
+
 @dataclass(frozen=True, slots=True)
 class ForwardRequest:
     """One request's part of a forward pass: tokens [T] to read, or the rows of canvases to denoise."""
@@ -227,6 +230,12 @@ class Network(Protocol):
 
     def side_by_side(self, blocks: Sequence[KeyValueBlock], start: int) -> KeyValueSegment:
         """One segment of adjacent blocks, with the first token at position start of a frame."""
+
+
+def part_of(side: Side, first: int, end: int) -> Side:
+    """The tokens of a block or segment from `first` up to `end`."""
+    kind = KeyValueBlock if isinstance(side, KeyValueBlock) else KeyValueSegment
+    return kind(side.keys[:, :, :, first:end], side.values[:, :, :, first:end])
 
 
 def join(sides: list[KeyValueSegment]) -> KeyValueSegment:

@@ -12,6 +12,12 @@ from functools import lru_cache
 
 OPENING, CLOSING = "([{", ")]}"
 
+CLOSING_MARKS = ")]};,:"
+"""Characters that close brackets, or parts of a line, without saying anything more.
+
+After a gap they belong to its fill while that has a bracket open.
+"""
+
 CLOSER_OF = dict(zip(OPENING, CLOSING, strict=True))
 OPENER_OF = dict(zip(CLOSING, OPENING, strict=True))
 

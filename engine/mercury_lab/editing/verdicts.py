@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from mercury_engine.text.boundaries import ends_whole
+from mercury_engine.decoding.truncation import ends_whole
 from mercury_engine.text.brackets import CLOSER_OF, OPENING, outside_strings, string_starts
-from mercury_engine.text.overrun import overrun
+from mercury_engine.text.ends import overrun
 
 from mercury_lab.editing.cursors import Cursor
 from mercury_lab.evaluation.judge import STUB_CHARS, accepted, is_inside_word

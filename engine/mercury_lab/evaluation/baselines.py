@@ -59,7 +59,10 @@ def once_filler(engine: Engine) -> GapFiller:
 
     def fill(gap: Gap) -> Fill:
         started = time.perf_counter()
-        found = fill_of(gap.request, *written(replace(gap.request, utility=EVERYTHING)), engine.decoder.rules)
+        hypotheses, context = written(replace(gap.request, utility=EVERYTHING))
+        for each in hypotheses:
+            each.request = gap.request
+        found = fill_of(hypotheses, context)
         return replace(found, elapsed=time.perf_counter() - started)
 
     return fill

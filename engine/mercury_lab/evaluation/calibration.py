@@ -17,7 +17,7 @@ from itertools import product
 from pathlib import Path
 
 from mercury_engine.api import Control, FillRequest
-from mercury_engine.decoding.calibration import Calibration
+from mercury_engine.decoding.options import Calibration
 from mercury_engine.decoding.results import Cut, Cutter
 from mercury_engine.errors import RequestError
 from mercury_engine.utility import Utility
@@ -92,7 +92,7 @@ def beginnings(engine: Engine, request: FillRequest) -> list[Cut]:
     if context is None:
         return []
     ends = range(hypothesis.known + 1, len(hypothesis.probabilities) + 1)
-    return [*map(Cutter(hypothesis, request, engine.decoder.rules).after, ends)]
+    return [*map(Cutter(hypothesis).after, ends)]
 
 
 def split_by_repository(found: Sequence[HeldOutFile]) -> tuple[list[HeldOutFile], list[HeldOutFile]]:

@@ -19,6 +19,7 @@ from mercury_engine.decoding.diffusion.layouts import TwoSided
 from mercury_engine.decoding.diffusion.length import LengthBias
 from mercury_engine.decoding.diffusion.rules import entropy_bound
 from mercury_engine.decoding.diffusion.texts import GapText
+from mercury_engine.decoding.hypothesis import hypotheses_of
 from mercury_engine.errors import RequestError
 from mercury_engine.models.row_answers import Tokens
 from rich.table import Table
@@ -52,9 +53,9 @@ def sure(engine: Engine, gap: Gap) -> list[float]:
     assert isinstance(decoder, DiffusionDecoder)
     layout, cut = decoder.layout, decoder.contexts.cut(gap.request)
     around = finished(layout.read(gap.request, cut.read), engine.reader)
-    [written, *_] = decoder.rules.begin(gap.request, cut)
+    [written, *_] = hypotheses_of(gap.request, decoder.rules, cut)
     mask = Tokens(engine.reader.config.mask_id)  # without an end, so that all slots are text
-    text, found = GapText(written, mask, layout.ends, decoder.rules, gap.request, Control()), list[float]()
+    text, found = GapText(written, mask, layout.ends, Control()), list[float]()
     for slots in range(1, LONGEST + 1):
         text.open(slots)
         [told] = finished(layout.told(around, [text], entropy_bound()), engine.reader)

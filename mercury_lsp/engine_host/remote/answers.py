@@ -24,7 +24,7 @@ from mercury_engine.api import (
     RewriteRequest,
     SlotView,
 )
-from mercury_engine.decoding.gap_rules import SLOTS
+from mercury_engine.decoding.hypothesis import SLOTS
 from mercury_engine.decoding.truncation import truncated
 from mercury_engine.text.lines import equal_ends, lines_of
 

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mercury_engine.decoding.calibration import Calibration
+from mercury_engine.decoding.options import Calibration
 
 KNOTS = [[0.0, 0.0], [0.2, 0.5], [0.6, 0.5], [1.0, 0.9]]
 

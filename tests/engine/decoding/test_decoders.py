@@ -168,12 +168,10 @@ def test_a_fill_stops_when_nothing_longer_can_be_worth_showing(engine):
 
 
 def test_several_lines_end_with_their_block_unless_they_were_asked_for(engine):
-    rules, ids = engine.decoder.rules, engine.tokenizer.encode("\n    return 1\nx = 2\n")
-    found = Hypothesis(rules.vocabulary, [], 32, line="def f():", multiline=True)
-    for token in ids:
-        found.accept(token, 0.5)
-    assert rules.text(found) == "\n    return 1"
-    assert rules.leaves_gap(found)
-    found.line = None
-    assert rules.text(found) == "\n    return 1\nx = 2\n"
-    assert not rules.leaves_gap(found)
+    for utility, text in ((Utility(), "\n    go()"), (None, "\n    go()\nx = 2\n")):
+        request = FillRequest("if x:", multiline=True, utility=utility)
+        found = Hypothesis(engine.decoder.rules, request, [], 32)
+        for token in engine.tokenizer.encode("\n    go()\nx = 2\n"):
+            found.accept(token, 0.5)
+        assert found.text() == text
+        assert found.leaves_gap == (utility is not None)

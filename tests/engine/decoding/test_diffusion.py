@@ -13,7 +13,8 @@ from mercury_engine.decoding.diffusion.denoise import accept, reveal
 from mercury_engine.decoding.diffusion.layouts import Around
 from mercury_engine.decoding.diffusion.rules import Rule, chosen, entropy_bound
 from mercury_engine.decoding.diffusion.texts import GapText
-from mercury_engine.decoding.hypothesis import Hypothesis, SlotLimits
+from mercury_engine.decoding.gap_rules import SlotLimits
+from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.errors import ModelCorrupt, ModelNotFound, RequestError
 from mercury_lab.engine import Engine
@@ -33,20 +34,17 @@ def engine(tmp_path_factory):
     return tiny.load(folder)
 
 
-def text_of(engine, slots, max_steps=None, **more) -> GapText:
+def text_of(engine, slots) -> GapText:
     """A text whose slots are masked."""
-    written = Hypothesis(engine.decoder.rules.vocabulary, [], slots, **({"multiline": True} | more))
-    layout = engine.decoder.layout
-    text = GapText(
-        written, layout.tokens, layout.ends, engine.decoder.rules, FillRequest("", max_steps=max_steps), Control()
-    )
+    layout, request = engine.decoder.layout, FillRequest("", multiline=True)
+    text = GapText(Hypothesis(engine.decoder.rules, request, [], slots), layout.tokens, layout.ends, Control())
     text.open(slots)
     return text
 
 
 def opinion(engine, tokens, sureness=9.0):
     """Log-probabilities [S,V] that prefer these tokens, most strongly the first."""
-    size = len(engine.decoder.rules.vocabulary.texts) + 2
+    size = len(engine.decoder.rules.texts) + 2
     logits_SV = torch.zeros(len(tokens), size)
     for slot, token in enumerate(tokens):
         logits_SV[slot, token] = sureness + (len(tokens) - slot) / 10
@@ -62,11 +60,11 @@ def settle(engine, text):
 
 
 def tokens_of(engine, *texts):
-    return [engine.decoder.rules.vocabulary.texts.index(text) for text in texts]
+    return [engine.decoder.rules.texts.index(text) for text in texts]
 
 
 def test_every_slot_behind_an_end_marker_is_an_end_marker(engine):
-    end = engine.decoder.rules.vocabulary.end_id
+    end = engine.decoder.rules.end_id
     (a,) = tokens_of(engine, "a")
     text = text_of(engine, 4)
     decide(text, opinion(engine, [a, end, a, a]))
@@ -76,11 +74,9 @@ def test_every_slot_behind_an_end_marker_is_an_end_marker(engine):
 
 
 def test_limits_hide_tokens_that_misspell_break_the_line_or_were_wrong(engine):
-    rules, vocabulary = engine.decoder.rules, engine.decoder.rules.vocabulary
+    rules = engine.decoder.rules
     allowed = {
-        vocabulary.texts[i]
-        for i, hidden in enumerate(rules.hidden_tokens(SlotLimits("re", False, None))[:-2])
-        if not hidden
+        rules.texts[i] for i, hidden in enumerate(rules.hidden_tokens(SlotLimits("re", False, None))[:-2]) if not hidden
     }
     assert allowed and all("re".startswith(text) or text.startswith("re") for text in allowed)
     (line,) = tokens_of(engine, "\n")
@@ -88,8 +84,8 @@ def test_limits_hide_tokens_that_misspell_break_the_line_or_were_wrong(engine):
     for multiline in (False, True):
         row = rules.hidden_tokens(SlotLimits("", multiline, a))
         assert (bool(row[line]), bool(row[a])) == (not multiline, True)
-        assert bool(row[vocabulary.mask_id]) and not row[vocabulary.end_id]
-    assert rules.hidden_tokens(SlotLimits("re", True))[vocabulary.end_id]
+        assert bool(row[rules.mask_id]) and not row[rules.end_id]
+    assert rules.hidden_tokens(SlotLimits("re", True))[rules.end_id]
 
 
 def test_steps_are_limited_and_the_last_one_unmasks_every_slot(engine):

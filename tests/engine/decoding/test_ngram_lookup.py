@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mercury_engine.api import FillRequest
-from mercury_engine.decoding.autoregressive.ngram_lookup import LONGEST_MATCH, IndexedText, NgramLookup, NgramMatch
+from mercury_engine.decoding.autoregressive.drafting import LONGEST_MATCH, IndexedText, NgramLookup, NgramMatch
 from mercury_lab.engine import Engine
 
 from tests.support import tiny

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from mercury_engine.decoding.autoregressive.drafting import Drafter
-from mercury_engine.decoding.autoregressive.next_tokens import NextTokens
-from mercury_engine.decoding.autoregressive.ngram_lookup import NgramLookup
+from mercury_engine.api import FillRequest
+from mercury_engine.decoding.autoregressive.drafting import Drafter, NgramLookup
+from mercury_engine.decoding.autoregressive.speculation import NextTokens
 from mercury_engine.decoding.hypothesis import Hypothesis
-from mercury_engine.decoding.stopping import StoppingCriteria, find_end
+from mercury_engine.text.ends import find_end
 from mercury_lab.engine import Engine
 
 from tests.support import tiny
@@ -18,23 +18,23 @@ def engine(tmp_path_factory) -> Engine:
     return tiny.load(tiny.folder(tmp_path_factory.mktemp("endings"), rank=0))
 
 
-def accepted(engine: Engine, tokens: list[int], **more) -> Hypothesis:
-    found = Hypothesis(engine.decoder.rules.vocabulary, [], len(tokens) + 4, **more)
+def accepted(engine: Engine, text: str, suffix: str) -> Hypothesis:
+    tokens = engine.tokenizer.encode(text)
+    found = Hypothesis(engine.decoder.rules, FillRequest("", suffix=(suffix,)), [], len(tokens) + 4)
     for token in tokens:
         found.accept(token, 0.5)
     return found
 
 
-def chosen(engine: Engine, suffix: str, written: str, likely: str, multiline: bool = False) -> str:
+def chosen(engine: Engine, suffix: str, written: str, likely: str) -> str:
     """The token chosen after a written text when the model is nearly certain of one; "end" for the end."""
     [token] = engine.tokenizer.encode(likely)
-    vocabulary = engine.decoder.rules.vocabulary
-    found = accepted(engine, engine.tokenizer.encode(written), follows=suffix, multiline=multiline)
+    rules, found = engine.decoder.rules, accepted(engine, written, suffix)
     logp_WV = np.full((1, engine.reader.config.vocab_size), -20.0, np.float32)
     logp_WV[0, token] = -1e-4
-    following = NextTokens(engine.decoder.rules, Drafter((), NgramLookup()), 0.0, [found], [[]])
+    following = NextTokens([found], [[]], Drafter((), NgramLookup()), 0.0)
     best, *_ = following.choose(found, following.places[0][0], answered(logp_WV, following.question), 0)
-    return "end" if best == vocabulary.end_id else vocabulary.texts[best]
+    return "end" if best == rules.end_id else rules.texts[best]
 
 
 @pytest.mark.parametrize(
@@ -79,12 +79,11 @@ def test_a_token_that_runs_beyond_the_end_is_cut_there(text, follows, end):
 
 
 def test_between_lines_a_line_break_may_belong_to_the_fill(engine):
-    tokenizer = engine.tokenizer
-    stopping = StoppingCriteria(tokenizer, engine.decoder.rules.vocabulary.texts)
-    inside, between = stopping.at(")\n", True, "x"), stopping.at("\n", True, "x")
+    rules = engine.decoder.rules
+    inside, between = rules.stop_tokens(")\n", True, "x"), rules.stop_tokens("\n", True, "x")
     assert inside is not None and inside.is_certain
     assert between is not None and not between.is_certain
-    [line_break] = tokenizer.encode("\n")
+    [line_break] = engine.tokenizer.encode("\n")
     assert line_break not in inside.tokens and line_break in between.tokens
 
 
@@ -101,8 +100,7 @@ def joining(tmp_path_factory) -> Engine:
 @pytest.mark.parametrize(("likely", "line"), [(":\n", "else:"), (")\r\n", "else)")])
 def test_a_token_that_joins_text_and_line_break_writes_its_text_and_ends_the_line(joining, likely, line):
     assert chosen(joining, "\n", "else", likely) == likely
-    rules = joining.decoder.rules
-    found = accepted(joining, joining.tokenizer.encode("else" + likely), follows="\n")
-    assert rules.leaves_gap(found)
-    assert rules.text(found) == line
+    found = accepted(joining, "else" + likely, "\n")
+    assert found.leaves_gap
+    assert found.text() == line
     assert "".join(slot.text for slot in found.view()) == line

@@ -5,7 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from mercury_engine.decoding.calibration import Calibration
+from mercury_engine.decoding.options import Calibration
 from mercury_lab.evaluation import calibration, confidence
 
 CODE_FOLDER = Path(__file__).parents[2] / "data" / "code"

@@ -20,12 +20,10 @@ from mercury_engine.decoding.autoregressive.speculation import Speculation
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.decoder import Decoder
 from mercury_engine.decoding.gap_rules import GapRules
-from mercury_engine.decoding.hypothesis import Hypothesis
-from mercury_engine.decoding.next_characters import NextCharacters
+from mercury_engine.decoding.hypothesis import Hypothesis, NextCharacters, hypotheses_of
 from mercury_engine.decoding.options import AutoregressiveOptions
 from mercury_engine.decoding.results import fill_of
 from mercury_engine.models.batching import DeadlineReached, ForwardSteps
-from mercury_engine.models.network import Network
 from mercury_engine.prompt.edit_families import Family
 
 
@@ -33,19 +31,14 @@ class AutoregressiveDecoder(Decoder):
     """Implements `Decoder` for causal models."""
 
     def __init__(
-        self,
-        network: Network,
-        contexts: ContextReader,
-        rules: GapRules,
-        options: AutoregressiveOptions,
-        edit_family: Family | None = None,
+        self, contexts: ContextReader, rules: GapRules, options: AutoregressiveOptions, edit_family: Family | None
     ) -> None:
         self.contexts, self.rules, drafters = contexts, rules, Drafters(contexts.tokenizer)
-        self.speculation = Speculation(network, drafters, rules, options)
-        self.fit = Fit(network, contexts, rules, self.speculation)
-        self.rewriter = Rewriter(network, rules.vocabulary.texts)
-        self.generator = Generator(network, contexts, rules, options)
-        self.regions = RegionReader(contexts, drafters, rules.stopping, edit_family)
+        self.speculation = Speculation(contexts.cache.network, drafters, options)
+        self.fit = Fit(contexts, rules, self.speculation)
+        self.rewriter = Rewriter(contexts.cache.network, rules.texts)
+        self.generator = Generator(contexts.cache, rules, options.lookahead)
+        self.regions = RegionReader(contexts, drafters, rules, edit_family)
 
     @property
     def edit_format(self) -> str | None:
@@ -53,24 +46,24 @@ class AutoregressiveDecoder(Decoder):
 
     def write(self, request: FillRequest, control: Control) -> ForwardSteps[tuple[list[Hypothesis], GapContext | None]]:
         cut, context = self.contexts.cut(request), None
-        hypotheses = self.rules.begin(request, cut, writes_on(request))
+        hypotheses = hypotheses_of(request, self.rules, cut, writes_on(request))
         first, *others = hypotheses
         with suppress(DeadlineReached):
             # several passes would read them again, and a request that fills nothing has none that reads them
             leaves = not others and not first.writes_on and request.max_steps != 0
             context = yield from self.contexts.read(request, cut.read, leaves)
             if request.foresees and context.cached.ahead is not None:
-                first.foreseen = NextCharacters(self.rules.vocabulary.texts)
-            yield from self.speculation.write(request, control, hypotheses, context)
+                first.foreseen = NextCharacters(self.rules.texts)
+            yield from self.speculation.write(hypotheses, context, control)
         return hypotheses, context
 
     def fill(self, request: FillRequest, control: Control) -> ForwardSteps[Fill]:
         hypotheses, context = yield from self.write(request, control)
-        is_late = any(self.rules.is_open(request, each) for each in hypotheses)
+        is_late = any(each.is_open for each in hypotheses)
         if context is not None and not is_late:  # a deadline is told only once: nothing would stop what follows
             with suppress(DeadlineReached):
-                yield from self.fit.judge(request, control, hypotheses, context)
-        return fill_of(request, hypotheses, context, self.rules, control.check)
+                yield from self.fit.judge(hypotheses, context, control)
+        return fill_of(hypotheses, context, control.check)
 
     def rewrite(self, request: RewriteRequest) -> ForwardSteps[Rewrite]:
         return self.rewriter.rewrite(request, self.regions)

@@ -22,9 +22,8 @@ from mercury_engine.decoding.autoregressive.speculation import Speculation
 from mercury_engine.decoding.autoregressive.verifier import Verifier
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
 from mercury_engine.decoding.gap_rules import GapRules
-from mercury_engine.decoding.hypothesis import Hypothesis
+from mercury_engine.decoding.hypothesis import Hypothesis, hypotheses_of
 from mercury_engine.models.batching import ForwardSteps
-from mercury_engine.models.network import Network
 from mercury_engine.text.brackets import has_open_bracket
 from mercury_engine.text.common_prefix import common_prefix
 
@@ -41,25 +40,24 @@ OPENS_BLOCK = ":{"
 class Fit:
     """Judges the fills of one model."""
 
-    def __init__(self, network: Network, contexts: ContextReader, rules: GapRules, speculation: Speculation) -> None:
-        self._network, self._contexts, self._rules, self._speculation = network, contexts, rules, speculation
+    def __init__(self, contexts: ContextReader, rules: GapRules, speculation: Speculation) -> None:
+        self._contexts, self._rules, self._speculation = contexts, rules, speculation
+        self._network = contexts.cache.network
 
-    def judge(
-        self, request: FillRequest, control: Control, hypotheses: list[Hypothesis], context: GapContext
-    ) -> ForwardSteps[None]:
+    def judge(self, hypotheses: list[Hypothesis], context: GapContext, control: Control) -> ForwardSteps[None]:
         """End or rank the fills of a request where that is worth passes of its own; ranking adds a candidate."""
         if hypotheses[0].writes_on:
             for hypothesis in hypotheses:
                 yield from self._end_at_best(hypothesis, context)
-        elif self._rules.has_markers and is_ranked(request):
-            yield from self._rank(request, control, hypotheses, context)
+        elif self._rules.has_markers and is_ranked(hypotheses[0].request):
+            yield from self._rank(hypotheses, context, control)
 
     def _end_at_best(self, hypothesis: Hypothesis, context: GapContext) -> ForwardSteps[None]:
         """End the hypothesis at its best end, and note how well the text below fits there.
 
         It stays as it is where it has no end, or nothing stands below.
         """
-        below, text = lines_below(hypothesis.below), self._rules.text(hypothesis)
+        below, text = lines_below(hypothesis.below), hypothesis.text()
         if not below:
             return
         known, read, best, most = hypothesis.known, hypothesis.known, None, -math.inf
@@ -81,19 +79,18 @@ class Fit:
                 hypothesis.end_at(best)
                 hypothesis.fit = most
 
-    def _rank(
-        self, request: FillRequest, control: Control, hypotheses: list[Hypothesis], context: GapContext
-    ) -> ForwardSteps[None]:
+    def _rank(self, hypotheses: list[Hypothesis], context: GapContext, control: Control) -> ForwardSteps[None]:
         """Add what the model writes as it was pretrained, and note how well each text fits."""
+        request = hypotheses[0].request
         cut = self._contexts.cut(request)
         whole = yield from self._contexts.read_whole(request, cut.read)
         context.cached.tokens_read += whole.cached.tokens_read
-        other, *_ = self._rules.begin(request, cut)
-        yield from self._speculation.write(request, replace(control, on_step=None), [other], whole)
+        other, *_ = hypotheses_of(request, self._rules, cut)
+        yield from self._speculation.write([other], whole, replace(control, on_step=None))
         hypotheses.append(other)
         encode = self._contexts.tokenizer.encode
-        texts = [cut.spell + self._rules.text(each) for each in hypotheses]
-        ends = self._rules.stopping.at(request.follows, request.multiline, "")
+        texts = [cut.spell + each.text() for each in hypotheses]
+        ends = self._rules.stop_tokens(request.follows, request.multiline, "")
         assert ends is not None, "a gap format has a token that ends the gap"
         in_gap = Verifier(self._network, context, cut.known)
         scores = yield from in_gap.score([encode(text) for text in texts], ends.tokens)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from mercury_kernels.installation import install_command
 
+from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.errors import RequestError
 from mercury_engine.models.arrays import MaskArray
-from mercury_engine.prompt.tokenizer import Tokenizer, token_bytes
+from mercury_engine.prompt.tokenizer import token_bytes
 
 if TYPE_CHECKING:
     import llguidance
@@ -28,14 +29,13 @@ MAX_PROBLEM_CHARS = 200
 class Grammars:
     """Makes the grammars of one vocabulary; may be called from any thread."""
 
-    def __init__(self, tokenizer: Tokenizer, size: int, ends: frozenset[int]) -> None:
-        """`size`: rows of the model's log-probabilities; `ends`: tokens that end a text."""
-        self._tokenizer, self._size, self._ends = tokenizer, size, ends
+    def __init__(self, rules: GapRules) -> None:
+        self._rules = rules
         self._compiled = lru_cache(KEPT_SCHEMAS)(self._compile)
 
     def of(self, schema: str) -> "Grammar":
         """The grammar of a JSON schema. Raises RequestError for a bad one, and where llguidance is missing."""
-        return Grammar(self._compiled(schema).deep_copy(), self._size)
+        return Grammar(self._compiled(schema).deep_copy(), len(self._rules.texts))
 
     def _compile(self, schema: str) -> "llguidance.LLMatcher":
         """A schema's matcher before any text; raises what `of` raises."""
@@ -57,12 +57,8 @@ class Grammars:
         """Takes .7 s, for .3 s of which nothing else in the process runs; with `slices` it would be 1 s."""
         from llguidance import LLTokenizer, TokenizerWrapper
 
-        return LLTokenizer(
-            TokenizerWrapper(_Bytes(self._tokenizer, self._size, self._ends)),
-            self._size,
-            eos_token=sorted(self._ends),
-            slices=[],
-        )
+        tokens = TokenizerWrapper(_Bytes(self._rules))
+        return LLTokenizer(tokens, len(self._rules.texts), eos_token=self._rules.ends_text.tolist(), slices=[])
 
 
 def _said(problem: str) -> str:
@@ -96,15 +92,14 @@ class _Bytes:
 
     bos_token_id = None
 
-    def __init__(self, tokenizer: Tokenizer, size: int, ends: frozenset[int]) -> None:
-        self.eos_token_id, self.special_token_ids = min(ends), sorted(tokenizer.special_ids)
-        names = [tokenizer.bpe.id_to_token(number) or "" for number in range(size)]
-        texts, special = tokenizer.texts + [""] * (size - tokenizer.size), tokenizer.special_ids
+    def __init__(self, rules: GapRules) -> None:
+        special, name = rules.tokenizer.special_ids, rules.tokenizer.bpe.id_to_token
+        self.eos_token_id, self.special_token_ids = int(rules.ends_text[0]), sorted(special)
         self.tokens = [
-            texts[number].encode() if number in special else token_bytes(name, texts[number])
-            for number, name in enumerate(names)
+            text.encode() if number in special else token_bytes(name(number) or "", text)
+            for number, text in enumerate(rules.texts)
         ]
-        self._encode = tokenizer.encode
+        self._encode = rules.tokenizer.encode
 
     def __call__(self, text: Any) -> list[int]:
         return self._encode(text.decode("utf-8", "replace") if isinstance(text, bytes) else text)

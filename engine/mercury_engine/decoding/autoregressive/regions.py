@@ -9,10 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercury_engine.api import FillRequest, RewriteRequest
-from mercury_engine.decoding.autoregressive.drafting import Drafter, Drafters
-from mercury_engine.decoding.autoregressive.ngram_lookup import NgramLookup
+from mercury_engine.decoding.autoregressive.drafting import Drafter, Drafters, NgramLookup
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
-from mercury_engine.decoding.stopping import StoppingCriteria
+from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.models.arrays import IdArray
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.prompt.edit_families import Family, new_text
@@ -70,11 +69,11 @@ class RegionReader:
         self,
         contexts: ContextReader,
         drafters: Drafters,
-        stopping: StoppingCriteria,
+        rules: GapRules,
         family: Family | None = None,
     ) -> None:
         self._contexts, self._drafters, self._tokenizer = contexts, drafters, contexts.tokenizer
-        self._stopping, self._family = stopping, family
+        self._rules, self._family = rules, family
 
     @property
     def edit_format(self) -> str | None:
@@ -117,7 +116,7 @@ class RegionReader:
         present, follows = encode(request.text), following(request)
         # without markers it writes on beyond the region, where a line break may be one token with the next ones
         ids = encode(request.text + follows) if markers is None else present + encode(follows)
-        length, ends = common_prefix(ids, present), self._stopping.ends_text
+        length, ends = common_prefix(ids, present), self._rules.ends_text
         return Region(
             request,
             context,
@@ -127,7 +126,7 @@ class RegionReader:
             follows,
             drafted=len(ids) if markers is None else length,
             ends=ends,
-            late_ends=ends if follows else np.concatenate((ends, self._stopping.breaks)),
+            late_ends=ends if follows else np.concatenate((ends, self._rules.breaks)),
             lines=request.text.count("\n"),
             ends_anywhere=bool(request.text) and not request.text.endswith("\n"),
             early_end_odds=EARLY_END_ODDS,

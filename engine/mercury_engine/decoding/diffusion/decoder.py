@@ -15,7 +15,7 @@ from mercury_engine.decoding.diffusion.length import LengthBias, searched
 from mercury_engine.decoding.diffusion.rules import rule_of, threshold_of
 from mercury_engine.decoding.diffusion.texts import Continuation, GapText
 from mercury_engine.decoding.gap_rules import GapRules
-from mercury_engine.decoding.hypothesis import Hypothesis
+from mercury_engine.decoding.hypothesis import Hypothesis, hypotheses_of
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.errors import RequestError
 from mercury_engine.models.batching import DeadlineReached, ForwardSteps
@@ -31,8 +31,8 @@ class DiffusionDecoder(Decoder):
     def write(self, request: FillRequest, control: Control) -> ForwardSteps[tuple[list[Hypothesis], GapContext | None]]:
         """See `Decoder.write`; a request of no steps only reads."""
         layout, cut, around = self.layout, self.contexts.cut(request), Around()
-        hypotheses = self.rules.begin(request, cut)
-        texts = [GapText(each, layout.tokens, layout.ends, self.rules, request, control) for each in hypotheses]
+        hypotheses = hypotheses_of(request, self.rules, cut)
+        texts = [GapText(each, layout.tokens, layout.ends, control) for each in hypotheses]
         slots = hypotheses[0].capacity - len(cut.known)
         with suppress(DeadlineReached):
             around = yield from layout.read(request, cut.read)

@@ -10,10 +10,10 @@ from typing import Literal
 import numpy as np
 
 from mercury_engine.api import Control, FillRequest, GenerateRequest, Generation
-from mercury_engine.decoding.autoregressive.streamed_text import StreamedText
+from mercury_engine.decoding.autoregressive.generating import StreamedText
 from mercury_engine.decoding.diffusion.rules import Canvas
-from mercury_engine.decoding.gap_rules import GapRules
-from mercury_engine.decoding.hypothesis import Hypothesis, SlotLimits
+from mercury_engine.decoding.gap_rules import GapRules, SlotLimits
+from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.models.arrays import IdArray, MaskArray
 from mercury_engine.models.row_answers import Tokens
 
@@ -26,6 +26,9 @@ MOST_STEPS = 256
 
 SEED = 0
 """Seed of rules that sample, so that the same request gets the same answer."""
+
+ANYTHING = FillRequest("", multiline=True)
+"""A gap that a text without one may be taken to fill."""
 
 
 class Text:
@@ -74,54 +77,52 @@ class Text:
 class GapText(Text):
     """A fill."""
 
-    def __init__(
-        self, written: Hypothesis, tokens: Tokens, ends: Ends, rules: GapRules, request: FillRequest, control: Control
-    ) -> None:
+    def __init__(self, written: Hypothesis, tokens: Tokens, ends: Ends, control: Control) -> None:
         super().__init__(written, tokens, SEED)
-        self._rules, self._request, self._control = rules, request, control
+        self._rules, self._control = written.rules, control
         self.fits, self._sees_below = ends == "last slot", ends != "text below"
 
     @property
     def is_open(self) -> bool:
-        return self._rules.is_open(self._request, self.written)
+        return self.written.is_open
 
     @property
     def is_last(self) -> bool:
-        return self.written.steps + 1 in (self._request.max_steps, MOST_STEPS)
+        return self.written.steps + 1 in (self.written.request.max_steps, MOST_STEPS)
 
     def hidden(self, slots: int) -> list[MaskArray]:
         written, tokens, special = self.written, self.canvas.tokens, self._special()
-        may_break = written.multiline or self.fits  # a line break ends the fill before its last slot
+        may_break = written.request.multiline or self.fits  # a line break ends the fill before its last slot
         limits = written.limits._replace(multiline=may_break), SlotLimits("", may_break)
         first_V, other_V = (self._rules.hidden_tokens(each).copy() for each in limits)
         for hidden_V in (other_V,) if written.spell else (first_V, other_V):
             hidden_V[special] = False
         for hidden_V in (first_V, other_V):
             hidden_V[tokens.mask] = True
-            hidden_V[written.vocabulary.end_id] |= tokens.end is None
+            hidden_V[self._rules.end_id] |= tokens.end is None
         return [first_V] + [other_V] * (slots - 1)
 
     def take(self, token: int, probability: float) -> None:
-        written, stop = self.written, None if self._sees_below else self._rules.stop_tokens(self.written)
-        is_end = token in self._rules.stopping.ends_text or (stop is not None and token in stop.tokens)
-        written.accept(written.vocabulary.end_id if is_end else token, probability)
-        written.ended |= not written.spell and self._rules.leaves_gap(written)
+        written, stop = self.written, None if self._sees_below else self.written.stop_tokens()
+        is_end = token in self._rules.ends_text or (stop is not None and token in stop.tokens)
+        written.accept(self._rules.end_id if is_end else token, probability)
+        written.ended |= not written.spell and written.leaves_gap
 
     def takes_back(self) -> bool:
-        is_wrong = self.written.ended and self._rules.repaired(self._control, self.written)
+        is_wrong = self.written.ended and self.written.repaired(self._control.check)
         self.number = 0 if is_wrong else self.number
         return is_wrong
 
     def show(self) -> None:
         if self._control.on_step is not None:
             room = 0 if self.written.ended else self.written.capacity - len(self.written.ids)
-            self._control.on_step(self.written.view(self.canvas.views(self.written.vocabulary.texts)[:room]))
+            self._control.on_step(self.written.view(self.canvas.views(self._rules.texts)[:room]))
 
     def _special(self) -> Sequence[int] | IdArray:
         """Tokens that a slot may get though they are no text: they end the fill, or change the number of slots."""
         written, tokens = self.written, self.canvas.tokens
         if not self._sees_below:
-            stop = self._rules.stop_tokens(written)
+            stop = written.stop_tokens()
             return [] if stop is None else stop.tokens
         has_room = len(written.ids) + len(self.canvas) < written.capacity
         edits = tokens.delete, tokens.expand if has_room else None
@@ -135,9 +136,9 @@ class Continuation(Text):
         self, tokens: Tokens, rules: GapRules, request: GenerateRequest, control: Control, most: int, never: list[int]
     ) -> None:
         """`most`: most tokens. `never`: tokens that it may not hold."""
-        super().__init__(Hypothesis(rules.vocabulary, [], most, multiline=True), tokens, request.sampling.seed)
-        self._streamed, self._ends = StreamedText(rules.tokenizer, request.stop, control), rules.stopping.ends_text
-        self._hidden_V = np.zeros(len(rules.vocabulary.texts), np.bool_)
+        super().__init__(Hypothesis(rules, ANYTHING, [], most), tokens, request.sampling.seed)
+        self._streamed, self._ends = StreamedText(rules.tokenizer, request.stop, control), rules.ends_text
+        self._hidden_V = np.zeros(len(rules.texts), np.bool_)
         self._hidden_V[never] = True
 
     def hidden(self, slots: int) -> list[MaskArray]:
@@ -149,9 +150,8 @@ class Continuation(Text):
 
     def generation(self, prompt_tokens: int, cached_tokens: int) -> Generation:
         """The text so far, as the answer."""
-        self._streamed.finish()
         return Generation(
-            self._streamed.text,
+            self._streamed.finish(),
             "stop" if self.written.ended else "length",
             prompt_tokens,
             cached_tokens,

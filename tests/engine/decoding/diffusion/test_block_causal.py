@@ -53,12 +53,12 @@ class Open(Text):
     """A text in which everything may stand."""
 
     def hidden(self, slots: int) -> list[np.ndarray]:
-        return [np.zeros(len(self.written.vocabulary.texts), np.bool_)] * slots
+        return [np.zeros(len(self.written.rules.texts), np.bool_)] * slots
 
 
 def told_of(engine: Engine, layout: Blocks, ids: list[int], masks: int) -> np.ndarray:
     """Log-probabilities of masks after a text."""
-    text = Open(Hypothesis(engine.decoder.rules.vocabulary, [], masks), layout.tokens, None)
+    text = Open(Hypothesis(engine.decoder.rules, FillRequest(""), [], masks), layout.tokens, None)
     text.open(masks)
     read = layout.cache.read
 
@@ -291,7 +291,7 @@ def test_a_text_is_continued_as_without_a_cache(family, threshold, tmp_path, mon
     folder, model = masked.folder(tmp_path, family)
     engine = Engine.load(folder, device="cpu", dtype=torch.float32)
     decoder = engine.decoder
-    monkeypatch.setattr(decoder.rules.stopping, "ends_text", np.array([], np.int64))
+    monkeypatch.setattr(decoder.rules, "ends_text", np.array([], np.int64))
     prompt = ids_of(6)
     request = GenerateRequest(max_tokens=9)
     found = finished(decoder.generate(request, prompt, Control()), engine.reader)

@@ -294,7 +294,7 @@ def test_a_text_is_continued_as_without_a_cache(family, tmp_path, monkeypatch):
     folder, model = masked.folder(tmp_path, family)
     engine = Engine.load(folder, device="cpu", dtype=torch.float32).varied(DiffusionOptions(threshold=1.0, exact=True))
     decoder = engine.decoder
-    monkeypatch.setattr(decoder.rules.stopping, "ends_text", np.array([], np.int64))
+    monkeypatch.setattr(decoder.rules, "ends_text", np.array([], np.int64))
     prompt = np.random.default_rng(6).integers(1, 400, 6).tolist()
     found = finished(decoder.generate(GenerateRequest(max_tokens=40), prompt, Control()), engine.reader)
     attention = engine.reader.config.masked_attention
@@ -309,7 +309,7 @@ def test_a_generated_text_reads_again_at_most_once_a_block(engine, monkeypatch):
     monkeypatch.setattr(
         engine.reader, "read_together", lambda forwards: rows.extend(each.rows for each in forwards) or run(forwards)
     )
-    monkeypatch.setattr(engine.decoder.rules.stopping, "ends_text", np.array([], np.int64))
+    monkeypatch.setattr(engine.decoder.rules, "ends_text", np.array([], np.int64))
     prompt = engine.tokenizer.encode(tiny.SAMPLE)[:300]
     finished(engine.decoder.generate(GenerateRequest(max_tokens=64), prompt, Control()), engine.reader)
     assert sum(each > 300 for each in rows) <= 2 * 64 // MOST_NEW
