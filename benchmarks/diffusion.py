@@ -21,7 +21,7 @@ from mercury_engine.decoding.diffusion.decoder import DiffusionDecoder
 from mercury_engine.decoding.diffusion.layouts import TwoSided
 from mercury_engine.decoding.options import AutoregressiveOptions, DiffusionOptions
 from mercury_engine.errors import MercuryError
-from mercury_engine.kv_cache.two_sided import TwoSidedCache, TwoSides
+from mercury_engine.kv_cache.masked import TwoSidedCache, TwoSides
 from mercury_engine.loading import ModelParts
 from mercury_engine.models.network import MaskedAttention
 from mercury_engine.models.row_answers import RowQuestion

@@ -55,7 +55,7 @@ class FillRequest:
     lookup_text: tuple[str, ...] = ()
     """Chunks for n-gram lookup only: the rest of this document and other documents, the nearest last.
 
-    An empty chunk separates chunks that are not adjacent. Only the last `prompt.budget.LOOKUP_BLOCKS` chunks count.
+    An empty chunk separates chunks that are not adjacent. Only the last `prompt.layout.LOOKUP_BLOCKS` chunks count.
     """
     multiline: bool = False
     """False: the fill ends before its first line break."""
@@ -89,11 +89,6 @@ class FillRequest:
     """The adapter to fill with, if the model has it."""
     foresees: bool = False
     """Whether `Fill.next_characters` is wanted."""
-
-    @property
-    def is_timed(self) -> bool:
-        """Whether someone waits, so that optional work is skipped."""
-        return self.deadline_ms is not None
 
     @property
     def follows(self) -> str:

@@ -48,12 +48,13 @@ class Engine:
     def __init__(self, parts: ModelParts, contexts: ContextReader | None = None) -> None:
         """`contexts`: another way to read contexts than the model's own."""
         self.parts, self.path, self.name = parts, parts.folder, parts.reader.config.name
-        self.utility, self.device = parts.utility, parts.reader.device
+        self.utility, self.device, self.backend = parts.utility, parts.reader.device, parts.reader.backend
         self.tokenizer, self.reader = parts.tokenizer, parts.reader
         contexts = contexts or _contexts_of(parts)
         self.cache = contexts.cache
         """Keys and values of the contexts read so far."""
         self.decoder = _decoder_of(parts, contexts)
+        self.edit_format = self.decoder.edit_format
         self._serving: Serving | None = None
         """The engine's thread, once something is to be answered there."""
         self._is_closed = False
@@ -74,14 +75,6 @@ class Engine:
         Raises ModelNotFound and ModelCorrupt; both say how to fix it.
         """
         return cls(load_model(path_or_name, device, threads, dtype, backend))
-
-    @property
-    def backend(self) -> str:
-        return self.reader.backend
-
-    @property
-    def edit_format(self) -> str | None:
-        return self.decoder.edit_format
 
     @property
     def chat_format(self) -> ChatFormat | None:

@@ -32,7 +32,7 @@ class RunningRequest:
     """One request and its progress."""
 
     def __init__(self, request: Request, control: Control, steps: ForwardSteps[Answer]) -> None:
-        self.request, self._control, self._steps = request, control, steps
+        self.request, self.control, self._steps = request, control, steps
         self.waits_for: Forward | None = None
         """The forward it needs next; None when it needs none now."""
         self.under_way: Generator[None, None, Any] | None = None
@@ -46,19 +46,10 @@ class RunningRequest:
     @property
     def is_patient(self) -> bool:
         """Whether nobody waits for it key by key, as for a text."""
-        return self._control.is_patient or isinstance(self.request, GenerateRequest)
-
-    def give_way(self) -> None:
-        """Stop before the next pass if no user waits for it."""
-        if self._control.is_ahead:
-            self._control.cancel.set()
-
-    def start(self) -> None:
-        """Continue to the first forward pass."""
-        if not self._is_cancelled():
-            self._continue(lambda: next(self._steps))
+        return self.control.is_patient or isinstance(self.request, GenerateRequest)
 
     def take(self, result: object) -> None:
+        """Continue with the result of the pass; None at the start."""
         if not self._is_cancelled():
             self._continue(lambda: self._steps.send(result))
 
@@ -73,7 +64,7 @@ class RunningRequest:
             self._continue(lambda: self._steps.throw(DeadlineReached()))
 
     def _is_cancelled(self) -> bool:
-        if self.outcome is None and self._control.cancel.is_set():
+        if self.outcome is None and self.control.cancel.is_set():
             self._steps.close()
             self.waits_for = self.under_way = None
             self.outcome = Cancelled("superseded by a newer request")
@@ -144,9 +135,10 @@ class Scheduler:
                 turns.waiting += more()
                 if any(not control.is_ahead for _, control, _ in turns.waiting):
                     for each in running:
-                        each.give_way()
-                starting = turns.starting(len(running))
-                running |= {self._begin(request, control): tell for request, control, tell in starting}
+                        if each.control.is_ahead:  # it stops before the next pass
+                            each.control.cancel.set()
+                for request, control, tell in turns.starting(len(running)):
+                    running[RunningRequest(request, control, self._steps(request, control))] = tell
                 if not running:
                     return
                 self._advance([*running])
@@ -159,14 +151,11 @@ class Scheduler:
                 tell(error)
             raise
 
-    def _begin(self, request: Request, control: Control) -> RunningRequest:
-        return RunningRequest(request, control, self._steps(request, control))
-
     def _advance(self, running: Sequence[RunningRequest]) -> None:
         """Advance all requests that can share a pass, and the first of the others by a part of its own pass."""
         for each in running:
             if each.waits_for is None:
-                each.start()
+                each.take(None)
             each.check()
         waiting = [(each, forward) for each in running if (forward := each.waits_for) is not None]
         shared = [each for each, forward in waiting if _may_share(forward)]

@@ -15,8 +15,8 @@ from mercury_engine.api import (
     Rewrite,
     RewriteRequest,
 )
-from mercury_engine.decoding.context_reader import GapContext
 from mercury_engine.decoding.options import Calibration, DecodingOptions
+from mercury_engine.kv_cache.cache import GapContext
 from mercury_engine.models import batching
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.network import Network
@@ -49,7 +49,7 @@ class Engine(engine.Engine):
         return Engine(replace(self.parts, options=options, calibration=calibration))
 
     def fill(self, request: FillRequest, control: Control | None = None) -> Fill:
-        """Fill the gap; from a context larger than `prompt.budget` allows, only the nearest part is read."""
+        """Fill the gap; from a context larger than `prompt.layout` allows, only the nearest part is read."""
         return self._answered(request, control, Fill)
 
     def rewrite(self, request: RewriteRequest, control: Control | None = None) -> Rewrite:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mercury_engine.api import Words
-from mercury_engine.prompt.budget import NEAR_TOKENS, SEGMENT_TOKENS
+from mercury_engine.prompt.layout import NEAR_TOKENS, SEGMENT_TOKENS
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route

@@ -4,7 +4,7 @@ import pytest
 import torch
 from mercury_engine.api import FillRequest
 from mercury_engine.errors import DeviceError, ModelCorrupt
-from mercury_engine.prompt import budget
+from mercury_engine.prompt import layout
 
 from tests.support import tiny
 
@@ -25,9 +25,9 @@ def test_an_expired_deadline_returns_an_empty_fill_at_once(engine, deadline):
 
 @pytest.mark.parametrize("part", ["near", "far", "suffix"])
 def test_only_the_nearest_part_of_too_large_a_context_is_read(engine, monkeypatch, part):
-    monkeypatch.setattr(budget, "NEAR_TOKENS", 64)
-    monkeypatch.setattr(budget, "NEAR_HOP_TOKENS", 16)
-    monkeypatch.setattr(budget, "SEGMENT_TOKENS", 64)
+    monkeypatch.setattr(layout, "NEAR_TOKENS", 64)
+    monkeypatch.setattr(layout, "NEAR_HOP_TOKENS", 16)
+    monkeypatch.setattr(layout, "SEGMENT_TOKENS", 64)
     blocks = tuple(f"value_{i} = {i}\n" for i in range(200))
     long = {"near": "".join(blocks) + "x = ", "far": blocks, "suffix": ("", *blocks)}
     fill = engine.fill(FillRequest(**({"near": "x = "} | {part: long[part]}), max_slots=4))
@@ -36,10 +36,10 @@ def test_only_the_nearest_part_of_too_large_a_context_is_read(engine, monkeypatc
 
 
 def test_typing_moves_the_start_of_a_long_near_prefix_rarely():
-    ids = range(10 * budget.NEAR_TOKENS)
-    starts = {budget.near_part(ids[: budget.NEAR_TOKENS + typed])[0] for typed in range(budget.NEAR_HOP_TOKENS + 1)}
-    assert starts == {0, budget.NEAR_HOP_TOKENS}
-    assert len(budget.near_part(ids)) <= budget.NEAR_TOKENS
+    ids = range(10 * layout.NEAR_TOKENS)
+    starts = {layout.near_part(ids[: layout.NEAR_TOKENS + typed])[0] for typed in range(layout.NEAR_HOP_TOKENS + 1)}
+    assert starts == {0, layout.NEAR_HOP_TOKENS}
+    assert len(layout.near_part(ids)) <= layout.NEAR_TOKENS
 
 
 def test_weights_that_compute_nan_are_reported_and_the_engine_goes_on(engine):

@@ -109,8 +109,8 @@ def test_the_rest_of_the_line_is_separated_from_the_lines_below(suffix, line, be
 def test_the_reader_sees_the_lines_below_and_reads_them_once_while_the_line_is_typed(engine):
     engine.cache.clear()
     asked = FillRequest(near="x = fo", far=("import a\n",), suffix=(")\nfoot = 2\n", "print(foot)\n"), max_slots=2)
-    blind = engine.surroundings(replace(asked, suffix=asked.suffix[:1]), [5, 6]).cached.before
-    seeing = engine.surroundings(asked, [5, 6]).cached.before
+    blind = engine.surroundings(replace(asked, suffix=asked.suffix[:1]), [5, 6]).before
+    seeing = engine.surroundings(asked, [5, 6]).before
     assert seeing[0].keys.shape[3] > blind[0].keys.shape[3]
     assert not torch.equal(seeing[1].keys, blind[1].keys)  # the near prefix as well
     engine.fill(asked)

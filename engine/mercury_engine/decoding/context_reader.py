@@ -1,15 +1,12 @@
 """Prepares a request's context: tokenizes it, trims it to the budget and prefills it."""
 
-from dataclasses import dataclass
-
 from mercury_engine.api import FillRequest
-from mercury_engine.kv_cache.cache import AdaptedTokens, BlockCache, CachedContext
+from mercury_engine.kv_cache.cache import AdaptedTokens, BlockCache, GapContext
 from mercury_engine.kv_cache.read_ahead import TokenIds
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.memory import return_freed_memory
-from mercury_engine.prompt.budget import REST_TOKENS, far_part, near_part, suffix_part
 from mercury_engine.prompt.gap_format import GapMarkers, split_line
-from mercury_engine.prompt.layout import rest_and_below
+from mercury_engine.prompt.layout import REST_TOKENS, far_part, near_part, rest_and_below, suffix_part
 from mercury_engine.prompt.tokenizer import PrefixCut, Tokenizer
 
 BELOW_TOKENS = 192
@@ -17,41 +14,6 @@ BELOW_TOKENS = 192
 
 MANY_TOKENS_READ = 32
 """Tokens read on a CPU after which glibc holds so much freed memory that returning it is worth 10 ms."""
-
-
-@dataclass(frozen=True, slots=True)
-class GapContext:
-    """What a decoder sees around a gap."""
-
-    cached: CachedContext
-    near: TokenIds
-    """Tokens of the near prefix, with the markers of a gap format; the fill follows the last one."""
-    text: TokenIds
-    """Tokens of the near prefix alone."""
-    far: tuple[TokenIds, ...] = ()
-    """The blocks in front of them, also those left out because of an `unread_limit`."""
-    adapter: str = ""
-    """The adapter with which the fill is read."""
-
-    @property
-    def last(self) -> int:
-        """The token that the fill follows."""
-        return self.near[-1]
-
-    @property
-    def unread(self) -> TokenIds:
-        """The tokens up to that one that are still to be read, itself among them."""
-        return self.near[-1 - self.cached.left :]
-
-    @property
-    def ends(self) -> int:
-        """The position of that token, counted from the start of `near`."""
-        return len(self.near) - 1
-
-    @property
-    def tokens(self) -> int:
-        """Tokens that the model sees before the fill."""
-        return len(self.near) + sum(map(len, self.far)) - self.cached.tokens_unread
 
 
 def far_blocks(tokenizer: Tokenizer, request: FillRequest) -> list[TokenIds]:
@@ -97,18 +59,16 @@ class ContextReader:
             text = (*head, *near_part(near))
             ids, suffix = self.markers.stack(head, rest, near_part(near)), []
             if request.adapter in self.cache.network.adapters:
-                lines = len(self.markers.parted(head, rest)[0])
-                adapted = AdaptedTokens(request.adapter, ids[lines:-1])
+                adapted = AdaptedTokens(request.adapter, len(self.markers.parted(head, rest)[0]))
         seen = far if request.unread_limit is None else self.cache.affordable(far, ids[:-1], request.unread_limit)
         if len(seen) < len(far):
             suffix = [*suffix[: len(line)], *(block for block in suffix[len(line) :] if block in seen)]
-        prefix = ids[:-1] if adapted is None else ids[: -1 - len(adapted.ids)]
-        cached = yield from self.cache.context(seen, prefix, suffix, adapted, leaves)
-        cached.tokens_unread = sum(map(len, far)) - sum(map(len, seen))
-        if cached.tokens_read > MANY_TOKENS_READ and self.cache.network.device == "cpu":
+        context = yield from self.cache.context(seen, ids, suffix, adapted, leaves)
+        context.text, context.far = text, tuple(far)
+        context.tokens_unread = sum(map(len, far)) - sum(map(len, seen))
+        if context.tokens_read > MANY_TOKENS_READ and self.cache.network.device == "cpu":
             return_freed_memory()
-        adapter = "" if adapted is None else adapted.adapter
-        return GapContext(cached, ids, text, tuple(far), adapter)
+        return context
 
     def read_whole(self, request: FillRequest, near: list[int]) -> ForwardSteps[GapContext]:
         """What `read` reads in a gap format, with the text below the gap inside the format, as models are pretrained.
@@ -129,5 +89,6 @@ class ContextReader:
     def _alone(self, request: FillRequest, ids: TokenIds) -> ForwardSteps[GapContext]:
         """Tokens read after the far blocks, without the blocks below the gap in front."""
         far = far_part([self.tokenizer.block(block) for block in request.far])
-        cached = yield from self.cache.context(far, ids[:-1], [])
-        return GapContext(cached, ids, ids, tuple(far))
+        context = yield from self.cache.context(far, ids, [])
+        context.far = tuple(far)
+        return context

@@ -17,11 +17,12 @@ from mercury_engine.api import (
     Rewrite,
     RewriteRequest,
 )
-from mercury_engine.decoding.context_reader import ContextReader, GapContext
+from mercury_engine.decoding.context_reader import ContextReader
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.results import fill_of
 from mercury_engine.errors import RequestError
+from mercury_engine.kv_cache.cache import GapContext
 from mercury_engine.models.batching import ForwardSteps
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from mercury_engine.api import PART_OF_A_CHARACTER, Check, Fill
-from mercury_engine.decoding.context_reader import GapContext
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.truncation import closing_of, ends_whole, is_word_character, truncated, word_start
+from mercury_engine.kv_cache.cache import GapContext
 from mercury_engine.text.brackets import CLOSING_MARKS
 from mercury_engine.utility import Utility
 
@@ -79,8 +79,8 @@ class Cutter:
             steps=hypothesis.steps,
             is_finished=cut.is_finished,
             unsure_from=self.unsure_from(cut),
-            tokens_read=context.cached.tokens_read,
-            tokens_unread=context.cached.tokens_unread,
+            tokens_read=context.tokens_read,
+            tokens_unread=context.tokens_unread,
             prompt_tokens=context.tokens,
             tokens=len(hypothesis.ids) - hypothesis.known,
             next_characters=() if hypothesis.foreseen is None else hypothesis.foreseen.likeliest(),

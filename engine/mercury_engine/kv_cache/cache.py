@@ -58,10 +58,10 @@ KEPT_BRANCHES = 2
 
 @dataclass(frozen=True, slots=True)
 class AdaptedTokens:
-    """Tokens after a near prefix, to be read with an adapter."""
+    """Tokens of a near prefix from the `first` on, to be read with an adapter."""
 
     adapter: str
-    ids: TokenIds
+    first: int
     kept: int = 0
     """Beyond KEPT_BRANCHES, stacks are kept while they have at most this many tokens together."""
 
@@ -75,20 +75,43 @@ class NearStack:
 
 
 @dataclass(slots=True)
-class CachedContext:
-    """All that a canvas sees: the sides before and after it, and how many tokens had to be read for them."""
+class GapContext:
+    """What a decoder sees around a gap: the sides before and after it, and how many tokens had to be read for them."""
 
     before: list[KeyValueSegment]
     after: list[KeyValueSegment]
     tokens_read: int
+    near: TokenIds
+    """Tokens of the near prefix, with the markers of a gap format; the fill follows the last one."""
+    text: TokenIds
+    """Tokens of the near prefix alone."""
+    far: tuple[TokenIds, ...] = ()
+    """The blocks in front of them, also those left out because of an `unread_limit`."""
     tokens_unread: int = 0
-    """Tokens of far blocks that the request left out."""
+    """Tokens of the blocks that were left out."""
+    adapter: str = ""
+    """The adapter with which the fill is read."""
     left: int = 0
-    """Tokens at the end of the near prefix that the next pass has to read; they count as read."""
-    near: TokenIds = ()
+    """Tokens before the last one that the next pass has to read; they count as read."""
+    stacked: TokenIds = ()
     """The tokens of the last near stack, without those that are left."""
     ahead: ReadAhead | None = None
     """What was read behind it; None on a GPU, where a pass costs less than looking."""
+
+    @property
+    def unread(self) -> TokenIds:
+        """The tokens that are still to be read, the one that the fill follows the last of them."""
+        return self.near[-1 - self.left :]
+
+    @property
+    def ends(self) -> int:
+        """The position of the token that the fill follows, counted from the start of `near`."""
+        return len(self.near) - 1
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that the model sees before the fill."""
+        return len(self.near) + sum(map(len, self.far)) - self.tokens_unread
 
 
 class BlockCache:
@@ -105,8 +128,8 @@ class BlockCache:
         """The start token, which stands at the far end of every context."""
         on_cpu = network.device == "cpu"
         self._tokens_per_pass = 0 if on_cpu else PACKED_TOKENS
-        self.budget = budget = budget or _affordable_bytes(network, _bytes(self.start))
-        self._blocks = LeastRecentlyUsed[TokenIds, KeyValueBlock](budget, _bytes)
+        self.budget = budget or _affordable_bytes(network, _bytes(self.start))
+        self._blocks = LeastRecentlyUsed[TokenIds, KeyValueBlock](self.budget, _bytes)
         self._sides = LeastRecentlyUsed[SegmentKey, KeyValueSegment](KEPT_SEGMENTS)
         self._stacks = LeastRecentlyUsed[StackKey, tuple[NearStack, ...]](KEPT_STACKS * (2 if network.adapters else 1))
         self._ahead = LeastRecentlyUsed[StackKey, ReadAhead](KEPT_AHEAD) if on_cpu else None
@@ -118,11 +141,11 @@ class BlockCache:
         suffix: list[TokenIds],
         adapted: AdaptedTokens | None = None,
         leaves: bool = False,
-    ) -> ForwardSteps[CachedContext]:
-        """The sides for these blocks; reads only tokens that are new in their place.
+    ) -> ForwardSteps[GapContext]:
+        """What is around a gap between these blocks; reads only tokens that are new in their place.
 
-        With `adapted`, more tokens follow the near prefix, read with an adapter. What has been read is kept even if the
-        caller stops before the rest is read. `leaves`: a few tokens at the end may be left to the caller.
+        The last token of `near` is left to the caller, and a few more of them if it `leaves` them. What has been read
+        is kept even if the caller stops before the rest is read.
         """
         ahead, following = (True, tuple(b for b in far if b)), (False, tuple(b for b in suffix if b))
         # held from here on: other requests may read in the meantime
@@ -131,9 +154,11 @@ class BlockCache:
         missing = [key for side, keys in nearest_first if sides[side] is None for key in keys]
         blocks, read = yield from self.read(missing)  # in one go: a block may be part of both sides
         before = [sides[ahead] or self._assembled(ahead, blocks)]
-        stacks: list[tuple[StackKey, TokenIds, int]] = [((ahead[1], (), ""), near, 0)]
-        if adapted is not None and adapted.ids:
-            stacks.append(((ahead[1], near, adapted.adapter), adapted.ids, adapted.kept))
+        first = len(near) - 1 if adapted is None else adapted.first
+        prefix, last = near[: max(0, first)], near[max(0, first) : -1]
+        stacks: list[tuple[StackKey, TokenIds, int]] = [((ahead[1], (), ""), prefix, 0)]
+        if adapted is not None and last:
+            stacks.append(((ahead[1], prefix, adapted.adapter), last, adapted.kept))
         place, last, _ = stacks[-1]
         left = 0
         for stack in stacks:
@@ -142,7 +167,9 @@ class BlockCache:
                 pushed, left = yield from self._near(*stack, before, most_left)
                 read += pushed
         after = [sides[following] or self._assembled(following, blocks)] if following[1] else []
-        return CachedContext(before, after, read, left=left, near=last[: len(last) - left], ahead=self._ahead_of(place))
+        stacked, rows = last[: len(last) - left], self._ahead_of(place)
+        adapter = "" if adapted is None else adapted.adapter
+        return GapContext(before, after, read, near, near, adapter=adapter, left=left, stacked=stacked, ahead=rows)
 
     def affordable(self, far: list[TokenIds], near: TokenIds, limit: int) -> list[TokenIds]:
         """As many far blocks as possible if at most `limit` tokens may be read.

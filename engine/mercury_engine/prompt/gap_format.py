@@ -1,20 +1,11 @@
-"""Gap formats: the marker tokens that families of models were pretrained with to fill gaps.
+"""Gap formats: the marker tokens that families of models were pretrained with to fill gaps (`gap_formats.toml`)."""
 
-A tokenizer with a family's markers implies that the model knows its format. Sources, as of 2026-11:
-
-- qwen2.5-coder: technical report, arXiv 2409.12186, figures 3 and 4
-- granite-4: IBM's prompt guide for the end; the markers from memory, not checked at a source
-- starcoder: model cards of StarCoder, arXiv 2305.06161; StarCoder2 and Granite Code use the same markers
-- codellama: `tokenization_code_llama.py` of transformers, arXiv 2308.12950
-- deepseek-coder: README of DeepSeek-Coder, arXiv 2401.14196; start and end from memory, not checked
-- codestral: test of `encode_fim` in mistral-common; no marker stands before the middle; the end from memory
-- seed-coder: technical report, arXiv 2506.03524; start and end from its tokenizer's configuration
-"""
-
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import resources
 
-TokenIds = tuple[int, ...]
+from mercury_engine.prompt.layout import TokenIds
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,39 +23,15 @@ class GapFormat:
     suffix_first: bool = False
     """Whether the suffix stands before the prefix."""
 
-
-FORMATS = (
-    GapFormat("qwen2.5-coder", "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),
-    GapFormat("granite-4", "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", end="<|end_of_text|>"),
-    GapFormat("starcoder", "<fim_prefix>", "<fim_suffix>", "<fim_middle>"),
-    GapFormat("codellama", "▁<PRE>", "▁<SUF>", "▁<MID>", start="<s>", end="▁<EOT>"),
-    GapFormat(
-        "deepseek-coder",
-        "<｜fim▁begin｜>",
-        "<｜fim▁hole｜>",
-        "<｜fim▁end｜>",
-        start="<｜begin▁of▁sentence｜>",
-        end="<｜end▁of▁sentence｜>",
-    ),
-    GapFormat(
-        "seed-coder",
-        "<[fim-prefix]>",
-        "<[fim-suffix]>",
-        "<[fim-middle]>",
-        start="<[begin▁of▁sentence]>",
-        end="<[end▁of▁sentence]>",
-        suffix_first=True,
-    ),
-    GapFormat("codestral", "[PREFIX]", "[SUFFIX]", "", start="<s>", end="</s>", suffix_first=True),
-)
+    @property
+    def markers(self) -> set[str]:
+        return {self.prefix, self.suffix, self.middle, self.start, self.end} - {""}
 
 
-MARKER_TEXTS = frozenset(
-    text
-    for family in FORMATS
-    for text in (family.prefix, family.suffix, family.middle, family.start, family.end)
-    if text
-)
+_TABLE = tomllib.loads(resources.files(__package__).joinpath("gap_formats.toml").read_text("utf-8"))
+FORMATS = tuple(GapFormat(**each) for each in _TABLE["formats"])
+
+MARKER_TEXTS = frozenset(text for family in FORMATS for text in family.markers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +79,17 @@ def find_markers(token_id: Callable[[str], int | None]) -> GapMarkers | None:
     `token_id` returns the number of a token, or None.
     """
     for family in FORMATS:
-        found = _markers(family, token_id)
-        if found is not None:
-            return found
+        ids = {name: number for name in family.markers if (number := token_id(name)) is not None}
+        if ids.keys() == family.markers:
+            return GapMarkers(
+                family.family,
+                start=ids[family.start or family.prefix],
+                prefix=(ids[family.prefix],) if family.start else (),
+                suffix=(ids[family.suffix],),
+                middle=(ids[family.middle],) if family.middle else (),
+                end=ids[family.end],
+                suffix_first=family.suffix_first,
+            )
     return None
 
 
@@ -122,15 +97,3 @@ def split_line(near: str) -> tuple[str, str]:
     """A near prefix in two parts: the lines above the cursor's, and that line up to the cursor."""
     start = near.rfind("\n") + 1
     return near[:start], near[start:]
-
-
-def _markers(family: GapFormat, token_id: Callable[[str], int | None]) -> GapMarkers | None:
-    ids = {}
-    for name in filter(None, (family.start, family.prefix, family.suffix, family.middle, family.end)):
-        if (number := token_id(name)) is None:
-            return None
-        ids[name] = (number,)
-    suffix, middle = ids[family.suffix], ids.get(family.middle, ())
-    [start] = ids.get(family.start, ids[family.prefix])
-    prefix = ids[family.prefix] if family.start else ()
-    return GapMarkers(family.family, start, prefix, suffix, middle, ids[family.end][0], family.suffix_first)

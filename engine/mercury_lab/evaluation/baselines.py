@@ -13,11 +13,11 @@ from dataclasses import replace
 from functools import lru_cache
 
 from mercury_engine.api import Control, Fill, FillRequest
-from mercury_engine.decoding.context_reader import GapContext
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.options import AutoregressiveOptions
 from mercury_engine.decoding.results import fill_of
 from mercury_engine.errors import RequestError
+from mercury_engine.kv_cache.cache import GapContext
 from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS
 from mercury_engine.text.common_prefix import common_prefix
 from mercury_engine.utility import Utility

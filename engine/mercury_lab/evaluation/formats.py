@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 
 from mercury_engine.api import FillRequest
 from mercury_engine.decoding.autoregressive.verifier import Verifier
-from mercury_engine.decoding.context_reader import ContextReader, GapContext
+from mercury_engine.decoding.context_reader import ContextReader
 from mercury_engine.errors import RequestError
-from mercury_engine.kv_cache.cache import BlockCache
+from mercury_engine.kv_cache.cache import BlockCache, GapContext
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.prompt.gap_format import split_line
 from rich.table import Table
@@ -60,7 +60,7 @@ class CausalReader(ContextReader):
         assert self.markers is not None
         head, rest = split_line("".join((*request.far, request.near)))[0], "".join(request.suffix)
         ids = self.markers.stack(self.tokenizer.block(head), self.tokenizer.block(rest), tuple(near))
-        return GapContext((yield from self.cache.context([], ids[:-1], [])), ids, ids)
+        return (yield from self.cache.context([], ids, []))
 
 
 def uncached(engine: Engine) -> Engine:

@@ -1,8 +1,7 @@
 """Blocks around a gap in a text, by the rules by which the server lays out open documents."""
 
-from mercury_engine.prompt.budget import nearest
 from mercury_engine.prompt.chunking import split
-from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS
+from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS, nearest
 
 
 def window(

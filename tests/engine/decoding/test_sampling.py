@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from mercury_engine.api import GenerateRequest, Sampling
-from mercury_engine.decoding.autoregressive.sampling import TokenSampler, likeliest, log_probability
+from mercury_engine.decoding.autoregressive.generating import TokenSampler, likeliest, log_probability
 from mercury_engine.decoding.options import AutoregressiveOptions
 
 from tests.support.scripted_network import engine as scripted_engine

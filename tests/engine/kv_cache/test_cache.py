@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lsprotocol import types
 from mercury_engine.api import FillRequest
 from mercury_engine.device.torch_network import TorchNetwork
-from mercury_engine.kv_cache.cache import BlockCache, CachedContext
+from mercury_engine.kv_cache.cache import BlockCache, GapContext
 from mercury_lab.engine import Engine, finished
 
 from mercury_lsp.context.context import ContextBuilder
@@ -66,16 +66,16 @@ def editor(text: str, cursor: int | None = None) -> Editor:
     return Editor(Document("file:///views.py", "python", 1, text), len(text) // 2 if cursor is None else cursor)
 
 
-def context(engine: Engine, request: FillRequest, cache: BlockCache | None = None) -> CachedContext:
+def context(engine: Engine, request: FillRequest, cache: BlockCache | None = None) -> GapContext:
     """Read what the engine would read for the request, through its own cache or another."""
     cut = engine.decoder.contexts.cut(request)
     reader = copy(engine.decoder.contexts)
     reader.cache = cache or reader.cache
-    return finished(reader.read(request, cut.read), engine.reader).cached
+    return finished(reader.read(request, cut.read), engine.reader)
 
 
-def read(cache: BlockCache, far, near, suffix) -> CachedContext:
-    return finished(cache.context(far, near, suffix), cache.network)
+def read(cache: BlockCache, far, near, suffix) -> GapContext:
+    return finished(cache.context(far, (*near, 0), suffix), cache.network)
 
 
 STEPS = st.lists(
@@ -111,7 +111,7 @@ def test_after_any_edits_the_cached_fill_is_the_fill_from_scratch(engine, steps,
     place = editor(SHORT)
     engine.cache.clear()
     fresh = engine.varied()  # the same model, a cache of its own
-    engine.cache.budget = budget
+    engine.cache._blocks.limit = budget
     for step in steps:
         play(place, step)
         request = place.request(max_slots=4)
@@ -122,7 +122,7 @@ def test_after_any_edits_the_cached_fill_is_the_fill_from_scratch(engine, steps,
         assert cached_steps and [s.text for s in cached_steps[-1]] == [s.text for s in scratch_steps[-1]]
         assert cached.confidence == pytest.approx(scratch.confidence, rel=1e-3, abs=1e-6)
         assert cached.tokens_read <= scratch.tokens_read
-    engine.cache.budget = 160 << 20
+    engine.cache._blocks.limit = 160 << 20
 
 
 @settings(max_examples=8)

@@ -84,7 +84,7 @@ def test_the_c_kernels_answer_as_the_trained_model(family, tmp_path):
     engine = Engine.load(base, device="cpu", backend="native", threads=1)
 
     def of_engine(adapter: str):
-        before = finished(engine.cache.context(list(example.far), example.head, []), engine.reader).before
+        before = finished(engine.cache.context(list(example.far), (*example.head, 0), []), engine.reader).before
         request = ForwardRequest(np.array(rows.ids), before, len(example.head), adapter=adapter)
         [(hidden, _)] = engine.reader.read_together([request])
         logp = engine.reader.log_probabilities(hidden)

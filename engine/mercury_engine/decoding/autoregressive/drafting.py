@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercury_engine.api import FillRequest
-from mercury_engine.decoding.context_reader import GapContext
 from mercury_engine.decoding.hypothesis import Hypothesis
+from mercury_engine.kv_cache.cache import GapContext
 from mercury_engine.kv_cache.read_ahead import TokenIds
 from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.models.batching import ForwardSteps
-from mercury_engine.prompt.budget import LOOKUP_BLOCKS, LOOKUP_TOKENS, NEW_LOOKUP_BLOCKS
+from mercury_engine.prompt.layout import LOOKUP_BLOCKS, LOOKUP_TOKENS, NEW_LOOKUP_BLOCKS
 from mercury_engine.prompt.tokenizer import TokenArray, Tokenizer
 
 TokenSequence = Sequence[int]
@@ -158,7 +158,7 @@ class Drafters:
         """Drafts from the context, and from the request's lookup text, which the model does not read."""
         lookup_text = request.lookup_text[-LOOKUP_BLOCKS:]
         if (lookup := self._lookups.get((context.far, lookup_text))) is None:
-            runs = yield from self._tokenized(lookup_text, request.is_timed)
+            runs = yield from self._tokenized(lookup_text, request.deadline_ms is not None)
             lookup = NgramLookup(context.far, IndexedText(runs[::-1], LOOKUP_TOKENS) if runs else None)
             if len(runs) == len(lookup_text):
                 self._lookups.put((context.far, lookup_text), lookup)

@@ -20,9 +20,10 @@ from itertools import islice
 from mercury_engine.api import Control, FillRequest
 from mercury_engine.decoding.autoregressive.speculation import Speculation
 from mercury_engine.decoding.autoregressive.verifier import Verifier
-from mercury_engine.decoding.context_reader import ContextReader, GapContext
+from mercury_engine.decoding.context_reader import ContextReader
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis, hypotheses_of
+from mercury_engine.kv_cache.cache import GapContext
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.text.brackets import has_open_bracket
 from mercury_engine.text.common_prefix import common_prefix
@@ -84,7 +85,7 @@ class Fit:
         request = hypotheses[0].request
         cut = self._contexts.cut(request)
         whole = yield from self._contexts.read_whole(request, cut.read)
-        context.cached.tokens_read += whole.cached.tokens_read
+        context.tokens_read += whole.tokens_read
         other, *_ = hypotheses_of(request, self._rules, cut)
         yield from self._speculation.write([other], whole, replace(control, on_step=None))
         hypotheses.append(other)
@@ -95,7 +96,7 @@ class Fit:
         in_gap = Verifier(self._network, context, cut.known)
         scores = yield from in_gap.score([encode(text) for text in texts], ends.tokens)
         above = yield from self._contexts.read_above(request, cut.read)
-        context.cached.tokens_read += above.cached.tokens_read
+        context.tokens_read += above.tokens_read
         left_to_right, below = Verifier(self._network, above, cut.known), lines_below("".join(request.suffix))
         written = yield from left_to_right.score([encode(text + below) for text in texts])
         for hypothesis, *nats in zip(hypotheses, scores, written, strict=True):

@@ -1,27 +1,33 @@
 """Generation: continues a text without a gap, up to its end or the end of the model's context.
 
 Drafts from n-gram lookup are verified as for fills. Each token is chosen from the distribution after all tokens before
-it, whatever was drafted, so drafts change neither a greedy text nor the distribution of a sampled one.
+it, whatever was drafted, so drafts change neither a greedy text nor the distribution of a sampled one. A token takes
+one random number, so a seed makes the text a function of the request.
 
-Dimensions: S tokens of a draft and one more, V vocabulary.
+Dimensions: S tokens of a draft and one more, V vocabulary, K tokens that are left, by falling probability.
 """
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 
-from mercury_engine.api import PART_OF_A_CHARACTER, Control, GenerateRequest, Generation, TokenLogProbability
-from mercury_engine.decoding.autoregressive.drafting import LONGEST_MATCH, NgramLookup
-from mercury_engine.decoding.autoregressive.grammar import Grammar, Grammars
-from mercury_engine.decoding.autoregressive.sampling import TokenSampler, log_probability
-from mercury_engine.decoding.autoregressive.verifier import Verifier
-from mercury_engine.decoding.context_reader import GapContext
+import numpy as np
+
+from mercury_engine.api import PART_OF_A_CHARACTER, Control, GenerateRequest, Generation, Sampling, TokenLogProbability
+from mercury_engine.decoding.autoregressive.grammar import Grammar
 from mercury_engine.decoding.gap_rules import GapRules
+from mercury_engine.decoding.hypothesis import checked
 from mercury_engine.errors import PromptTooLong
-from mercury_engine.kv_cache.cache import AdaptedTokens, BlockCache, CachedContext
-from mercury_engine.models.arrays import Array
-from mercury_engine.models.batching import DeadlineReached, ForwardSteps
+from mercury_engine.kv_cache.cache import AdaptedTokens, BlockCache, GapContext
+from mercury_engine.models.arrays import Array, FloatArray, IdArray, MaskArray, best, masked, on_host
+from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.text.ends import begun, first_of
+
+SORTED_FIRST = 1024
+"""Tokens sorted before all others; they nearly always hold `top_p`. Sorting a vocabulary takes some 10 ms."""
+
+LEAST_TEMPERATURE = float(np.finfo(np.float32).tiny)
+"""Below it the likeliest token is as good as certain, and float32 divides 0 by 0."""
 
 TOKENS_OF_A_CHARACTER = 4
 """Most tokens that a character's bytes are divided among."""
@@ -37,45 +43,96 @@ KEPT_TOKENS = 8_000
 replies read its prompt again."""
 
 
-class Generator:
-    """Generates with one model."""
+def read_prompt(cache: BlockCache, context: GapContext) -> ForwardSteps[None]:
+    """Read all but the last token of the prompt, a part at a time, into the context."""
+    tokens = AdaptedTokens(PROMPT, 0, KEPT_TOKENS)
+    for part in [*range(PREFILLED_AT_ONCE, context.ends, PREFILLED_AT_ONCE), context.ends]:
+        read = yield from cache.context([], context.near[: part + 1], [], tokens)
+        context.before, context.tokens_read = read.before, context.tokens_read + read.tokens_read
 
-    def __init__(self, cache: BlockCache, rules: GapRules, lookahead: int) -> None:
-        self._cache, self._rules, self._lookahead, self._grammars = cache, rules, lookahead, Grammars(rules)
 
-    def prepare(self, request: GenerateRequest) -> None:
-        """See `Decoder.prepare`: compiles the schema, which is kept."""
-        if request.schema is not None:
-            self._grammars.of(request.schema)
+class TokenSampler:
+    """Chooses the tokens of one text, from left to right."""
 
-    def generate(self, request: GenerateRequest, prompt: list[int], control: Control) -> ForwardSteps[Generation]:
-        prompt = prompt or [self._rules.tokenizer.start_id]
-        most = most_tokens(self._cache.network.config.max_position_embeddings, request, prompt)
-        grammar = None if request.schema is None else self._grammars.of(request.schema)
-        text = GeneratedText(request, prompt, grammar, self._rules, control)
-        context = GapContext(CachedContext([], [], 0), tuple(prompt), tuple(prompt))
-        with suppress(DeadlineReached):
-            yield from self._read(context)
-            if most > 0:
-                yield from self._write(text, context, most)
-        return text.generation(len(prompt), max(0, context.ends - context.cached.tokens_read))
+    def __init__(self, sampling: Sampling, prompt: Iterable[int]) -> None:
+        self._sampling = sampling
+        self._random = np.random.default_rng(sampling.seed)
+        self._counts = Counter[int]()
+        """How often the text holds each token."""
+        self._repeated = {*prompt} if sampling.repetition_penalty != 1 else set[int]()
+        """Tokens of the prompt and of the text, where that matters."""
+        penalties = sampling.repetition_penalty, sampling.presence_penalty, sampling.frequency_penalty
+        self._has_penalties = penalties != (1.0, 0.0, 0.0)
 
-    def _read(self, context: GapContext) -> ForwardSteps[None]:
-        """Read all but the last token of the prompt, a part at a time, into the context."""
-        cached, end = context.cached, context.ends
-        for part in [*range(PREFILLED_AT_ONCE, end, PREFILLED_AT_ONCE), end]:
-            tokens = AdaptedTokens(PROMPT, context.near[:part], KEPT_TOKENS)
-            read = yield from self._cache.context([], (), [], tokens)
-            cached.before, cached.tokens_read = read.before, cached.tokens_read + read.tokens_read
+    def choose(self, logp_V: Array, hidden_V: MaskArray | None = None) -> int:
+        """The next token, none of the hidden ones. Raises ModelCorrupt when its probability is NaN."""
+        if hidden_V is not None:
+            logp_V = masked(logp_V, hidden_V)
+        if self._has_penalties:
+            logp_V = self._penalised(np.array(on_host(logp_V)))
+        is_certain = self._sampling.temperature < LEAST_TEMPERATURE
+        token = best(logp_V) if is_certain else self._drawn(on_host(logp_V))
+        checked(float(logp_V[token]))
+        return token
 
-    def _write(self, text: "GeneratedText", context: GapContext, most: int) -> ForwardSteps[None]:
-        """Write up to `most` tokens."""
-        lookup, before = NgramLookup([context.text]), context.text[-LONGEST_MATCH:]
-        verifier = Verifier(self._cache.network, context)
-        while not text.ended and len(text.ids) < most:
-            found = text.forced() or lookup.find((*before, *text.ids)).draft
-            draft = found[: min(self._lookahead, most - len(text.ids) - 1)]
-            verifier.push(text.accept(draft, (yield from verifier.verify(draft))))
+    def accept(self, token: int) -> None:
+        """Count a token of the text."""
+        if self._has_penalties:
+            self._counts[token] += 1
+            self._repeated.add(token)
+
+    def _penalised(self, logp_V: FloatArray) -> FloatArray:
+        """The array, changed in place."""
+        repeated, written = np.array([*self._repeated], np.int64), np.array([*self._counts], np.int64)
+        if self._sampling.repetition_penalty != 1:
+            logp_V[repeated] *= self._sampling.repetition_penalty
+        times = np.array([*self._counts.values()], np.float32)
+        logp_V[written] -= self._sampling.presence_penalty + self._sampling.frequency_penalty * times
+        return logp_V
+
+    def _drawn(self, logp_V: FloatArray) -> int:
+        """A token drawn from what the sampling leaves of the distribution."""
+        power_V = np.exp((logp_V - logp_V.max()) / self._sampling.temperature, dtype=np.float64)
+        left_K = self._left(power_V)
+        sums_K = np.cumsum(power_V if left_K is None else power_V[left_K])
+        at = min(int(np.searchsorted(sums_K, self._random.random() * sums_K[-1], "right")), len(sums_K) - 1)
+        return at if left_K is None else int(left_K[at])
+
+    def _left(self, power_V: FloatArray) -> IdArray | None:
+        """The tokens that `top_k`, `top_p` and `min_p` leave; None for all. The likeliest one has power 1."""
+        sampling = self._sampling
+        if not sampling.top_k and sampling.top_p >= 1:
+            return np.flatnonzero(power_V >= sampling.min_p) if sampling.min_p > 0 else None
+        left_K = likeliest(power_V, sampling.top_k or SORTED_FIRST)
+        if sampling.top_p < 1:
+            wanted = sampling.top_p * float((power_V[left_K] if sampling.top_k else power_V).sum())
+            if not sampling.top_k and power_V[left_K].sum() < wanted:
+                left_K = likeliest(power_V, len(power_V))
+            left_K = left_K[: 1 + int(np.searchsorted(np.cumsum(power_V[left_K]), wanted))]
+        return left_K[power_V[left_K] >= sampling.min_p]
+
+
+def likeliest(values_V: FloatArray, count: int) -> IdArray:
+    """The indices of the largest values, by falling value."""
+    if count >= len(values_V):
+        return np.argsort(-values_V, kind="stable")
+    first_K = np.argpartition(-values_V, count - 1)[:count]
+    return first_K[np.argsort(-values_V[first_K], kind="stable")]
+
+
+def log_probability(logp_V: Array, token: int, alternatives: int, piece: Callable[[int], bytes]) -> TokenLogProbability:
+    """What the model, before penalties and temperature, found of a token and of the likeliest ones in its place.
+
+    `piece`: the bytes of a token.
+    """
+    host_V = on_host(logp_V)
+    others = likeliest(host_V, alternatives).tolist() if alternatives else []
+
+    def found(token: int, others: tuple[TokenLogProbability, ...] = ()) -> TokenLogProbability:
+        data = piece(token)
+        return TokenLogProbability(data.decode("utf-8", "replace"), float(host_V[token]), tuple(data), others)
+
+    return found(token, tuple(map(found, others)))
 
 
 class StreamedText:

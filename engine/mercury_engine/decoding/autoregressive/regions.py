@@ -10,8 +10,9 @@ import numpy as np
 
 from mercury_engine.api import FillRequest, RewriteRequest
 from mercury_engine.decoding.autoregressive.drafting import Drafter, Drafters, NgramLookup
-from mercury_engine.decoding.context_reader import ContextReader, GapContext
+from mercury_engine.decoding.context_reader import ContextReader
 from mercury_engine.decoding.gap_rules import GapRules
+from mercury_engine.kv_cache.cache import GapContext
 from mercury_engine.models.arrays import IdArray
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.prompt.edit_families import Family, new_text
@@ -135,7 +136,7 @@ class RegionReader:
     def _read_window(self, family: Family, window: RewriteRequest) -> ForwardSteps[Region]:
         tokenizer, cache = self._tokenizer, self._contexts.cache
         ids = tuple(tokenizer.encode_prompt(family.prompt(window), family.markers))
-        cached = yield from cache.context([], ids[:-1], [])
+        context = yield from cache.context([], ids, [])
         echo = family.echo(window)
         present = tokenizer.encode_prompt(echo, family.markers)
         special = np.array(sorted(tokenizer.special_ids | {cache.start_id}), np.int64)
@@ -144,7 +145,7 @@ class RegionReader:
         joined = tokenizer.encode_prompt(echo + follows, family.markers)
         return Region(
             window,
-            GapContext(cached, ids, ids),
+            context,
             Drafter(ids, NgramLookup()),
             joined,
             common_prefix(joined, present),

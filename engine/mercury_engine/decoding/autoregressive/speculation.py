@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from mercury_engine.api import Control, SlotView
 from mercury_engine.decoding.autoregressive.drafting import Drafter, Drafters
 from mercury_engine.decoding.autoregressive.verifier import Verifier
-from mercury_engine.decoding.context_reader import GapContext
 from mercury_engine.decoding.gap_rules import SlotLimits, StopTokens
 from mercury_engine.decoding.hypothesis import Closings, Hypothesis
 from mercury_engine.decoding.options import AutoregressiveOptions
+from mercury_engine.kv_cache.cache import GapContext
 from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.network import Network

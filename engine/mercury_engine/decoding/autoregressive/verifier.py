@@ -10,8 +10,7 @@ from itertools import accumulate, chain, pairwise
 
 import numpy as np
 
-from mercury_engine.decoding.context_reader import GapContext
-from mercury_engine.kv_cache.cache import first_tokens
+from mercury_engine.kv_cache.cache import GapContext, first_tokens
 from mercury_engine.kv_cache.read_ahead import ReadRows
 from mercury_engine.models.arrays import Array, IdArray, joined, logsumexp
 from mercury_engine.models.batching import ForwardResult, ForwardSteps
@@ -31,10 +30,10 @@ class Verifier:
 
     def __init__(self, network: Network, context: GapContext, accepted: Sequence[int] = ()) -> None:
         self._network, self._adapter = network, context.adapter
-        self._before = [*context.cached.before]
+        self._before = [*context.before]
         self._side: KeyValueSegment | None = None
         """Keys and values of the accepted tokens since the last segment of `_before`."""
-        self._position = context.ends - context.cached.left
+        self._position = context.ends - context.left
         """Position of the first pending token."""
         self._pending = [*context.unread, *accepted]
         """Accepted tokens after those."""
@@ -42,7 +41,7 @@ class Verifier:
         """Tokens of the last pass: those that were pending, then a draft."""
         self._fresh: KeyValueSegment | None = None
         """Their keys and values."""
-        self._ahead, self._ids = context.cached.ahead, context.cached.near
+        self._ahead, self._ids = context.ahead, context.stacked
         """Rows of earlier passes, and the tokens before the pending ones by which they are found."""
 
     @property

@@ -181,7 +181,7 @@ class WrittenRegion:
             text=text if text is not None and is_finished else present,
             steps=self.steps,
             is_finished=is_finished,
-            tokens_read=self.region.context.cached.tokens_read,
+            tokens_read=self.region.context.tokens_read,
             hunks=() if text is None or text == present else tuple(self._region_hunks(lines_of(text))),
         )
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from mercury_engine.api import Control, Effort, FillRequest, GenerateRequest, Generation, Sampling
 from mercury_engine.decoding.autoregressive.generating import most_tokens
-from mercury_engine.decoding.context_reader import ContextReader, GapContext
+from mercury_engine.decoding.context_reader import ContextReader
 from mercury_engine.decoding.decoder import Decoder
 from mercury_engine.decoding.diffusion.denoise import denoise
 from mercury_engine.decoding.diffusion.layouts import FIRST_SLOTS, Around, Blocks, CausalContext, Layout, TwoSided
@@ -18,6 +18,7 @@ from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis, hypotheses_of
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.errors import RequestError
+from mercury_engine.kv_cache.cache import GapContext
 from mercury_engine.models.batching import DeadlineReached, ForwardSteps
 from mercury_engine.models.row_answers import Choice, RowAnswers, Tokens
 

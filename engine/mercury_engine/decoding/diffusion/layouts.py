@@ -14,13 +14,12 @@ from itertools import accumulate, chain, pairwise
 import numpy as np
 
 from mercury_engine.api import FillRequest
-from mercury_engine.decoding.context_reader import ContextReader, GapContext
+from mercury_engine.decoding.context_reader import ContextReader
 from mercury_engine.decoding.diffusion.rules import Rule
 from mercury_engine.decoding.diffusion.texts import Ends, Text
 from mercury_engine.decoding.options import DiffusionOptions
-from mercury_engine.kv_cache.blockwise import BlockwiseCache
-from mercury_engine.kv_cache.cache import CachedContext
-from mercury_engine.kv_cache.two_sided import TwoSidedCache, TwoSides
+from mercury_engine.kv_cache.cache import GapContext
+from mercury_engine.kv_cache.masked import BlockwiseCache, TwoSidedCache, TwoSides
 from mercury_engine.models.batching import ForwardResult, ForwardSteps
 from mercury_engine.models.network import ForwardRequest, MaskedAttention, Network
 from mercury_engine.models.row_answers import RowAnswers, RowQuestion, Tokens
@@ -70,7 +69,7 @@ class Around:
     def after(self, read: int, unread: int) -> GapContext:
         """The context after the first pass, which has read so many tokens."""
         before = self.seen.before
-        return GapContext(CachedContext([], [], read, unread), before, before, (self.seen.after,))
+        return GapContext([], [], read, before, before, (self.seen.after,), unread)
 
 
 class CausalContext:
@@ -99,18 +98,18 @@ class CausalContext:
         """The answers of one pass about the slots of all texts, for a step by the rule."""
         context = around.context
         assert context is not None
-        rows = [[context.last, *text.written.ids, *text.canvas.ids.tolist()] for text in texts]
+        rows = [[context.near[-1], *text.written.ids, *text.canvas.ids.tolist()] for text in texts]
         lengths, slots = [*map(len, rows)], [len(text.canvas) for text in texts]
         wanted = [range(end - 1 - each, end - 1) for end, each in zip(accumulate(lengths), slots, strict=True)]
         result: ForwardResult = yield ForwardRequest(
             np.concatenate(rows),
-            context.cached.before,
+            context.before,
             context.ends,
             lengths if len(rows) > 1 else (),
             [*chain(*wanted)],
             _asked(texts, slots, self._vocabulary, rule, shift=1),
             block=None,
-            after=context.cached.after,
+            after=context.after,
         )
         return [result.told.part(slice(*part)) for part in pairwise(accumulate(slots, initial=0))]
 
@@ -155,7 +154,7 @@ class _Seeing:
 
 class TwoSided(_Seeing):
     """All tokens of a text see each other. A pass computes the slots, and what is new around them, over the keys and
-    values of an earlier pass over the whole text (`kv_cache.two_sided`)."""
+    values of an earlier pass over the whole text (`kv_cache.masked`)."""
 
     ends: Ends = "last slot"
 
@@ -227,7 +226,7 @@ class TwoSided(_Seeing):
 
 class Blocks(_Seeing):
     """A text is denoised block after block: the rows of a block see each other and all earlier blocks, which stay as
-    they are (`kv_cache.blockwise`). Blocks are counted from the start of the text, so that the first one denoised may
+    they are (`kv_cache.masked`). Blocks are counted from the start of the text, so that the first one denoised may
     begin with tokens of the text before it."""
 
     ends: Ends = "text below"

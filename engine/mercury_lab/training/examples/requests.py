@@ -9,10 +9,9 @@ from itertools import islice
 from mercury_engine.api import REGION_LINES_ABOVE, REGION_LINES_BELOW, FillRequest
 from mercury_engine.decoding.context_reader import far_blocks, lines_around
 from mercury_engine.errors import RequestError
-from mercury_engine.prompt.budget import near_part
 from mercury_engine.prompt.edit_layout import edit_blocks
 from mercury_engine.prompt.gap_format import split_line
-from mercury_engine.prompt.layout import path_block
+from mercury_engine.prompt.layout import near_part, path_block
 from mercury_engine.prompt.tokenizer import Tokenizer
 
 from mercury_lab.training.commits.commit_edit import CommitEdit

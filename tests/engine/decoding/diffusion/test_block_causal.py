@@ -14,7 +14,7 @@ from mercury_engine.decoding.diffusion.rules import entropy_bound
 from mercury_engine.decoding.diffusion.texts import Text
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.errors import ModelCorrupt, RequestError
-from mercury_engine.kv_cache.two_sided import TwoSides
+from mercury_engine.kv_cache.masked import TwoSides
 from mercury_engine.models import batching, weights
 from mercury_engine.models.network import ForwardRequest
 from mercury_lab.engine import Engine, finished

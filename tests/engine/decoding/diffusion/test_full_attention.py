@@ -11,7 +11,7 @@ from mercury_engine.decoding.diffusion.decoder import DiffusionDecoder
 from mercury_engine.decoding.diffusion.layouts import OPEN_SLOTS, TwoSided
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.errors import PromptTooLong, RequestError
-from mercury_engine.kv_cache.two_sided import MOST_NEW, MOST_USES, TwoSides
+from mercury_engine.kv_cache.masked import MOST_NEW, MOST_USES, TwoSides
 from mercury_engine.models import batching, weights
 from mercury_engine.models.batching import DeadlineReached
 from mercury_engine.models.network import ForwardRequest
