@@ -7,6 +7,7 @@ another file, and a document that is closed and opened again unchanged.
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from time import monotonic
 
@@ -31,6 +32,9 @@ MAX_HISTORY_CHARS = 20_000
 
 RELOAD_SECONDS = 1.0
 """Seconds before and after a report of a changed file in which edits of it count as the editor's reload."""
+
+SAVE_REPORT_SECONDS = 3.0
+"""Seconds after a save by the client in which a report of the file is of that save."""
 
 MAX_TYPED_CHARS = 3
 """Characters that one key inserts or removes at most, with a bracket's partner."""
@@ -133,7 +137,7 @@ class History:
             ]
 
     def saved(self, uri: str) -> None:
-        """The client has saved a document: earlier edits explain that the file changed on disk."""
+        """The client has saved a document, which explains that the file changed on disk."""
         self._saved[uri] = self._clock()
 
     def files_changed(self, paths: Iterable[Path]) -> None:
@@ -167,13 +171,13 @@ class History:
             opened = {uri: path for uri in self._documents.uris if (path := path_of(uri)) in changed}
             if len(changed.difference(opened.values())) >= MIN_SWITCHED_FILES:
                 self._tracked.clear()
-            self._reloaded |= dict.fromkeys(opened, seconds)
-            self._tracked = [each for each in self._tracked if each.uri not in opened or self._is_users(each, seconds)]
-
-    def _is_users(self, tracked: _Tracked, seconds: float) -> bool:
-        """Whether a change was the user's, not the editor's reload of the file that changed on disk then."""
-        was_saved = tracked.seconds <= self._saved.get(tracked.uri, -RELOAD_SECONDS)
-        return tracked.is_typed or was_saved or abs(seconds - tracked.seconds) >= RELOAD_SECONDS
+            reloaded = {uri for uri in opened if not 0 <= seconds - self._saved.get(uri, inf) <= SAVE_REPORT_SECONDS}
+            self._reloaded |= dict.fromkeys(reloaded, seconds)
+            self._tracked = [
+                each
+                for each in self._tracked
+                if each.uri not in reloaded or each.is_typed or abs(seconds - each.seconds) >= RELOAD_SECONDS
+            ]
 
     def _numbered(self, uri: str) -> list[tuple[int, Hunk]]:
         """A document's hunks, each with the number of its newest change; computed once for each text."""

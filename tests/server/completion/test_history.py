@@ -9,6 +9,7 @@ from lsprotocol import types
 
 from mercury_lsp.completion.next_edits.history import (
     RELOAD_SECONDS,
+    SAVE_REPORT_SECONDS,
     History,
     Hunk,
     shown,
@@ -138,6 +139,18 @@ def test_edits_of_a_file_that_is_reloaded_from_disk_are_not_the_users():
     assert desk.replace("return count", "return total").hunks() == []
     desk.seconds = 2 * RELOAD_SECONDS
     assert [line for _, line, *_ in desk.replace("y = x", "y = total").hunks()] == [2]
+
+
+def test_a_report_of_a_file_that_the_client_saved_does_not_hide_what_the_user_does_next():
+    desk = HistoryDesk().replace("x = count", "x = total")
+    desk.history.saved(A)
+    desk.seconds = RELOAD_SECONDS / 2
+    desk.history.files_changed([Path("/work/a.py")])
+    desk.replace("return count", "return total")
+    assert [line for _, line, *_ in desk.hunks()] == [1, 4]
+    desk.seconds = 2 * SAVE_REPORT_SECONDS
+    desk.history.files_changed([Path("/work/a.py")])
+    assert [line for _, line, *_ in desk.replace("y = x", "y = total").hunks()] == [1, 4]
 
 
 # Truth
