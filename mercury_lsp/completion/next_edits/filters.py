@@ -103,7 +103,7 @@ def strays(old: str, new: str, hunks: Sequence[Hunk], probability: float = 0.0, 
     if old.count("\n") - new.count("\n") > max([0, *removed]):
         return "it removes lines, and you did not"
     changes = [_changes(hunk.before, hunk.after) for hunk in latest]
-    lines = [change for each in changes for change in [change for change in each if change.is_line][:MAX_LINES]]
+    lines = [line for each in changes for line in [change for change in each if change.is_line][:MAX_LINES]]
     if any(_is_same_change(old, new, each) for each in lines):
         return None
     theirs = {exchange for each in changes for change in each for exchange in change.exchanges}

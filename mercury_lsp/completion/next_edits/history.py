@@ -97,7 +97,7 @@ class History:
         self._reports: deque[tuple[float, frozenset[Path]]] = deque(maxlen=MAX_REPORTS)
         """Unread reports: when files changed on disk, and which."""
         self._reloaded: dict[str, float] = {}
-        """When a document's file last changed on disk."""
+        """When a document's file last changed on disk, other than by the client's save."""
         self._saved: dict[str, float] = {}
         """When the client last saved a document."""
         self.taken_back: tuple[str, Edit] | None = None
